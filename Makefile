@@ -1,0 +1,18 @@
+# Everything starts with the machine's own Python; annotator/bootstrap.py makes .venv and goes on inside it.
+PYTHON ?= python3
+# -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
+BOOTSTRAP = $(PYTHON) -I annotator/bootstrap.py
+
+.PHONY: run test check format
+
+run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
+	@$(BOOTSTRAP) run
+
+test:  ## every test, browser included; ARGS goes to pytest
+	@$(BOOTSTRAP) test $(ARGS)
+
+check:  ## ruff, mypy, migrations
+	@$(BOOTSTRAP) check
+
+format:  ## the layout and the fixes that ruff knows
+	@$(BOOTSTRAP) format

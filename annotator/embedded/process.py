@@ -1,0 +1,88 @@
+"""One server's process: it writes to a log file, works in its own folder, and ends when we do."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from annotator import children
+from annotator.embedded.accounts import Account, as_account
+
+
+class ServiceFailed(Exception):
+    """PostgreSQL or Redis cannot be started here; the message says why in a sentence."""
+
+
+@dataclass
+class Process:
+    """`title` is what people call the server."""
+
+    title: str
+    log: Path
+    directory: Path
+    running: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self.running.pid if self.running else None
+
+    def launch(
+        self, command: Sequence[str], *, dies_by: int, text: bytes = b"", account: Account | None = None
+    ) -> None:
+        """Starts the command, which reads the text and gets the signal `dies_by` when we are killed."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self.running = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+                # Ctrl-C reaches a whole group: out of ours, the servers end after those who use them.
+                start_new_session=True,
+                preexec_fn=children.die_with_parent(dies_by),
+                **as_account(account),
+            )
+        assert self.running.stdin is not None
+        with suppress(BrokenPipeError), self.running.stdin as stdin:
+            stdin.write(text)
+
+    def alive(self) -> bool:
+        return self.running is not None and self.running.poll() is None
+
+    def check_alive(self) -> None:
+        """Raises ServiceFailed with the server's own last words."""
+        if not self.alive():
+            words = last_words(self.log.read_text(errors="replace"))
+            raise ServiceFailed(f"{self.title} did not start: {words} (its log is {self.log})")
+
+    def stop(self, *, signal_number: int, patience: float) -> None:
+        if self.running is not None and self.alive():
+            children.stop(self.running, signal_number=signal_number, patience=patience)
+
+    def end_predecessor(self, pid_file: Path) -> None:
+        """Ends the server that a killed parent left in our folder; forgets an id that is another's by now."""
+        try:
+            pid = int(pid_file.read_text().split()[0])
+        except (FileNotFoundError, ValueError, IndexError):
+            return
+        deadline = time.monotonic() + 15
+        while children.working_directory(pid) == self.directory.resolve():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT if time.monotonic() < deadline else signal.SIGKILL)
+            time.sleep(0.1)
+        pid_file.unlink(missing_ok=True)
+
+
+def last_words(output: str) -> str:
+    """The last line that names an error, without its time stamp, else the last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for line in reversed(lines):
+        for word in ("FATAL:", "PANIC:", "error:", "Fatal error"):
+            if word in line:
+                return line[line.index(word) :]
+    return lines[-1] if lines else "it said nothing"

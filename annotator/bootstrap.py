@@ -64,7 +64,8 @@ def run(_arguments: Sequence[str]) -> int:
     sys.stdout.flush()
     os.chdir(ROOT)
     # Replaces this process: Ctrl-C and the process id stay the same. The supervisor takes the lock again.
-    os.execve(venv_program("python"), ["python", "-m", "annotator.running"], venv_environment())
+    python = venv_program("python")
+    os.execve(python, [python, "-m", "annotator.running"], venv_environment())
 
 
 def test(arguments: Sequence[str]) -> int:

@@ -82,9 +82,13 @@ def stop(process: subprocess.Popen[bytes], *, signal_number: int = signal.SIGTER
         process.wait()
 
 
-def working_directory(pid: int) -> Path | None:
-    """Where a running process works; None where it does not run, or nobody tells."""
+def left_in(folder: Path, *, program: str) -> list[int]:
+    """Process ids of the program that works in the folder: those of a predecessor that has not ended yet."""
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _runs_in(entry, folder, program)]
+
+
+def _runs_in(entry: Path, folder: Path, program: str) -> bool:
     try:
-        return Path(f"/proc/{pid}/cwd").readlink()
-    except OSError:
-        return None
+        return (entry / "comm").read_text().strip() == program and (entry / "cwd").readlink() == folder
+    except OSError:  # it ended meanwhile, or it is another user's
+        return False

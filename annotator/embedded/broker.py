@@ -38,7 +38,7 @@ class Redis:
         return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        self.process.end_predecessor(self.home / "redis.pid")
+        self.process.end_predecessor("redis-server")
         # By standard input: a command line would show the password in every list of processes.
         settings = self._settings().encode()
         self.process.launch([_program(), "-"], dies_by=signal.SIGTERM, text=settings)
@@ -50,7 +50,7 @@ class Redis:
     def _settings(self) -> str:
         durable = "no" if self.throwaway else "yes"
         lines = ["bind 127.0.0.1", f"port {self.port}", f"requirepass {self.password}", "maxmemory-policy noeviction"]
-        lines += ["dir .", "pidfile redis.pid", 'save ""', f"appendonly {durable}"]
+        lines += ["dir .", 'save ""', f"appendonly {durable}"]
         return "\n".join(lines) + "\n"
 
     def _wait(self) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,7 +51,10 @@ class Postgres:
     def start(self) -> None:
         if not self.process.directory.exists():
             self._make_cluster()
-        self.process.end_predecessor(self.process.directory / "postmaster.pid")
+        self.process.end_predecessor("postgres")
+        if sys.platform == "linux":
+            # Nobody is left in there, but the process id in this file may be another program's by now.
+            (self.process.directory / "postmaster.pid").unlink(missing_ok=True)
         # SIGINT is the fast shutdown; at SIGTERM it would wait for everyone to hang up.
         self.process.launch(self._command(), dies_by=signal.SIGINT, account=self.account)
         self._wait()

@@ -12,6 +12,8 @@ from pathlib import Path
 from annotator import children
 from annotator.embedded.accounts import Account, as_account
 
+_PREDECESSOR_SECONDS = 20
+
 
 class ServiceFailed(Exception):
     """PostgreSQL or Redis cannot be started here; the message says why in a sentence."""
@@ -64,18 +66,15 @@ class Process:
         if self.running is not None and self.alive():
             children.stop(self.running, signal_number=signal_number, patience=patience)
 
-    def end_predecessor(self, pid_file: Path) -> None:
-        """Ends the server that a killed parent left in our folder; forgets an id that is another's by now."""
-        try:
-            pid = int(pid_file.read_text().split()[0])
-        except (FileNotFoundError, ValueError, IndexError):
-            return
-        deadline = time.monotonic() + 15
-        while children.working_directory(pid) == self.directory.resolve():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT if time.monotonic() < deadline else signal.SIGKILL)
-            time.sleep(0.1)
-        pid_file.unlink(missing_ok=True)
+    def end_predecessor(self, program: str) -> None:
+        """Waits for the server that a killed parent left here: the kernel told it to end. Two would spoil the data."""
+        deadline = time.monotonic() + _PREDECESSOR_SECONDS
+        while left := children.left_in(self.directory.resolve(), program=program):
+            if time.monotonic() > deadline:
+                for pid in left:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
 
 
 def last_words(output: str) -> str:

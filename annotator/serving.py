@@ -1,0 +1,17 @@
+"""How gunicorn serves the web; read by `gunicorn --config python:annotator.serving`."""
+
+import os
+
+bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
+worker_class = "gthread"
+workers = 2
+threads = 4
+# One import of Django, shared by the workers; nothing connects to the database before they are forked.
+preload_app = True
+# Long exports stream from threads, which answer the arbiter all the same.
+timeout = 60
+graceful_timeout = 10
+keepalive = 30
+errorlog = "-"
+# Nobody asks for it, and it is one more socket in the home folder.
+control_socket_disable = True

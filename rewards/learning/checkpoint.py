@@ -1,0 +1,135 @@
+"""Reward models on disk: a standard Hugging Face directory, plus `reward_model.json` that says what it is.
+
+Only safetensors and JSON are read or written, so a checkpoint from elsewhere cannot run code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+
+from rewards.learning.data import file_sha256
+from rewards.learning.directories import whole_directory, write_json
+from rewards.learning.encoding import template_hash
+from rewards.learning.model import (
+    DECODER,
+    ENCODER,
+    DecoderReward,
+    EncoderReward,
+    Loaded,
+    RewardNetwork,
+    make_frame,
+    require_complete,
+)
+from rewards.learning.refusals import Refused
+
+FORMAT = 1
+MANIFEST = "reward_model.json"
+HEAD = "head.safetensors"
+RIDGE, FINETUNED = "ridge", "finetuned"
+
+
+class NoCheckpoint(Refused):
+    """The directory holds no reward model, or one of another format."""
+
+
+class CorruptCheckpoint(Refused):
+    """A file of the checkpoint is missing, or is not the one that was written."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a stored model is and how it came to be. `means` are the training labels' means, the trivial predictor."""
+
+    kind: str
+    attributes: tuple[str, ...]
+    attribute_weights: Mapping[str, float]
+    means: tuple[float, ...]
+    pooling: str
+    backbone: str
+    template: str
+    template_hash: str
+    max_length: int
+    snapshot: str
+    training: Mapping[str, Any]
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    loaded: Loaded
+    manifest: Manifest
+
+
+def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
+    """Writes the whole directory or nothing. The manifest comes last and holds the sha256 of every other file."""
+    network, tokenizer = checkpoint.loaded.network, checkpoint.loaded.frame.tokenizer
+    with whole_directory(place) as directory:
+        network.network.save_pretrained(directory)
+        tokenizer.save_pretrained(directory)
+        if isinstance(network, EncoderReward):
+            save_file(network.head.state_dict(), directory / HEAD)
+        files = {path.name: file_sha256(path) for path in sorted(directory.iterdir())}
+        write_json(directory / MANIFEST, dataclasses.asdict(dataclasses.replace(checkpoint.manifest, files=files)))
+
+
+def load_checkpoint(directory: Path, *, device: torch.device) -> Checkpoint:
+    """The verified model in fp32; raises NoCheckpoint, CorruptCheckpoint or IncompleteWeights."""
+    manifest = read_manifest(directory)
+    verify(directory, manifest)
+    tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    network = _load_network(directory, manifest).to(device).eval()
+    frame = make_frame(
+        tokenizer, encoder=manifest.pooling == ENCODER, template=manifest.template, max_length=manifest.max_length
+    )
+    return Checkpoint(Loaded(network, frame), manifest)
+
+
+def read_manifest(directory: Path) -> Manifest:
+    path = directory / MANIFEST
+    if not path.is_file():
+        raise NoCheckpoint(f"{directory} holds no reward model: it has no {MANIFEST}")
+    try:
+        given = json.loads(path.read_bytes())
+        manifest = Manifest(**{**given, "attributes": tuple(given["attributes"]), "means": tuple(given["means"])})
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptCheckpoint(f"{path} is not a reward model's manifest: {error}") from None
+    if manifest.format != FORMAT or manifest.pooling not in (ENCODER, DECODER):
+        raise NoCheckpoint(f"{path} is of a format that this version does not read")
+    return manifest
+
+
+def verify(directory: Path, manifest: Manifest) -> None:
+    for name, digest in manifest.files.items():
+        path = directory / name
+        if not path.is_file():
+            raise CorruptCheckpoint(f"{path} is missing from the checkpoint")
+        if file_sha256(path) != digest:
+            raise CorruptCheckpoint(f"{path} is not the file that was written: its sha256 differs")
+    if template_hash(manifest.template) != manifest.template_hash:
+        raise CorruptCheckpoint(f"the template in {directory / MANIFEST} is not the one that was written")
+
+
+def _load_network(directory: Path, manifest: Manifest) -> RewardNetwork:
+    if manifest.pooling == ENCODER:
+        network = EncoderReward(_pretrained(AutoModel, directory), outputs=len(manifest.attributes))
+        network.head.load_state_dict(load_file(directory / HEAD))
+        return network
+    return DecoderReward(_pretrained(AutoModelForSequenceClassification, directory))
+
+
+def _pretrained(auto: Any, directory: Path) -> Any:
+    network, report = auto.from_pretrained(
+        directory, local_files_only=True, dtype=torch.float32, output_loading_info=True
+    )
+    require_complete(sorted(report["missing_keys"]))
+    return network

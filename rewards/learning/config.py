@@ -1,0 +1,174 @@
+"""What a run may be told: frozen dataclasses, read from `config.json` and checked before anything slow is imported."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rewards.learning.refusals import Refused
+
+# HelpSteer2 section 3: the weights of the 70B model on RewardBench.
+HELPSTEER2_WEIGHTS: Mapping[str, float] = types.MappingProxyType(
+    {"helpfulness": 0.65, "correctness": 0.8, "coherence": 0.45, "complexity": 0.55, "verbosity": -0.4}
+)
+# Up to a penalty under which the head is the mean of the labels: pure noise must be able to shrink to it.
+RIDGE_ALPHAS = tuple(10.0 ** (exponent / 4) for exponent in range(-8, 33))
+DEVICES = ("auto", "cpu", "cuda")
+
+
+class BadConfig(Refused):
+    """The configuration is absent, is no JSON object, or holds a value that cannot be used."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One training run. Lengths are in tokens; `batch_tokens` counts padded slots of one optimizer step."""
+
+    snapshot: str
+    backbone: str = "minilm"
+    seed: int = 0
+    epochs: int = 2
+    max_steps: int = 0  # 0: as many as the epochs hold
+    batch_tokens: int = 4096
+    max_length: int = 512
+    learning_rate: float = 2e-5
+    head_learning_rate: float = 1e-4
+    weight_decay: float = 0.01
+    warmup_steps: int = 10
+    max_grad_norm: float = 1.0
+    dev_share: float = 0.15
+    patience: int = 1
+    checkpoint_steps: int = 200
+    alphas: tuple[float, ...] = RIDGE_ALPHAS
+    attribute_weights: dict[str, float] = field(default_factory=dict)
+    device: str = "auto"
+    threads: int = 0  # 0: torch decides
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "batch_tokens", "max_length", "learning_rate", "head_learning_rate", "max_grad_norm")
+        _require_positive(self, "patience", "checkpoint_steps")
+        _require_not_negative(self, "seed", "epochs", "max_steps", "weight_decay", "warmup_steps", "threads")
+        if not 0 < self.dev_share < 1:
+            raise BadConfig(f"dev_share must lie between 0 and 1, not {self.dev_share}")
+        if not self.alphas or min(self.alphas) <= 0:
+            raise BadConfig("alphas must be a list of positive numbers")
+        _require_device(self.device)
+
+
+@dataclass(frozen=True)
+class EvaluateConfig:
+    """One evaluation of a stored model on rows in the snapshot's format."""
+
+    model: str
+    data: str
+    batch_tokens: int = 8192
+    device: str = "auto"
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "batch_tokens")
+        _require_not_negative(self, "threads")
+        _require_device(self.device)
+
+
+@dataclass(frozen=True)
+class ScoreConfig:
+    """One scoring of `items.jsonl` by a stored model."""
+
+    model: str
+    batch_tokens: int = 8192
+    device: str = "auto"
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "batch_tokens")
+        _require_not_negative(self, "threads")
+        _require_device(self.device)
+
+
+Config = TypeVar("Config", TrainConfig, EvaluateConfig, ScoreConfig)
+
+
+def read_config(kind: type[Config], path: Path) -> Config:
+    """The configuration in `path`; unknown keys and wrong types raise BadConfig."""
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadConfig(f"there is no {path}") from None
+    except ValueError as error:
+        raise BadConfig(f"{path} is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise BadConfig(f"{path} must hold a JSON object")
+    return parse_config(kind, given)
+
+
+def parse_config(kind: type[Config], given: Mapping[str, Any]) -> Config:
+    hints = typing.get_type_hints(kind)
+    unknown = sorted(set(given) - set(hints))
+    if unknown:
+        raise BadConfig(f"unknown keys in the configuration: {', '.join(unknown)}")
+    required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING]
+    missing = [name for name in required if name not in given]
+    if missing:
+        raise BadConfig(f"the configuration lacks {', '.join(missing)}")
+    return kind(**{key: _typed(key, value, hints[key]) for key, value in given.items()})
+
+
+def config_hash(config: TrainConfig) -> str:
+    """Of all that shapes the result; where the snapshot lies and what computes it do not."""
+    values = {k: v for k, v in dataclasses.asdict(config).items() if k not in ("snapshot", "device", "threads")}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def reward_weights(attributes: Sequence[str], given: Mapping[str, float]) -> dict[str, float]:
+    """Weights of the scalar reward: as given, else HelpSteer2's for its five attributes, else equal and positive."""
+    if given:
+        if set(given) != set(attributes):
+            raise BadConfig(f"attribute_weights must name exactly {', '.join(attributes)}")
+        return {name: given[name] for name in attributes}
+    if set(attributes) == set(HELPSTEER2_WEIGHTS):
+        return {name: HELPSTEER2_WEIGHTS[name] for name in attributes}
+    return {name: 1 / len(attributes) for name in attributes}
+
+
+def _typed(key: str, value: Any, hint: Any) -> Any:
+    if hint is str and isinstance(value, str) and value:
+        return value
+    if hint is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if hint is float and _is_number(value):
+        return float(value)
+    if hint == tuple[float, ...] and isinstance(value, list) and all(map(_is_number, value)):
+        return tuple(map(float, value))
+    if hint == dict[str, float] and isinstance(value, dict) and all(map(_is_number, value.values())):
+        return {name: float(weight) for name, weight in value.items()}
+    raise BadConfig(f"{key} cannot be {json.dumps(value)}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _require_positive(config: object, *names: str) -> None:
+    for name in names:
+        if vars(config)[name] <= 0:
+            raise BadConfig(f"{name} must be greater than 0, not {vars(config)[name]}")
+
+
+def _require_not_negative(config: object, *names: str) -> None:
+    for name in names:
+        if vars(config)[name] < 0:
+            raise BadConfig(f"{name} must not be negative, not {vars(config)[name]}")
+
+
+def _require_device(device: str) -> None:
+    if device not in DEVICES:
+        raise BadConfig(f"device must be one of {', '.join(DEVICES)}, not {device}")

@@ -1,0 +1,237 @@
+"""Snapshots and items in: verified files become tasks, tasks become targets. No torch here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewards.learning.refusals import Refused
+
+FORMAT = 1
+Floats = NDArray[np.float64]
+
+
+class MissingFile(Refused):
+    """A file that the directory must hold is not there."""
+
+
+class BadManifest(Refused):
+    """The snapshot's manifest is not one, or is of another format."""
+
+
+class CorruptFile(Refused):
+    """A file of the snapshot is not the one that its manifest describes."""
+
+
+class BadRow(Refused):
+    """A line of a JSONL file cannot be used; the sentence gives file and line."""
+
+
+class EmptyPart(Refused):
+    """Train or validation holds no labelled response."""
+
+
+class UnlabelledAttribute(Refused):
+    """No train row has a label for an attribute."""
+
+
+class LeakedPrompt(Refused):
+    """A prompt stands in train and in validation."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    role: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Response:
+    """Scores are means of the kept ratings (0..4); labels and ratings are what they were made of."""
+
+    id: str
+    text: str
+    scores: Mapping[str, float]
+    labels: Mapping[str, int]
+    ratings: Sequence[Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """`preference` is the consensus: positive if the second response is better, None if nobody was asked."""
+
+    id: str
+    prompt_hash: str
+    conversation: tuple[Turn, ...]
+    responses: tuple[Response, ...]
+    preference: int | None
+
+
+@dataclass(frozen=True)
+class Item:
+    """One response in its context, ready to be encoded."""
+
+    id: str
+    conversation: tuple[Turn, ...]
+    response: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    content_hash: str
+    attributes: tuple[str, ...]
+    train: tuple[Task, ...]
+    validation: tuple[Task, ...]
+
+
+def read_snapshot(directory: Path) -> Snapshot:
+    """The snapshot in `directory`, its files verified against the manifest and its two parts free of shared prompts."""
+    manifest = _read_manifest(directory / "manifest.json")
+    for name, digest in manifest["files"].items():
+        _verify(directory / name, digest)
+    train, validation = (tuple(read_tasks(directory / name)) for name in ("train.jsonl", "validation.jsonl"))
+    snapshot = Snapshot(manifest["content_hash"], tuple(manifest["attributes"]), train, validation)
+    _refuse_unusable(snapshot)
+    return snapshot
+
+
+def read_tasks(path: Path) -> Iterator[Task]:
+    """The tasks of a JSONL file in its order; the first line that cannot be used raises BadRow."""
+    for number, row in read_rows(path):
+        try:
+            yield _task(row)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadRow(f"{path.name}, line {number}: {_reason(error)}") from None
+
+
+def read_items(path: Path) -> Iterator[Item]:
+    """The items {"id", "conversation", "response"} of a JSONL file."""
+    for number, row in read_rows(path):
+        try:
+            yield Item(str(row["id"]), _conversation(row["conversation"]), _text(row["response"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadRow(f"{path.name}, line {number}: {_reason(error)}") from None
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    if not path.is_file():
+        raise MissingFile(f"there is no {path}")
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+            except ValueError:
+                raise BadRow(f"{path.name}, line {number}: not JSON in UTF-8") from None
+            if not isinstance(row, dict):
+                raise BadRow(f"{path.name}, line {number}: not a JSON object")
+            yield number, row
+
+
+def items_of(tasks: Sequence[Task]) -> list[Item]:
+    return [Item(response.id, task.conversation, response.text) for task in tasks for response in task.responses]
+
+
+def targets_of(tasks: Sequence[Task], attributes: Sequence[str]) -> Floats:
+    """[responses, attributes] of mean scores on 0..4, NaN where a label is missing."""
+    rows = [[r.scores.get(name, math.nan) for name in attributes] for task in tasks for r in task.responses]
+    return np.array(rows, dtype=np.float64).reshape(-1, len(attributes))
+
+
+def prompts_of(tasks: Sequence[Task]) -> list[str]:
+    """The prompt hash of every response, in the order of `items_of`."""
+    return [task.prompt_hash for task in tasks for _ in task.responses]
+
+
+def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Task]]:
+    """Train tasks in two, (fit, dev), by a hash of the prompt; dev is empty when there is but one prompt.
+
+    Checkpoints are chosen on dev, so that the validation rows, which decide on promotion, choose nothing.
+    """
+    order = sorted({task.prompt_hash for task in tasks}, key=lambda h: hashlib.sha256(f"dev:{h}".encode()).digest())
+    dev = set(order[: math.ceil(share * len(order))]) if len(order) > 1 else set()
+    return [t for t in tasks if t.prompt_hash not in dev], [t for t in tasks if t.prompt_hash in dev]
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise MissingFile(f"there is no {path}")
+    try:
+        manifest = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise BadManifest(f"{path} is not JSON: {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise BadManifest(f"{path} is not a snapshot's manifest of format {FORMAT}")
+    lacking = [key for key in ("content_hash", "attributes", "files") if not manifest.get(key)]
+    if lacking:
+        raise BadManifest(f"{path} lacks {', '.join(lacking)}")
+    return manifest
+
+
+def _verify(path: Path, digest: str) -> None:
+    if not path.is_file():
+        raise MissingFile(f"there is no {path}")
+    if file_sha256(path) != digest:
+        raise CorruptFile(f"{path} is not the file that the manifest describes: its sha256 differs")
+
+
+def _refuse_unusable(snapshot: Snapshot) -> None:
+    for name, tasks in (("train", snapshot.train), ("validation", snapshot.validation)):
+        if not np.isfinite(targets_of(tasks, snapshot.attributes)).any():
+            raise EmptyPart(f"the snapshot has no labelled response in its {name} part")
+    for name, column in zip(snapshot.attributes, targets_of(snapshot.train, snapshot.attributes).T, strict=True):
+        if not np.isfinite(column).any():
+            raise UnlabelledAttribute(f"no train response has a label for {name}")
+    shared = {task.prompt_hash for task in snapshot.train} & {task.prompt_hash for task in snapshot.validation}
+    if shared:
+        raise LeakedPrompt(f"{len(shared)} prompts stand in train and in validation, {min(shared)} among them")
+
+
+def _task(row: Mapping[str, Any]) -> Task:
+    responses = tuple(_response(response) for response in row["responses"])
+    if not responses:
+        raise ValueError("no responses")
+    preference = row.get("preference")
+    if preference is not None and not isinstance(preference, int):
+        raise ValueError("preference is not an integer")
+    return Task(str(row["task"]), str(row["prompt_hash"]), _conversation(row["conversation"]), responses, preference)
+
+
+def _response(row: Mapping[str, Any]) -> Response:
+    scores = {name: _score(name, value) for name, value in row["scores"].items()}
+    labels, ratings = dict(row.get("labels") or {}), [dict(r) for r in row.get("ratings") or []]
+    return Response(str(row["id"]), _text(row["text"]), scores, labels, ratings)
+
+
+def _conversation(rows: Any) -> tuple[Turn, ...]:
+    if not isinstance(rows, list) or not rows:
+        raise ValueError("the conversation is empty")
+    return tuple(Turn(_text(row["role"]), _text(row["content"])) for row in rows)
+
+
+def _score(name: str, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 4:
+        raise ValueError(f"{name} is {json.dumps(value)}, not a number from 0 to 4")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{json.dumps(value)[:40]} is not text")
+    return value
+
+
+def _reason(error: Exception) -> str:
+    return f"lacks {error}" if isinstance(error, KeyError) else str(error)

@@ -1,0 +1,140 @@
+"""Text to tokens, the same way for training, evaluation and serving.
+
+The response stays whole; a prompt that is too long loses its beginning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewards.learning.data import Item, Turn
+
+PROMPT_TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}"
+    "{% if not loop.last %}\n\n{% endif %}{% endfor %}"
+)
+# The tokens that mark begin and end stand in the text, and no tokenizer adds its own: never two of either.
+CONVERSATION_TEMPLATE = "{{ bos_token }}" + PROMPT_TEMPLATE + "{{ eos_token }}"
+# A content that no response begins with: where two renderings part, the response begins.
+SENTINEL = "\x00"
+# Some chat templates insert today's date, and would change a model's scores overnight.
+FROZEN_DATE = "26 Jul 2024"
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Token ids of one item; `response_tokens` counts the response before any cut, the cuts count lost tokens."""
+
+    ids: tuple[int, ...]
+    response_start: int
+    response_tokens: int
+    prompt_cut: int
+    response_cut: int
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """What the token limit cost: prompts that lost their beginning, responses that alone exceed the limit."""
+
+    items: int
+    prompts_cut: int
+    responses_cut: int
+
+
+@dataclass(frozen=True)
+class PairFrame:
+    """Encoders read prompt and response as the pair that their tokenizer makes: [CLS] prompt [SEP] response [SEP]."""
+
+    tokenizer: Any
+    template: str
+    max_length: int
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def encode(self, item: Item) -> Encoded:
+        prompt = self._tokens(render(self.tokenizer, self.template, item.conversation))
+        response = self._tokens(item.response)
+        room = self.max_length - len(self.before) - len(self.between) - len(self.after)
+        kept = response[:room]
+        tail = last(prompt, room - len(kept))
+        ids = (*self.before, *tail, *self.between, *kept, *self.after)
+        start = len(ids) - len(self.after) - len(kept)
+        return Encoded(ids, start, len(response), len(prompt) - len(tail), len(response) - len(kept))
+
+    def _tokens(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
+
+
+@dataclass(frozen=True)
+class ChatFrame:
+    """Decoders read the whole conversation, rendered and tokenised once, so that no token straddles a seam."""
+
+    tokenizer: Any
+    template: str
+    max_length: int
+
+    def encode(self, item: Item) -> Encoded:
+        text = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", item.response)))
+        other = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", SENTINEL)))
+        boundary = common_prefix(text, other)
+        tokens = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        ids: list[int] = tokens["input_ids"]
+        start = sum(1 for _, end in tokens["offset_mapping"] if end <= boundary)
+        return self._cut(ids, start)
+
+    def _cut(self, ids: list[int], start: int) -> Encoded:
+        bos = 1 if start and ids[0] == self.tokenizer.bos_token_id else 0
+        room = self.max_length - bos
+        response = ids[start:]
+        # The last token closes the turn, and the reward is read there: an overlong response loses what is before it.
+        kept = response if len(response) <= room else [*response[: room - 1], response[-1]]
+        tail = last(ids[bos:start], room - len(kept))
+        cut = (*ids[:bos], *tail, *kept)
+        start_kept = bos + len(tail)
+        return Encoded(cut, start_kept, len(response), start - start_kept, len(response) - len(kept))
+
+
+Frame = PairFrame | ChatFrame
+
+
+def pair_frame(tokenizer: Any, *, template: str, max_length: int) -> PairFrame:
+    probe = tokenizer("a", "b")
+    parts: list[list[int]] = [[], [], []]
+    seen = 0
+    for token, part in zip(probe["input_ids"], probe.sequence_ids(0), strict=True):
+        if part is None:
+            parts[seen].append(token)
+        else:
+            seen = part + 1
+    before, between, after = map(tuple, parts)
+    return PairFrame(tokenizer, template, max_length, before, between, after)
+
+
+def render(tokenizer: Any, template: str, turns: Sequence[Turn]) -> str:
+    messages = [{"role": turn.role, "content": turn.content} for turn in turns]
+    text: str = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False, date_string=FROZEN_DATE)
+    return text
+
+
+def template_hash(template: str) -> str:
+    return hashlib.sha256(template.encode()).hexdigest()
+
+
+def truncation_of(encoded: Sequence[Encoded]) -> Truncation:
+    prompts, responses = (e.prompt_cut > 0 for e in encoded), (e.response_cut > 0 for e in encoded)
+    return Truncation(len(encoded), sum(prompts), sum(responses))
+
+
+def common_prefix(a: str, b: str) -> int:
+    """How many characters both begin with."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def last(tokens: list[int], count: int) -> list[int]:
+    """The last `count` tokens; of 0 none, where a plain negative slice would keep all."""
+    return tokens[len(tokens) - min(count, len(tokens)) :]

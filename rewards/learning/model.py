@@ -1,0 +1,231 @@
+"""A backbone, pooling by the mask, and one linear head in fp32 for all attributes.
+
+An encoder is an AutoModel with our head: no class of transformers pools a BERT by its mean. A decoder is a plain
+AutoModelForSequenceClassification, so that other software loads what we store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+from rewards.learning.backbones import MissingBackbone, Source
+from rewards.learning.encoding import (
+    CONVERSATION_TEMPLATE,
+    PROMPT_TEMPLATE,
+    ChatFrame,
+    Encoded,
+    Frame,
+    pair_frame,
+)
+from rewards.learning.refusals import Refused
+
+PAD_TOKEN = "<|pad|>"
+ENCODER, DECODER = "mean+length", "last"  # the two ways to pool, and the names of them in a manifest
+
+
+class UnknownArchitecture(Refused):
+    """The backbone is neither an encoder nor a decoder that transformers knows."""
+
+
+class IncompleteWeights(Refused):
+    """The files lack weights that the architecture needs."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded items: ids, mask, response [batch, length] (`response` marks the response's tokens), lengths [batch]."""
+
+    ids: Tensor
+    mask: Tensor
+    response: Tensor
+    response_tokens: Tensor
+
+
+def collate(encoded: Sequence[Encoded], *, pad: int, device: torch.device, left: bool = False) -> Batch:
+    width = max(len(e.ids) for e in encoded)
+    ids = torch.full((len(encoded), width), pad)
+    mask, response = torch.zeros_like(ids), torch.zeros_like(ids)
+    for row, e in enumerate(encoded):
+        start = width - len(e.ids) if left else 0
+        ids[row, start : start + len(e.ids)] = torch.tensor(e.ids)
+        mask[row, start : start + len(e.ids)] = 1
+        response[row, start + e.response_start : start + len(e.ids)] = 1
+    counts = torch.tensor([e.response_tokens for e in encoded], dtype=torch.float32)
+    return Batch(ids.to(device), mask.to(device), response.to(device), counts.to(device))
+
+
+class EncoderReward(nn.Module):
+    """Means over the response's tokens and over the prompt's, and the response's length, which a mean forgets."""
+
+    pooling = ENCODER
+
+    def __init__(self, network: Any, *, outputs: int) -> None:
+        super().__init__()
+        self.network = network
+        width = network.config.hidden_size
+        self.blocks = (width, width, 1)
+        self.head = nn.Linear(sum(self.blocks), outputs)
+
+    def features(self, batch: Batch) -> Tensor:
+        """[batch, 2 * hidden + 1] in fp32; whatever padding holds has no part in it."""
+        hidden = self.network(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state.float()
+        response = masked_mean(hidden, batch.response)
+        prompt = masked_mean(hidden, batch.mask - batch.response)
+        length = torch.log1p(batch.response_tokens)[:, None]
+        return torch.cat([response, prompt, length], dim=1)
+
+    def forward(self, batch: Batch) -> Tensor:
+        scores: Tensor = self.head(self.features(batch))
+        return scores
+
+    def set_head(self, weight: Tensor, bias: Tensor, constant: Tensor) -> None:
+        with torch.no_grad():
+            self.head.weight.copy_(weight)
+            self.head.bias.copy_(bias)
+
+
+class DecoderReward(nn.Module):
+    """The hidden state of the last real token, found by the mask; looking for a pad id finds the wrong one."""
+
+    pooling = DECODER
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+        self.blocks = (network.config.get_text_config().hidden_size,)
+
+    @property
+    def head(self) -> nn.Linear:
+        head: nn.Linear = self.network.score
+        return head
+
+    def features(self, batch: Batch) -> Tensor:
+        """[batch, hidden] in fp32. Positions count real tokens, so padding on the left changes nothing."""
+        positions = (batch.mask.cumsum(dim=1) - 1).clamp(min=0)
+        output = self.network.base_model(
+            input_ids=batch.ids, attention_mask=batch.mask, position_ids=positions, use_cache=False
+        )
+        hidden: Tensor = output.last_hidden_state.float()  # [batch, length, hidden]
+        return hidden[torch.arange(len(hidden), device=hidden.device), last_real(batch.mask)]
+
+    def forward(self, batch: Batch) -> Tensor:
+        scores: Tensor = self.head(self.features(batch))
+        return scores
+
+    def set_head(self, weight: Tensor, bias: Tensor, constant: Tensor) -> None:
+        """These classes have a head without bias: it goes along `constant`, the direction that is 1 on the features."""
+        with torch.no_grad():
+            self.head.weight.copy_(weight + bias[:, None] * constant[None, :])
+
+
+RewardNetwork = EncoderReward | DecoderReward
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A network with what turns text into its input."""
+
+    network: RewardNetwork
+    frame: Frame
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.head.weight.device
+
+    def collate(self, encoded: Sequence[Encoded]) -> Batch:
+        return collate(encoded, pad=self.frame.tokenizer.pad_token_id, device=self.device)
+
+
+def last_real(mask: Tensor) -> Tensor:
+    """[batch]: the index of each row's last real token, wherever the padding is. mask: [batch, length] of 0 and 1."""
+    positions = torch.arange(mask.shape[1], device=mask.device)
+    return (positions * mask).argmax(dim=1)
+
+
+def masked_mean(hidden: Tensor, mask: Tensor) -> Tensor:
+    """[batch, hidden]: the mean over the positions where the mask is 1, zero where there is none."""
+    kept = hidden.masked_fill(mask[:, :, None] == 0, 0.0)
+    return kept.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+def load_backbone(source: Source, *, attributes: Sequence[str], max_length: int) -> Loaded:
+    """A fresh reward model on a pretrained backbone, in fp32 and with dropout off."""
+    try:
+        config = AutoConfig.from_pretrained(source.path, local_files_only=source.local)
+        tokenizer = AutoTokenizer.from_pretrained(source.path, local_files_only=source.local)
+        encoder = is_encoder(config.model_type)
+        network = _encoder(source, attributes) if encoder else _decoder(source, attributes, tokenizer)
+    except (OSError, ValueError) as error:
+        raise MissingBackbone(f"the backbone {source.path} cannot be loaded: {str(error).splitlines()[0]}") from error
+    template = PROMPT_TEMPLATE if encoder else tokenizer.chat_template or CONVERSATION_TEMPLATE
+    frame = make_frame(tokenizer, encoder=encoder, template=template, max_length=_limit(config, max_length))
+    return Loaded(network.eval(), frame)
+
+
+def make_frame(tokenizer: Any, *, encoder: bool, template: str, max_length: int) -> Frame:
+    if encoder:
+        return pair_frame(tokenizer, template=template, max_length=max_length)
+    # Stored with the tokenizer: other software then renders conversations as we do.
+    tokenizer.chat_template = template
+    return ChatFrame(tokenizer, template, max_length)
+
+
+def is_encoder(model_type: str) -> bool:
+    if model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        return True
+    if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        return False
+    raise UnknownArchitecture(f"a backbone of type {model_type} is neither an encoder nor a decoder")
+
+
+def require_complete(missing: Sequence[str]) -> None:
+    if missing:
+        raise IncompleteWeights(f"the files lack {len(missing)} weights, {min(missing)} among them")
+
+
+def _encoder(source: Source, attributes: Sequence[str]) -> EncoderReward:
+    network, report = AutoModel.from_pretrained(
+        source.path, local_files_only=source.local, dtype=torch.float32, output_loading_info=True
+    )
+    # The pooler of BERT is never used; many checkpoints come without it.
+    require_complete([key for key in report["missing_keys"] if not key.startswith("pooler.")])
+    return EncoderReward(network, outputs=len(attributes))
+
+
+def _decoder(source: Source, attributes: Sequence[str], tokenizer: Any) -> DecoderReward:
+    network, report = AutoModelForSequenceClassification.from_pretrained(
+        source.path,
+        local_files_only=source.local,
+        dtype=torch.float32,
+        output_loading_info=True,
+        num_labels=len(attributes),
+        problem_type="regression",  # else others put a softmax over the attributes
+        id2label=dict(enumerate(attributes)),
+        label2id={name: index for index, name in enumerate(attributes)},
+    )
+    require_complete([key for key in report["missing_keys"] if not key.startswith("score.")])
+    _separate_pad(network, tokenizer)
+    return DecoderReward(network)
+
+
+def _separate_pad(network: Any, tokenizer: Any) -> None:
+    """A pad that is no end of text: with pad == eos, plain transformers would score the token before the end."""
+    if tokenizer.pad_token_id is None or tokenizer.pad_token_id == tokenizer.eos_token_id:
+        tokenizer.add_special_tokens({"pad_token": PAD_TOKEN})
+    if len(tokenizer) > network.get_input_embeddings().num_embeddings:
+        network.resize_token_embeddings(len(tokenizer))
+    network.config.get_text_config().pad_token_id = tokenizer.pad_token_id
+    network.config.pad_token_id = tokenizer.pad_token_id
+
+
+def _limit(config: Any, max_length: int) -> int:
+    """Tokens that the backbone has positions for, at most `max_length`."""
+    positions = config.get_text_config().to_dict().get("max_position_embeddings")
+    return min(max_length, positions) if positions else max_length

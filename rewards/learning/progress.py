@@ -1,0 +1,23 @@
+"""What a run tells while it works: one JSON object a line, to a file and to stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+class Progress:
+    """Appends events to `path`; each carries its name and the time in seconds since the epoch."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def tell(self, event: str, **values: Any) -> None:
+        line = json.dumps({"event": event, "time": round(time.time(), 3), **values})
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()

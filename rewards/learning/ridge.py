@@ -1,0 +1,121 @@
+"""Closed-form ridge per attribute on frozen features, its penalty chosen by exact leave-one-prompt-out. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewards.learning.data import Floats
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """A plain linear head: weight [attributes, features], bias [attributes]; and per attribute how it was chosen."""
+
+    weight: Floats
+    bias: Floats
+    alphas: tuple[float, ...]
+    held_out_rmse: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Centred columns, each block of total variance 1: many features do not drown the single one beside them.
+
+    Within a block the columns keep their proportions. To standardise each would turn a nearly constant column into
+    noise, and into a weight so large that fine-tuning breaks on it.
+    """
+
+    mean: Floats
+    scale: Floats
+
+    def apply(self, features: Floats) -> Floats:
+        return (features - self.mean) / self.scale
+
+
+def fit_ridge(
+    features: Floats, targets: Floats, prompts: Sequence[str], *, alphas: Sequence[float], blocks: Sequence[int]
+) -> Ridge:
+    """features: [n, d], split into `blocks` columns each; targets: [n, k] with NaN for a missing label.
+
+    The intercept bears no penalty, so the largest alphas predict the mean of the labels.
+    """
+    scaling = scaling_of(features, blocks)
+    scaled = scaling.apply(features)
+    groups = np.unique(np.asarray(prompts), return_inverse=True)[1]
+    known = [np.isfinite(column) for column in targets.T]
+    fits = [_fit(scaled[k], y[k], groups[k], alphas) for k, y in zip(known, targets.T, strict=True)]
+    weight = np.stack([fit.weight for fit in fits]) / scaling.scale
+    bias = np.array([fit.bias for fit in fits]) - weight @ scaling.mean
+    return Ridge(weight, bias, tuple(fit.alpha for fit in fits), tuple(fit.held_out_rmse for fit in fits))
+
+
+def scaling_of(features: Floats, blocks: Sequence[int]) -> Scaling:
+    bounds = np.cumsum(blocks)[:-1]
+    deviations = [float(np.sqrt(part.sum())) for part in np.split(features.var(axis=0), bounds)]
+    # A block that never varies says nothing: its scale of 1 leaves it at zero.
+    scales = [deviation if deviation > 1e-6 else 1.0 for deviation in deviations]
+    return Scaling(features.mean(axis=0), np.repeat(scales, blocks))
+
+
+def constant_direction(features: Floats, *, penalty: float = 1e-6) -> Floats:
+    """The smallest v with features @ v = 1, as nearly as can be: what stands for a bias in a head without one."""
+    left, singular, right = np.linalg.svd(features, full_matrices=False)
+    shrunk = singular / (singular**2 + penalty * singular[0] ** 2)
+    return np.asarray(right.T @ (shrunk * left.sum(axis=0)), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    weight: Floats
+    bias: float
+    alpha: float
+    held_out_rmse: float
+
+
+def _fit(features: Floats, targets: Floats, groups: Ints, alphas: Sequence[float]) -> _Fit:
+    centre, mean = features.mean(axis=0), targets.mean()
+    left, singular, right = np.linalg.svd(features - centre, full_matrices=False)
+    projected = left.T @ (targets - mean)
+    members = _by_size(groups)
+    # From the largest on: of penalties that predict equally well the largest is taken.
+    order = sorted(alphas, reverse=True)
+    if len(members) == 1 and len(members[0]) == 1:
+        # Nothing is left when the only prompt is left out.
+        return _Fit(np.zeros(features.shape[1]), float(mean), order[0], float(targets.std()))
+    errors = [_held_out(left, singular, projected, targets - mean, members, alpha) for alpha in order]
+    best = int(np.argmin(errors))
+    weight = right.T @ (singular / (singular**2 + order[best]) * projected)
+    rmse = float(np.sqrt(errors[best] / len(targets)))
+    return _Fit(weight, float(mean - weight @ centre), order[best], rmse)
+
+
+def _held_out(
+    left: Floats, singular: Floats, projected: Floats, centred: Floats, members: Sequence[Ints], alpha: float
+) -> float:
+    """The sum of squared errors on each prompt of a ridge fitted without it, exactly, from the one fit on all.
+
+    With H the smoother's matrix, the errors on a left-out group G are (I - H_GG)^-1 times its residuals.
+    """
+    shrink = singular**2 / (singular**2 + alpha)
+    residuals = centred - left @ (shrink * projected)
+    total = 0.0
+    for group in members:  # [groups of one size, size]
+        rows = left[group]  # [groups, size, rank]
+        hat = 1 / len(centred) + (rows * shrink) @ rows.transpose(0, 2, 1)
+        kept = np.eye(group.shape[1]) - hat
+        errors = np.linalg.solve(kept + 1e-12 * np.eye(group.shape[1]), residuals[group][:, :, None])
+        total += float((errors**2).sum())
+    return total
+
+
+def _by_size(groups: Ints) -> list[Ints]:
+    """The rows of every group, stacked by group size so that one call solves all of a size."""
+    order = np.argsort(groups, kind="stable")
+    rows = np.split(order, np.unique(groups[order], return_index=True)[1][1:])
+    return [np.stack([r for r in rows if len(r) == size]) for size in sorted({len(r) for r in rows})]

@@ -17,6 +17,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sysconfig
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,7 +49,14 @@ class Refused(Exception):
 
 def main(words: Sequence[str]) -> int:
     command, *arguments = words or ["run"]
-    commands = {"run": run, "test": test, "check": check, "format": format_code}
+    commands = {
+        "run": run,
+        "test": test,
+        "check": check,
+        "format": format_code,
+        "requirements": print_requirements,
+        "backbone": backbone,
+    }
     if command not in commands:
         raise Refused(f"bootstrap.py knows {', '.join(commands)}, not {command!r}.")
     return commands[command](arguments)
@@ -90,6 +98,17 @@ def check(_arguments: Sequence[str]) -> int:
 def format_code(_arguments: Sequence[str]) -> int:
     install({"embedded", "learning", "dev"})
     return inside([["ruff", "check", "--fix", "."], ["ruff", "format", "."]])
+
+
+def print_requirements(extras: Sequence[str]) -> int:
+    """For the Dockerfile, where the image takes the place of the venv."""
+    print("\n".join(requirements(extras)))
+    return 0
+
+
+def backbone(_arguments: Sequence[str]) -> int:
+    check_backbone(Path(sysconfig.get_path("purelib")))
+    return 0
 
 
 def inside(commands: Iterable[Sequence[str]]) -> int:
@@ -171,7 +190,7 @@ def install(extras: set[str]) -> None:
             shutil.rmtree(distribution, ignore_errors=True)
         pip_install(["-c", str(ROOT / "constraints.txt"), *requirements(extras)])
         pip_install(["-c", str(ROOT / "constraints.txt"), "--no-deps", BACKBONE])
-        check_backbone()
+        check_backbone(site_packages())
         stamp = {"digest": digest(extras), "extras": sorted(extras), "distributions": distributions()}
         STAMP.write_text(json.dumps(stamp))
 
@@ -285,12 +304,12 @@ def last_line(output: str) -> str:
     return (output.strip().splitlines() or ["it said nothing"])[-1].strip()
 
 
-def check_backbone() -> None:
-    weights = site_packages() / BACKBONE_WEIGHTS
+def check_backbone(packages: Path) -> None:
+    weights = packages / BACKBONE_WEIGHTS
     with weights.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != BACKBONE_SHA256:
-        raise Refused(f"{weights} is not the model it should be: its sha256 is {found}. Delete .venv and try again.")
+        raise Refused(f"{weights} is not the model it should be: its sha256 is {found}; delete .venv and try again.")
 
 
 def install_browser() -> None:

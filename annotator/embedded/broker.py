@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from annotator.embedded.process import Process, ServiceFailed
 
@@ -55,7 +57,8 @@ class Redis:
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        with redis.Redis.from_url(self.url) as client:
+        # Its own retries pause for seconds.
+        with redis.Redis.from_url(self.url, retry=Retry(NoBackoff(), 0)) as client:
             while not _answers(client):
                 self.process.check_alive()
                 if time.monotonic() > deadline:

@@ -81,7 +81,7 @@ def last_words(output: str) -> str:
     """The last line that names an error, without its time stamp, else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for line in reversed(lines):
-        for word in ("FATAL:", "PANIC:", "error:", "Fatal error"):
+        for word in ("FATAL:", "PANIC:", "error:", "# "):  # the last one is Redis's mark of a warning
             if word in line:
                 return line[line.index(word) :]
     return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,120 @@
+"""What stands between a bare machine and a start is said in one sentence."""
+
+import errno
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from annotator import bootstrap
+
+
+def make_distribution(site_packages: Path, name: str, *files: str) -> Path:
+    folder = site_packages / f"{name}-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "RECORD").write_text("".join(f"{file},sha256=x,1\n" for file in (*files, f"{folder.name}/RECORD")))
+    for file in files:
+        (site_packages / file).parent.mkdir(exist_ok=True)
+        (site_packages / file).touch()
+    return folder
+
+
+def test_a_port_in_use_is_refused_with_its_number() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        with pytest.raises(bootstrap.Refused, match=f"Port {port} is in use"):
+            bootstrap.check_port("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("port", ["", "eighty", "0", "65536", "-1"])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    with pytest.raises(bootstrap.Refused, match="write a number from 1 to 65535"):
+        bootstrap.check_port("127.0.0.1", port)
+
+
+def test_a_second_run_is_told_the_first_ones_process(tmp_path: Path) -> None:
+    first = bootstrap.held(tmp_path)
+    with (
+        first,
+        pytest.raises(bootstrap.Refused, match=f"already runs .* process {os.getpid()}"),
+        bootstrap.held(tmp_path),
+    ):
+        pass
+
+
+def test_a_lock_of_a_dead_process_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "run.lock").write_text("999999")
+    with bootstrap.held(tmp_path):
+        assert (tmp_path / "run.lock").read_text() == str(os.getpid())
+
+
+def test_a_full_disk_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(bootstrap.Refused, match="The disk is full"):
+        bootstrap.check_space(tmp_path, 10**18)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(errno.ENOSPC, "The disk is full"), (errno.EACCES, "may not do that"), (errno.EIO, "error")]
+)
+def test_the_operating_systems_refusals_are_sentences(number: int, words: str) -> None:
+    answer = bootstrap.sentence(OSError(number, os.strerror(number), "/somewhere"))
+    assert words in answer
+    assert "/somewhere" in answer
+
+
+def test_the_door_answers_a_refusal_with_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bootstrap.door(lambda: bootstrap.main(["fly"])) == 1
+    assert "not 'fly'" in capsys.readouterr().err
+
+
+def test_a_distribution_that_lost_a_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    make_distribution(packages, "whole", "whole/__init__.py")
+    torn = make_distribution(packages, "torn", "torn/__init__.py", "torn/part.py")
+    (packages / "torn" / "part.py").unlink()
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path)
+    assert bootstrap.damaged_distributions() == [torn]
+
+
+def test_a_half_written_stamp_counts_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "STAMP", tmp_path / "installed.json")
+    bootstrap.STAMP.write_text('{"digest": "12')
+    assert bootstrap.read_stamp() == {}
+
+
+def test_a_backbone_other_than_the_official_one_is_refused(tmp_path: Path) -> None:
+    weights = tmp_path / bootstrap.BACKBONE_WEIGHTS
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"other weights")
+    with pytest.raises(bootstrap.Refused, match="is not the model it should be"):
+        bootstrap.check_backbone(tmp_path)
+
+
+def test_every_pin_is_exact_and_names_no_place_or_build() -> None:
+    lines = (bootstrap.ROOT / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][0-9a-z.]*", pin) for pin in pins)
+    assert "torch==2.13.0" in pins
+
+
+def test_every_requirement_is_pinned() -> None:
+    pinned = {normal(line) for line in (bootstrap.ROOT / "constraints.txt").read_text().splitlines()}
+    wanted = {normal(line) for line in bootstrap.requirements(["dev", "embedded", "learning"])}
+    assert wanted <= pinned
+
+
+def normal(requirement: str) -> str:
+    return re.split(r"[\[=<>~]", requirement)[0].strip().lower().replace("_", "-")
+
+
+def test_it_starts_without_anything_installed() -> None:
+    script = str(bootstrap.ROOT / "annotator" / "bootstrap.py")
+    answer = subprocess.run(
+        [sys.executable, "-I", "-S", script, "fly"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.count("\n") == 1

@@ -1,0 +1,9 @@
+"""Registers the human half with Django; starts each worker's heartbeat."""
+
+from django.apps import AppConfig
+
+
+class AnnotatorConfig(AppConfig):
+    name = "annotator"
+    verbose_name = "Annotation"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,44 @@
+"""Tables of the human half: constraints and reads, no workflow."""
+
+from annotator.models.annotation import (
+    NEITHER_VALID,
+    PREFERENCES,
+    Annotation,
+    Assignment,
+    Draft,
+    Origin,
+    Rating,
+    Report,
+    Skip,
+    SkipReason,
+    UnsafeCategory,
+)
+from annotator.models.label import Consensus, Label
+from annotator.models.project import Attribute, Guideline, Membership, Project, Role, Rubric
+from annotator.models.task import Response, Task
+from annotator.models.user import User
+
+__all__ = [
+    "NEITHER_VALID",
+    "PREFERENCES",
+    "Annotation",
+    "Assignment",
+    "Attribute",
+    "Consensus",
+    "Draft",
+    "Guideline",
+    "Label",
+    "Membership",
+    "Origin",
+    "Project",
+    "Rating",
+    "Report",
+    "Response",
+    "Role",
+    "Rubric",
+    "Skip",
+    "SkipReason",
+    "Task",
+    "UnsafeCategory",
+    "User",
+]

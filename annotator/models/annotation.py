@@ -1,0 +1,186 @@
+"""Who holds which task, and what they made of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from annotator.models.scores import likert5
+
+NEITHER_VALID = -100
+PREFERENCES = (NEITHER_VALID, -3, -2, -1, 1, 2, 3)
+"""Strengths of a pairwise preference: negative for the first response; 0 is not offered (arXiv 2410.01257)."""
+
+
+class Origin(models.TextChoices):
+    PERSON = "person"
+    IMPORTED = "imported"
+    SIMULATED = "simulated"
+
+
+class AssignmentQuerySet(models.QuerySet["Assignment"]):
+    def leased(self) -> AssignmentQuerySet:
+        return self.filter(state=Assignment.State.LEASED)
+
+    def submitted(self) -> AssignmentQuerySet:
+        return self.filter(state=Assignment.State.SUBMITTED)
+
+    def expired_by(self, now: datetime) -> AssignmentQuerySet:
+        return self.leased().filter(lease_expires_at__lt=now)
+
+
+class Assignment(models.Model):
+    """One annotator's hold on one task. While leased, or submitted in time, it holds one of the task's slots.
+
+    A submission that came after its slot went to somebody else is kept without a slot: nothing finished is lost.
+    """
+
+    class State(models.TextChoices):
+        LEASED = "leased"
+        SUBMITTED = "submitted"
+        SKIPPED = "skipped"
+        RELEASED = "released"
+        EXPIRED = "expired"
+
+    task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="assignments")
+    annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="assignments")
+    slot = models.PositiveSmallIntegerField(null=True, blank=True)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.LEASED)
+    response_order = ArrayField(models.PositiveSmallIntegerField(), default=list)
+    leased_at = models.DateTimeField()
+    lease_expires_at = models.DateTimeField()
+
+    objects = AssignmentQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "annotator"], name="one_assignment_per_annotator_and_task"),
+            models.UniqueConstraint(
+                fields=["task", "slot"], condition=Q(state__in=["leased", "submitted"]), name="one_assignment_per_slot"
+            ),
+            models.CheckConstraint(condition=Q(slot__isnull=True) | Q(slot__gte=1), name="slots_count_from_one"),
+            models.CheckConstraint(
+                condition=~Q(state="leased") | Q(slot__isnull=False), name="a_lease_holds_a_slot"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["leased", "submitted"]) | Q(slot__isnull=True), name="only_work_holds_a_slot"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["lease_expires_at"], condition=Q(state="leased"), name="lease_by_expiry"),
+            models.Index(fields=["annotator"], condition=Q(state="leased"), name="lease_by_annotator"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task} with {self.annotator}: {self.state}"
+
+
+class Draft(models.Model):
+    """The half-filled form of an assignment."""
+
+    assignment = models.OneToOneField(Assignment, on_delete=models.CASCADE, related_name="draft")
+    form = models.JSONField(default=dict)
+    saved_at = models.DateTimeField()
+
+
+class AnnotationQuerySet(models.QuerySet["Annotation"]):
+    def current(self) -> AnnotationQuerySet:
+        """The newest revision of each assignment."""
+        return self.filter(is_current=True)
+
+    def for_project(self, project_id: int) -> AnnotationQuerySet:
+        return self.filter(assignment__task__project=project_id)
+
+
+class Annotation(models.Model):
+    """One submission. Rows are only added: an edit is a new revision, and one revision is current."""
+
+    assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="annotations")
+    revision = models.PositiveSmallIntegerField(default=1)
+    is_current = models.BooleanField(default=True)
+    origin = models.CharField(max_length=10, choices=Origin.choices, default=Origin.PERSON)
+    preference = models.SmallIntegerField(null=True, blank=True)
+    justification = models.TextField(blank=True)
+    active_seconds = models.FloatField(null=True, blank=True)
+    guideline_version = models.PositiveIntegerField(default=0)
+    content_hash = models.CharField(max_length=64)
+    submitted_at = models.DateTimeField()
+
+    objects = AnnotationQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["assignment", "revision"], name="revision_once_per_assignment"),
+            models.UniqueConstraint(
+                fields=["assignment"], condition=Q(is_current=True), name="one_current_annotation_per_assignment"
+            ),
+            models.CheckConstraint(
+                condition=Q(preference__isnull=True) | Q(preference__in=PREFERENCES), name="preference_on_the_scale"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.assignment}, revision {self.revision}"
+
+
+class Rating(models.Model):
+    """The scores that one annotation gives one response. An attribute without an answer is absent, never 0."""
+
+    annotation = models.ForeignKey(Annotation, on_delete=models.CASCADE, related_name="ratings")
+    response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, related_name="ratings")
+    scores = models.JSONField()
+    checks = models.JSONField(default=list)
+    confidence = models.PositiveSmallIntegerField(null=True, blank=True, help_text="2 very, 1 somewhat, 0 not")
+    safe = models.BooleanField(null=True, blank=True)
+    unsafe_category = models.CharField(max_length=40, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["annotation", "response"], name="one_rating_per_annotation_and_response"),
+            models.CheckConstraint(condition=likert5("scores"), name="scores_are_integers_0_to_4"),
+            models.CheckConstraint(
+                condition=Q(confidence__isnull=True) | Q(confidence__lte=2), name="confidence_has_three_levels"
+            ),
+        ]
+
+
+class SkipReason(models.TextChoices):
+    PII = "pii", "Personal information"
+    NON_ENGLISH = "non_english", "Substantially not English"
+    NEEDS_CODING = "needs_coding", "Needs coding skills"
+    ABOUT_ASSISTANT = "about_assistant", "About the assistant itself"
+    OTHER = "other", "Another reason"
+
+
+class Skip(models.Model):
+    """Why an annotator passed a task by. PII quarantines the task; other reasons hold for that person only."""
+
+    assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="skips")
+    reason = models.CharField(max_length=20, choices=SkipReason.choices)
+    note = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+
+
+class UnsafeCategory(models.TextChoices):
+    HARMFUL = "harmful", "Harmful or dangerous"
+    ILLEGAL = "illegal", "Illegal"
+    PROFANITY = "profanity", "Profanity or sexual content"
+    BIAS = "bias", "Bias or stereotype"
+    OTHER = "other", "Something else"
+
+
+class Report(models.Model):
+    """Unsafe content, reported by an annotator; the task is quarantined until a manager decides."""
+
+    class Decision(models.TextChoices):
+        UPHELD = "upheld"
+        DISMISSED = "dismissed"
+
+    assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="reports")
+    category = models.CharField(max_length=20, choices=UnsafeCategory.choices)
+    note = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+    decision = models.CharField(max_length=10, choices=Decision.choices, blank=True)

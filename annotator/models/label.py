@@ -1,0 +1,66 @@
+"""What the annotations of a task add up to, and the labels that came with imported data."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from annotator.models.scores import likert5, within_scale
+
+
+class Consensus(models.Model):
+    """The outcome of one task's annotations. `dropped_because` is empty for a task that yields labels."""
+
+    task = models.OneToOneField("annotator.Task", on_delete=models.CASCADE, related_name="consensus")
+    kept = ArrayField(models.BigIntegerField(), default=list, help_text="ids of the annotations that make the label")
+    annotators = models.PositiveSmallIntegerField()
+    spread = models.FloatField(null=True, help_text="of the deciding attribute over the kept annotations")
+    spread_of_all = models.FloatField(null=True, help_text="of the deciding attribute over all annotations")
+    preference = models.SmallIntegerField(null=True)
+    dropped_because = models.CharField(max_length=60, blank=True)
+    computed_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "consensus"
+
+
+class LabelQuerySet(models.QuerySet["Label"]):
+    def in_force(self) -> LabelQuerySet:
+        """One label a response: the annotators' where there is one, else the imported; none of dropped tasks.
+
+        Retired and quarantined tasks yield none.
+        """
+        consensus = Label.objects.filter(response=models.OuterRef("response"), source=Label.Source.CONSENSUS)
+        return self.filter(
+            Q(source=Label.Source.CONSENSUS) | ~models.Exists(consensus),
+            Q(response__task__consensus__isnull=True) | Q(response__task__consensus__dropped_because=""),
+            response__task__state__in=["open", "complete"],
+        )
+
+    def for_project(self, project_id: int) -> LabelQuerySet:
+        return self.filter(response__task__project=project_id)
+
+
+class Label(models.Model):
+    """The agreed scores of one response: `means` before rounding, `scores` after."""
+
+    class Source(models.TextChoices):
+        CONSENSUS = "consensus"
+        IMPORTED = "imported"
+
+    response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, related_name="labels")
+    source = models.CharField(max_length=10, choices=Source.choices)
+    scores = models.JSONField()
+    means = models.JSONField()
+    made_at = models.DateTimeField()
+
+    objects = LabelQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["response", "source"], name="one_label_per_response_and_source"),
+            models.CheckConstraint(condition=likert5("scores"), name="label_scores_are_integers_0_to_4"),
+            models.CheckConstraint(condition=within_scale("means"), name="label_means_are_within_0_to_4"),
+        ]
+        indexes = [models.Index(fields=["made_at"], name="label_by_time")]

@@ -1,0 +1,193 @@
+"""Projects, rubrics, guidelines and who may do what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import F, Q
+
+if TYPE_CHECKING:
+    from annotator.models.user import User
+
+
+class Rubric(models.Model):
+    """A named set of attributes that a project rates by."""
+
+    key = models.SlugField(unique=True)
+    name = models.CharField(max_length=120)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Attribute(models.Model):
+    """One attribute of a rubric with the text of each of its five levels, lowest first."""
+
+    rubric = models.ForeignKey(Rubric, on_delete=models.CASCADE, related_name="attributes")
+    key = models.SlugField()
+    name = models.CharField(max_length=60)
+    description = models.TextField()
+    levels = models.JSONField()
+    checks = models.JSONField(default=list, blank=True)
+    scope = models.CharField(max_length=10, choices=[("response", "response"), ("segment", "segment")], default="response")
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [models.UniqueConstraint(fields=["rubric", "key"], name="attribute_key_once_per_rubric")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Role(models.TextChoices):
+    ANNOTATOR = "annotator"
+    REVIEWER = "reviewer"
+    MANAGER = "manager"
+
+
+class ProjectQuerySet(models.QuerySet["Project"]):
+    def visible_to(self, user: User) -> ProjectQuerySet:
+        """Every project for a superuser, else those the user is a member of."""
+        return self if user.is_superuser else self.filter(memberships__user=user)
+
+    def managed_by(self, user: User) -> ProjectQuerySet:
+        if user.is_superuser:
+            return self
+        return self.filter(memberships__user=user, memberships__role=Role.MANAGER)
+
+    def with_progress(self) -> ProjectQuerySet:
+        """Counts of tasks by state, as `tasks_total`, `tasks_open`, `tasks_complete` and `tasks_quarantined`."""
+        from annotator.models.task import Task
+
+        def tasks(**condition: object) -> models.Func:
+            counted = Task.objects.filter(project=models.OuterRef("pk"), **condition).order_by()
+            return models.functions.Coalesce(
+                models.Subquery(counted.values("project").annotate(n=models.Count("pk")).values("n")), 0
+            )
+
+        return self.annotate(
+            tasks_total=tasks(),
+            tasks_open=tasks(state="open"),
+            tasks_complete=tasks(state="complete"),
+            tasks_quarantined=tasks(state="quarantined"),
+        )
+
+
+class Project(models.Model):
+    """A body of tasks, the protocol they are rated by, and the policy their reward model is retrained by.
+
+    The protocol's defaults are HelpSteer2's (arXiv 2406.08673, section 2.1).
+    """
+
+    class SpreadScope(models.TextChoices):
+        KEPT = "kept"
+        ALL = "all"
+
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=120)
+    description = models.TextField(blank=True)
+    rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="projects")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    base_annotators = models.PositiveSmallIntegerField(
+        default=3, validators=[MinValueValidator(1)], help_text="annotators asked for each task at first"
+    )
+    max_annotators = models.PositiveSmallIntegerField(
+        default=5, validators=[MinValueValidator(1), MaxValueValidator(25)], help_text="annotators after escalation"
+    )
+    escalate_above = models.PositiveSmallIntegerField(
+        default=2, help_text="a spread above this asks for more annotators"
+    )
+    keep = models.PositiveSmallIntegerField(
+        default=3, validators=[MinValueValidator(1)], help_text="the most agreeing annotations that make the label"
+    )
+    drop_above = models.PositiveSmallIntegerField(default=2, help_text="a spread above this drops the task")
+    spread_scope = models.CharField(
+        max_length=4,
+        choices=SpreadScope.choices,
+        default=SpreadScope.KEPT,
+        help_text="whether the final filter looks at the kept annotations or at all of them",
+    )
+    spread_attribute = models.SlugField(default="helpfulness", help_text="the attribute whose spread decides")
+    lease_minutes = models.PositiveSmallIntegerField(
+        default=30, validators=[MinValueValidator(1)], help_text="how long a task stays with an idle annotator"
+    )
+
+    ask_preference = models.BooleanField(default=False)
+    ask_safety = models.BooleanField(default=False)
+    ask_confidence = models.BooleanField(default=False)
+
+    retrain_after_labels = models.PositiveIntegerField(
+        default=0, help_text="retrain when this many new labels have come; 0 turns it off"
+    )
+    retrain_after_hours = models.PositiveIntegerField(
+        default=0, help_text="retrain when the last snapshot is this old and new labels have come; 0 turns it off"
+    )
+    validation_share = models.FloatField(
+        default=0.1,
+        validators=[MinValueValidator(0.01), MaxValueValidator(0.5)],
+        help_text="share of prompts held out to judge models; a prompt's side depends on this share and its text alone",
+    )
+    training_config = models.JSONField(default=dict, blank=True, help_text="settings for the trainer, such as epochs")
+
+    objects = ProjectQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(condition=Q(max_annotators__gte=F("base_annotators")), name="max_annotators_reach_base"),
+            models.CheckConstraint(condition=Q(base_annotators__gte=1, keep__gte=1), name="somebody_annotates"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def attributes_for(self, scope: str = "response") -> list[Attribute]:
+        return [each for each in self.rubric.attributes.all() if each.scope == scope]
+
+    def attribute_keys(self) -> list[str]:
+        return [each.key for each in self.attributes_for()]
+
+    def current_guideline(self) -> Guideline | None:
+        return self.guidelines.order_by("-version").first()
+
+
+class Guideline(models.Model):
+    """One version of a project's guidelines, in markdown; the newest is in force."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="guidelines")
+    version = models.PositiveIntegerField()
+    text = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-version"]
+        constraints = [models.UniqueConstraint(fields=["project", "version"], name="guideline_version_once_per_project")]
+
+    def __str__(self) -> str:
+        return f"version {self.version}"
+
+
+class Membership(models.Model):
+    """A user's role in a project, and the guideline version that the user has acknowledged (0: none)."""
+
+    user = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="memberships")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.ANNOTATOR)
+    acknowledged_version = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["user__username"]
+        constraints = [models.UniqueConstraint(fields=["user", "project"], name="one_role_per_user_and_project")]
+
+    def __str__(self) -> str:
+        return f"{self.user} as {self.role}"
+
+    def unread_guideline(self) -> Guideline | None:
+        """The guideline in force, unless this member has acknowledged it."""
+        current = self.project.current_guideline()
+        return current if current and current.version > self.acknowledged_version else None

@@ -1,0 +1,101 @@
+"""Tasks and their responses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import F, Q
+
+
+class TaskQuerySet(models.QuerySet["Task"]):
+    def open(self) -> TaskQuerySet:
+        return self.filter(state=Task.State.OPEN)
+
+    def with_room(self) -> TaskQuerySet:
+        """Open tasks that still want an annotator."""
+        return self.open().filter(open_slots__gt=0)
+
+    def best_first(self) -> TaskQuerySet:
+        """Begun tasks first, then by priority; matches the index task_claim_order."""
+        return self.order_by("-begun", "-priority", "pk")
+
+    def untouched_by(self, user_id: int, *, states: tuple[str, ...]) -> TaskQuerySet:
+        """Tasks with no assignment of this user in one of the states."""
+        from annotator.models.annotation import Assignment
+
+        mine = Assignment.objects.filter(task=models.OuterRef("pk"), annotator=user_id, state__in=states)
+        return self.filter(~models.Exists(mine))
+
+
+class Task(models.Model):
+    """A conversation whose next turn is rated, and how many annotators it still wants.
+
+    `open_slots` is `slots_wanted` less the assignments that hold a slot; the stage functions keep it so.
+    """
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        COMPLETE = "complete"
+        QUARANTINED = "quarantined"
+        RETIRED = "retired"
+
+    project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="tasks")
+    external_id = models.CharField(max_length=200)
+    conversation = models.JSONField()
+    metadata = models.JSONField(default=dict, blank=True)
+    priority = models.SmallIntegerField(default=0)
+    state = models.CharField(max_length=12, choices=State.choices, default=State.OPEN)
+    slots_wanted = models.PositiveSmallIntegerField(default=3)
+    open_slots = models.PositiveSmallIntegerField(default=3)
+    begun = models.GeneratedField(
+        expression=Q(open_slots__lt=F("slots_wanted")), output_field=models.BooleanField(), db_persist=True
+    )
+    content_hash = models.CharField(max_length=64)
+    prompt_hash = models.CharField(max_length=64)
+    imported_preference = models.SmallIntegerField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TaskQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "external_id"], name="task_external_id_once_per_project"),
+            models.CheckConstraint(condition=Q(open_slots__lte=F("slots_wanted")), name="open_slots_within_wanted"),
+        ]
+        indexes = [
+            models.Index(fields=["project", "content_hash"], name="task_by_content"),
+            models.Index(fields=["project", "state"], name="task_by_state"),
+            models.Index(
+                "project",
+                F("begun").desc(),
+                F("priority").desc(),
+                "id",
+                condition=Q(state="open", open_slots__gt=0),
+                name="task_claim_order",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.external_id
+
+    def turns(self) -> list[dict[str, Any]]:
+        return list(self.conversation)
+
+
+class Response(models.Model):
+    """One candidate answer. `model` names who wrote it and never reaches an annotator."""
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="responses")
+    position = models.PositiveSmallIntegerField()
+    external_id = models.CharField(max_length=200, blank=True)
+    text = models.TextField()
+    model = models.CharField(max_length=200, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [models.UniqueConstraint(fields=["task", "position"], name="response_position_once_per_task")]
+
+    def __str__(self) -> str:
+        return self.external_id or f"response {self.position + 1}"

@@ -1,0 +1,18 @@
+"""What the stages refuse. Each door turns a Refusal into its own answer: an HTTP error, a message, an exit code.
+
+    Refusal
+        assignment.NotLeased, annotation.Refused, annotation.IncompleteRating
+        importing.UnreadableFile, exporting.UnknownExport
+        workers.NoWorker
+        rewards: retraining.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
+"""
+
+from collections.abc import Mapping
+
+
+class Refusal(Exception):
+    """Something that was asked for and cannot be done; the message says why, and what to do."""
+
+    status = 409
+    code = "refused"
+    errors: Mapping[str, list[str]] = {}

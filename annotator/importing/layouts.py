@@ -1,0 +1,317 @@
+"""One raw row in, one checked row out: our task rows and HelpSteer2's three released layouts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from annotator.importing.prompts import Message, content_hash, messages_from_prompt, prompt_hash
+from annotator.importing.sources import RawRow
+from annotator.models.annotation import NEITHER_VALID, PREFERENCES
+
+TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "lang", "tree"}
+RESPONSE_FIELDS = {"id", "text", "model", "rank", "metadata"}
+PREFERENCE_FIELDS = {
+    "split",
+    "prompt",
+    "response_1",
+    "response_2",
+    "preference_strength",
+    "preference_statement",
+    "preference_elaboration",
+    "three_most_similar_preferences",
+    "all_preferences_unprocessed",
+}
+ROLES = {"system", "user", "assistant"}
+_LEVELS = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4}
+
+
+class BadRow(Exception):
+    """The row breaks its layout; the message names the field."""
+
+
+@dataclass(frozen=True)
+class ResponseRow:
+    text: str
+    external_id: str = ""
+    model: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    label: dict[str, int] = field(default_factory=dict)
+    ratings: tuple[dict[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class GivenPreference:
+    """One imported rater's preference between the two responses."""
+
+    strength: int
+    justification: str
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """A task as a file gives it, whatever the layout. `line` is its first."""
+
+    line: int
+    messages: list[Message]
+    responses: tuple[ResponseRow, ...]
+    external_id: str = ""
+    priority: int = 0
+    metadata: dict[str, Any] = field(default_factory=dict)
+    preference: int | None = None
+    preferences: tuple[GivenPreference, ...] = ()
+
+    def prompt_hash(self) -> str:
+        return prompt_hash(self.messages)
+
+    def content_hash(self) -> str:
+        return content_hash(self.prompt_hash(), [response.text for response in self.responses])
+
+
+@dataclass(frozen=True)
+class Rejected:
+    line: int
+    error: str
+
+
+@dataclass(frozen=True)
+class _FlatRow:
+    """A row of the layouts with one response a row; two in a row with one prompt are one task."""
+
+    line: int
+    prompt: str
+    response: ResponseRow
+
+
+def read_tasks(rows: Iterable[RawRow], attributes: Sequence[str]) -> Iterator[TaskRow | Rejected]:
+    """Checks each row against the layout that its fields name, and pairs consecutive rows of one prompt."""
+    waiting: _FlatRow | None = None
+    for raw in rows:
+        parsed = _parsed(raw, attributes)
+        if isinstance(parsed, _FlatRow) and waiting and waiting.prompt == parsed.prompt:
+            yield _paired(waiting, parsed)
+            waiting = None
+        elif isinstance(parsed, _FlatRow):
+            if waiting:
+                yield _paired(waiting)
+            waiting = parsed
+        else:
+            yield parsed
+    if waiting:
+        yield _paired(waiting)
+
+
+def _parsed(raw: RawRow, attributes: Sequence[str]) -> TaskRow | _FlatRow | Rejected:
+    if raw.values is None:
+        return Rejected(raw.line, raw.error)
+    try:
+        if "messages" in raw.values or "responses" in raw.values:
+            return _task_row(raw.line, raw.values)
+        if "response_1" in raw.values or "response_2" in raw.values:
+            return _preference_row(raw.line, raw.values)
+        return _flat_row(raw, raw.values, attributes)
+    except BadRow as bad:
+        return Rejected(raw.line, str(bad))
+
+
+def _paired(*rows: _FlatRow) -> TaskRow:
+    return TaskRow(
+        line=rows[0].line,
+        messages=messages_from_prompt(rows[0].prompt),
+        responses=tuple(row.response for row in rows),
+    )
+
+
+# Checks of single values -----------------------------------------------------------------------------------
+
+
+def _text(value: Any, name: str) -> str:
+    """A storable, non-empty text."""
+    if not isinstance(value, str):
+        raise BadRow(f"{name} is {_shown(value)}: it must be text")
+    if not value.strip():
+        raise BadRow(f"{name} is empty")
+    if "\x00" in value:
+        raise BadRow(f"{name} has a NUL byte at position {value.index(chr(0)) + 1}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as wrong:
+        raise BadRow(f"{name} is not UTF-8 at position {wrong.start + 1}") from wrong
+    return value
+
+
+def _score(value: Any, name: str, *, from_csv: bool = False) -> int:
+    if from_csv and isinstance(value, str):
+        value = _LEVELS.get(value.strip(), value)
+    if type(value) is not int:
+        raise BadRow(f"{name} is {_shown(value)}: scores are the whole numbers 0 to 4")
+    if not 0 <= value <= 4:
+        raise BadRow(f"{name} is {value}: scores go from 0 to 4")
+    return value
+
+
+def _required(values: dict[str, Any], name: str) -> Any:
+    if name not in values:
+        raise BadRow(f"the field {name} is missing")
+    return values[name]
+
+
+def _only(values: dict[str, Any], allowed: set[str], what: str) -> None:
+    if unknown := sorted(set(values) - allowed, key=str):
+        raise BadRow(f"unknown {what} {', '.join(map(repr, unknown))}: known are {', '.join(sorted(allowed))}")
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if len(repr(value)) <= 40 else repr(value)[:40] + "..."
+
+
+def _metadata(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadRow(f"{name} is {_shown(value)}: it must be an object")
+    _check_tree(value, name)
+    return value
+
+
+def _check_tree(value: Any, name: str) -> None:
+    """PostgreSQL's JSONB refuses NUL and lone surrogates anywhere inside."""
+    if isinstance(value, str) and value:
+        _text(value + ".", name)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            _check_tree(key, name)
+            _check_tree(each, name)
+    elif isinstance(value, list):
+        for each in value:
+            _check_tree(each, name)
+    elif isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        raise BadRow(f"{name} holds {value}: not a JSON number")
+
+
+# Layouts ---------------------------------------------------------------------------------------------------
+
+
+def _task_row(line: int, values: dict[str, Any]) -> TaskRow:
+    _only(values, TASK_FIELDS, "field")
+    messages, responses = _required(values, "messages"), _required(values, "responses")
+    if not isinstance(responses, list) or not responses:
+        raise BadRow("responses must be a list of at least one response")
+    priority = values.get("priority", 0)
+    if type(priority) is not int or not -1000 <= priority <= 1000:
+        raise BadRow(f"priority is {_shown(priority)}: it must be a whole number from -1000 to 1000")
+    extra = {key: values[key] for key in ("lang", "tree") if key in values}
+    metadata = _metadata({**extra, **_metadata(values.get("metadata", {}), "metadata")}, "metadata")
+    parsed = tuple(_response(each, f"responses[{number}]") for number, each in enumerate(responses))
+    named = [each.external_id for each in parsed if each.external_id]
+    if len(set(named)) != len(named):
+        raise BadRow("two responses have the same id")
+    return TaskRow(
+        line=line,
+        messages=_messages(messages),
+        responses=parsed,
+        external_id=_identifier(values.get("id", ""), "id"),
+        priority=priority,
+        metadata=metadata,
+    )
+
+
+def _messages(value: Any) -> list[Message]:
+    if not isinstance(value, list) or not value:
+        raise BadRow("messages must be a list of at least one message")
+    messages = [_message(each, f"messages[{number}]") for number, each in enumerate(value)]
+    if messages[-1]["role"] != "user":
+        raise BadRow("the last message must be the user's: the responses answer it")
+    return messages
+
+
+def _message(value: Any, name: str) -> Message:
+    if not isinstance(value, dict):
+        raise BadRow(f"{name} is {_shown(value)}: it must be an object with role and content")
+    _only(value, {"role", "content"}, f"field of {name}")
+    role = _required(value, "role")
+    if role not in ROLES:
+        raise BadRow(f"{name}.role is {_shown(role)}: it must be one of {', '.join(sorted(ROLES))}")
+    return {"role": role, "content": _text(_required(value, "content"), f"{name}.content")}
+
+
+def _response(value: Any, name: str) -> ResponseRow:
+    if not isinstance(value, dict):
+        raise BadRow(f"{name} is {_shown(value)}: it must be an object with a text")
+    _only(value, RESPONSE_FIELDS, f"field of {name}")
+    extra = {"rank": value["rank"]} if "rank" in value else {}
+    model = value.get("model") or ""
+    return ResponseRow(
+        text=_text(_required(value, "text"), f"{name}.text"),
+        external_id=_identifier(value.get("id", ""), f"{name}.id"),
+        model=_identifier(model, f"{name}.model"),
+        metadata={**extra, **_metadata(value.get("metadata", {}), f"{name}.metadata")},
+    )
+
+
+def _identifier(value: Any, name: str) -> str:
+    if type(value) is int:
+        value = str(value)
+    if not isinstance(value, str) or len(value) > 200:
+        raise BadRow(f"{name} is {_shown(value)}: it must be text of at most 200 characters")
+    return _text(value, name) if value else ""
+
+
+def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) -> _FlatRow:
+    prompt, text = _required(values, "prompt"), _required(values, "response")
+    _only(values, {"prompt", "response", *attributes}, "column")
+    given = [key for key in attributes if key in values]
+    if given and len(given) < len(attributes):
+        raise BadRow(f"the field {next(key for key in attributes if key not in values)} is missing")
+    response = ResponseRow(text=_text(text, "response"))
+    if given and all(isinstance(values[key], list) for key in attributes):
+        ratings = _rating_lists({key: values[key] for key in attributes})
+        response = ResponseRow(text=response.text, ratings=ratings)
+    elif given:
+        label = {key: _score(values[key], key, from_csv=raw.from_csv) for key in attributes}
+        response = ResponseRow(text=response.text, label=label)
+    return _FlatRow(raw.line, _text(prompt, "prompt"), response)
+
+
+def _rating_lists(lists: dict[str, list[Any]]) -> tuple[dict[str, int], ...]:
+    """Lists of equal length, one place a rater, become one rating a rater."""
+    lengths = {key: len(values) for key, values in lists.items()}
+    if len(set(lengths.values())) != 1 or not next(iter(lengths.values())):
+        shown = ", ".join(f"{key} {length}" for key, length in lengths.items())
+        raise BadRow(f"the lists of ratings must be of one length, at least 1: {shown}")
+    count = next(iter(lengths.values()))
+    return tuple(
+        {key: _score(values[rater], f"{key}[{rater}]") for key, values in lists.items()} for rater in range(count)
+    )
+
+
+def _preference_row(line: int, values: dict[str, Any]) -> TaskRow:
+    _only(values, PREFERENCE_FIELDS, "column")
+    for name in ("prompt", "response_1", "response_2", "preference_strength"):
+        _required(values, name)
+    given = values.get("all_preferences_unprocessed", [])
+    if not isinstance(given, list):
+        raise BadRow("all_preferences_unprocessed must be a list")
+    extra = {key: values[key] for key in ("split", "preference_statement", "preference_elaboration") if key in values}
+    return TaskRow(
+        line=line,
+        messages=messages_from_prompt(_text(values["prompt"], "prompt")),
+        responses=tuple(ResponseRow(text=_text(values[key], key)) for key in ("response_1", "response_2")),
+        metadata=_metadata(extra, "metadata"),
+        preference=_strength(values["preference_strength"], "preference_strength", zero=True) or None,
+        preferences=tuple(_given(each, f"all_preferences_unprocessed[{n}]") for n, each in enumerate(given)),
+    )
+
+
+def _given(value: Any, name: str) -> GivenPreference:
+    if not isinstance(value, dict):
+        raise BadRow(f"{name} is {_shown(value)}: it must be an object with strength and justification")
+    justification = value.get("justification") or ""
+    return GivenPreference(
+        strength=_strength(_required(value, "strength"), f"{name}.strength", zero=False),
+        justification=_text(justification, f"{name}.justification") if justification else "",
+    )
+
+
+def _strength(value: Any, name: str, *, zero: bool) -> int:
+    """A preference's strength; the released consensus may be 0, a rater's may not."""
+    if type(value) is not int or value not in (*PREFERENCES, *((0,) if zero else ())):
+        raise BadRow(f"{name} is {_shown(value)}: it must be -3 to 3, or {NEITHER_VALID} for neither valid")
+    return value

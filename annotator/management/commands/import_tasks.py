@@ -1,0 +1,48 @@
+"""import_tasks PROJECT FILE: tasks in; `-` reads standard input."""
+
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from annotator.importing import ImportResult, import_rows
+from annotator.management.projects import named_project
+from annotator.refusals import Refusal
+
+SHOWN = 50
+
+
+class Command(BaseCommand):
+    help = "Imports tasks from JSON lines, a JSON list, CSV or Parquet, plain or gzipped. The same file twice changes nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("project", help="the project's slug")
+        parser.add_argument("file", help="a path, or - for standard input")
+        parser.add_argument("--dry-run", action="store_true", help="check and count, write nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        project = named_project(options["project"])
+        try:
+            if options["file"] == "-":
+                result = import_rows(project, sys.stdin.buffer, now=timezone.now(), dry_run=options["dry_run"])
+            else:
+                with Path(options["file"]).open("rb") as file:
+                    result = import_rows(project, file, now=timezone.now(), dry_run=options["dry_run"])
+        except (Refusal, OSError) as problem:
+            raise CommandError(str(problem)) from problem
+        self._tell(result, dry_run=options["dry_run"])
+
+    def _tell(self, result: ImportResult, *, dry_run: bool) -> None:
+        for row in result.rejected[:SHOWN]:
+            self.stderr.write(f"line {row.line}: {row.error}")
+        if len(result.rejected) > SHOWN:
+            self.stderr.write(f"... and {len(result.rejected) - SHOWN} more")
+        would = "would be " if dry_run else ""
+        self.stdout.write(
+            f"{result.created} tasks {would}created, {result.existing} existing, {len(result.rejected)} rows rejected"
+        )
+        if result.rejected:
+            raise SystemExit(1)

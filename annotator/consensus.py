@@ -1,0 +1,266 @@
+"""From a task's annotations to its labels: which annotations to keep, their mean, and what drops a task.
+
+HelpSteer2's rules (arXiv 2406.08673, section 2.1 and appendix G). The first half is pure; `settle` at the end reads
+and writes rows, and is called in the transaction of whatever changed a task's annotations.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations
+from math import floor
+
+from django.db.models import Count, Q
+
+from annotator.models import NEITHER_VALID, Annotation, Assignment, Consensus, Label, Project, Rating, Task
+
+TOO_FAR_APART = "too far apart"
+Scores = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The protocol numbers of a project."""
+
+    base: int = 3
+    most: int = 5
+    escalate_above: int = 2
+    keep: int = 3
+    drop_above: int = 2
+    spread_scope: str = "kept"
+    attribute: str = "helpfulness"
+
+    @classmethod
+    def of(cls, project: Project) -> "Rules":
+        return cls(
+            base=project.base_annotators,
+            most=project.max_annotators,
+            escalate_above=project.escalate_above,
+            keep=project.keep,
+            drop_above=project.drop_above,
+            spread_scope=project.spread_scope,
+            attribute=project.spread_attribute,
+        )
+
+
+@dataclass(frozen=True)
+class Rated:
+    """One annotation: scores by response id. Sequences of these stand in the order of submission."""
+
+    annotation: int
+    ratings: Mapping[int, Scores]
+    preference: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task's annotations add up to. `means` and `labels` are keyed by response, then attribute."""
+
+    kept: tuple[int, ...]
+    means: Mapping[int, Mapping[str, float]]
+    labels: Mapping[int, Mapping[str, int]]
+    spread: float | None
+    spread_of_all: float | None
+    preference: int | None
+    dropped_because: str
+
+
+def spread(rated: Sequence[Rated], attribute: str) -> int | None:
+    """The largest difference between two raters' scores of the attribute on any one response."""
+    by_response = defaultdict(list)
+    for each in rated:
+        for response, scores in each.ratings.items():
+            if attribute in scores:
+                by_response[response].append(scores[attribute])
+    return max((max(values) - min(values) for values in by_response.values()), default=None)
+
+
+def needs_more(rated: Sequence[Rated], rules: Rules) -> bool:
+    """Whether the spread asks for more annotators than the base."""
+    found = spread(rated, rules.attribute)
+    return rules.most > rules.base and found is not None and found > rules.escalate_above
+
+
+def most_agreeing(rated: Sequence[Rated], rules: Rules) -> tuple[Rated, ...]:
+    """The `keep` annotations closest to each other.
+
+    Closest is: the smallest spread of the deciding attribute; then the smallest sum of squared differences between
+    pairs over all attributes and responses; then the earliest submissions. The paper leaves ties open; this order
+    makes the label depend on the annotations alone.
+    """
+    if len(rated) <= rules.keep:
+        return tuple(rated)
+    disagreement = {pair: _squared_difference(rated[pair[0]], rated[pair[1]]) for pair in combinations(range(len(rated)), 2)}
+
+    def closeness(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        width = spread([rated[index] for index in chosen], rules.attribute)
+        return (width or 0, sum(disagreement[pair] for pair in combinations(chosen, 2)), chosen)
+
+    return tuple(rated[index] for index in min(combinations(range(len(rated)), rules.keep), key=closeness))
+
+
+def _squared_difference(one: Rated, other: Rated) -> int:
+    return sum(
+        (score - other.ratings[response][attribute]) ** 2
+        for response, scores in one.ratings.items()
+        for attribute, score in scores.items()
+        if attribute in other.ratings.get(response, {})
+    )
+
+
+def half_up(value: float) -> int:
+    """Rounds to the nearest whole number, halves upwards. Three integers never have a mean that ends in .5."""
+    return floor(value + 0.5)
+
+
+def mean_scores(rated: Iterable[Rated]) -> dict[int, dict[str, float]]:
+    """The mean of each attribute of each response, over the annotations that answered it."""
+    collected: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for each in rated:
+        for response, scores in each.ratings.items():
+            for attribute, score in scores.items():
+                collected[response][attribute].append(score)
+    return {
+        response: {attribute: sum(values) / len(values) for attribute, values in attributes.items()}
+        for response, attributes in collected.items()
+    }
+
+
+def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:
+    """The rounded mean of the most similar strengths; None if they lie too far apart, or cancel out, or are invalid.
+
+    arXiv 2410.01257. `strengths` are in the order of submission.
+    """
+    if not strengths:
+        return None
+    keep = min(rules.keep, len(strengths))
+
+    def closeness(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        values = [strengths[index] for index in chosen]
+        squares = sum((a - b) ** 2 for a, b in combinations(values, 2))
+        return (max(values) - min(values), squares, chosen)
+
+    best = min(combinations(range(len(strengths)), keep), key=closeness)
+    values = [strengths[index] for index in best]
+    if NEITHER_VALID in values or max(values) - min(values) > rules.drop_above:
+        return None
+    mean = sum(values) / len(values)
+    # Away from zero at .5, so that swapping the responses swaps the sign and nothing else.
+    return (half_up(mean) if mean >= 0 else -half_up(-mean)) or None
+
+
+def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
+    """The labels of a task from all its annotations, in the order of submission."""
+    scored = [each for each in rated if each.ratings]
+    kept = most_agreeing(scored, rules)
+    means = mean_scores(kept)
+    width, width_of_all = spread(kept, rules.attribute), spread(scored, rules.attribute)
+    decisive = width if rules.spread_scope == Project.SpreadScope.KEPT else width_of_all
+    return Outcome(
+        kept=tuple(each.annotation for each in kept),
+        means=means,
+        labels={
+            response: {attribute: half_up(value) for attribute, value in attributes.items()}
+            for response, attributes in means.items()
+        },
+        spread=width,
+        spread_of_all=width_of_all,
+        preference=agreed_preference([each.preference for each in rated if each.preference is not None], rules),
+        dropped_because=TOO_FAR_APART if decisive is not None and decisive > rules.drop_above else "",
+    )
+
+
+# Rows ------------------------------------------------------------------------------------------------------
+
+
+def rated_by_task(task_ids: Iterable[int]) -> dict[int, list[Rated]]:
+    """The current annotations of each task, in the order of submission."""
+    annotations = (
+        Annotation.objects.current()
+        .filter(assignment__task__in=task_ids)
+        .order_by("submitted_at", "pk")
+        .values_list("pk", "assignment__task", "preference")
+    )
+    rows = list(annotations)
+    ratings: dict[int, dict[int, Scores]] = defaultdict(dict)
+    for annotation, response, scores in Rating.objects.filter(annotation__in=[row[0] for row in rows]).values_list(
+        "annotation", "response", "scores"
+    ):
+        ratings[annotation][response] = scores
+    found = defaultdict(list)
+    for annotation, task, preference in rows:
+        found[task].append(Rated(annotation, ratings[annotation], preference))
+    return found
+
+
+def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
+    """Brings counters, state, consensus and labels of the tasks in line with their assignments and annotations.
+
+    The caller holds the tasks' row locks. Quarantined and retired tasks keep their state.
+    """
+    rules = Rules.of(project)
+    found = rated_by_task([task.pk for task in tasks])
+    held = _slots_held(tasks)
+    finished = {}
+    for task in tasks:
+        rated = found.get(task.pk, [])
+        slots, submitted = held.get(task.pk, (0, 0))
+        if task.slots_wanted == rules.base and submitted >= rules.base and needs_more(rated, rules):
+            task.slots_wanted = rules.most
+        task.open_slots = max(task.slots_wanted - slots, 0)
+        done = submitted >= task.slots_wanted
+        if task.state in (Task.State.OPEN, Task.State.COMPLETE):
+            task.state = Task.State.COMPLETE if done else Task.State.OPEN
+        if done or any(each.preference is not None for each in rated):
+            finished[task] = outcome(rated, rules) if done else _preference_alone(rated, rules)
+    Task.objects.bulk_update(tasks, ["slots_wanted", "open_slots", "state"])
+    _write(finished, {task: len(found.get(task.pk, [])) for task in finished}, now)
+
+
+def _slots_held(tasks: Sequence[Task]) -> dict[int, tuple[int, int]]:
+    """Of each task: the slots that are held, and those of them that are submitted."""
+    counted = (
+        Assignment.objects.filter(task__in=tasks, slot__isnull=False)
+        .values("task")
+        .annotate(held=Count("pk"), submitted=Count("pk", filter=Q(state=Assignment.State.SUBMITTED)))
+        .values_list("task", "held", "submitted")
+    )
+    return {task: (slots, submitted) for task, slots, submitted in counted}
+
+
+def _preference_alone(rated: Sequence[Rated], rules: Rules) -> Outcome:
+    """Imported preferences settle the preference of a task whose ratings are still to come."""
+    strengths = [each.preference for each in rated if each.preference is not None]
+    return Outcome((), {}, {}, None, None, agreed_preference(strengths, rules), "")
+
+
+def _write(outcomes: Mapping[Task, Outcome], annotators: Mapping[Task, int], now: datetime) -> None:
+    Consensus.objects.bulk_create(
+        [
+            Consensus(
+                task=task,
+                kept=list(found.kept),
+                annotators=annotators[task],
+                spread=found.spread,
+                spread_of_all=found.spread_of_all,
+                preference=found.preference,
+                dropped_because=found.dropped_because,
+                computed_at=now,
+            )
+            for task, found in outcomes.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["task"],
+        update_fields=["kept", "annotators", "spread", "spread_of_all", "preference", "dropped_because", "computed_at"],
+    )
+    Label.objects.bulk_create(
+        [
+            Label(response_id=response, source=Label.Source.CONSENSUS, scores=scores, means=found.means[response], made_at=now)
+            for found in outcomes.values()
+            for response, scores in found.labels.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["response", "source"],
+        update_fields=["scores", "means", "made_at"],
+    )

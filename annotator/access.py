@@ -1,0 +1,51 @@
+"""Who may reach what: fetched and authorised in one step, from the user. A stranger gets 404."""
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+
+from annotator.models import Assignment, Membership, Project, Role, User
+
+
+def visible_project(user: User, slug: str) -> Project:
+    """A project of the user's, in whatever role."""
+    return get_object_or_404(Project.objects.visible_to(user).select_related("rubric"), slug=slug)
+
+
+def managed_project(user: User, slug: str) -> Project:
+    """A project that the user manages; 403 for its other members."""
+    project = visible_project(user, slug)
+    if not Project.objects.managed_by(user).filter(pk=project.pk).exists():
+        raise PermissionDenied("Only managers of this project may do this.")
+    return project
+
+
+def membership(user: User, slug: str) -> Membership:
+    """The user's own membership: to rate, one has to be a member, superuser or not."""
+    return get_object_or_404(user.memberships.select_related("project__rubric"), project__slug=slug)
+
+
+def own_assignment(user: User, assignment_id: int) -> Assignment:
+    """An assignment of the user's, as long as they are a member of its project."""
+    mine = user.assignments.filter(task__project__memberships__user=user)
+    return get_object_or_404(mine.select_related("task__project__rubric"), pk=assignment_id)
+
+
+def may_create_projects(user: User) -> bool:
+    """Staff and whoever manages a project already."""
+    return user.is_staff or user.memberships.filter(role=Role.MANAGER).exists()
+
+
+def reviewed_projects(user: User) -> QuerySet[Project]:
+    """Every project for a superuser, else those that the user manages or reviews."""
+    if user.is_superuser:
+        return Project.objects.all()
+    return Project.objects.filter(memberships__user=user, memberships__role__in=[Role.MANAGER, Role.REVIEWER])
+
+
+def reviewed_project(user: User, slug: str) -> Project:
+    """One of `reviewed_projects`; 403 for annotators, who must not see each other's work."""
+    project = visible_project(user, slug)
+    if not reviewed_projects(user).filter(pk=project.pk).exists():
+        raise PermissionDenied("Only managers and reviewers of this project may see this.")
+    return project

@@ -1,0 +1,288 @@
+"""What an annotator does with a task: submit, revise, skip, report. Each is one transaction, and safe to repeat."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from annotator import consensus
+from annotator.assignment import free_slot, locked
+from annotator.models import (
+    NEITHER_VALID,
+    PREFERENCES,
+    Annotation,
+    Assignment,
+    Draft,
+    Membership,
+    Origin,
+    Project,
+    Rating,
+    Report,
+    Response,
+    Skip,
+    SkipReason,
+    Task,
+)
+from annotator.refusals import Refusal
+
+Errors = dict[str, list[str]]
+
+
+class Refused(Refusal):
+    """What was asked for cannot be done with this task now; the message says why."""
+
+
+class IncompleteRating(Refusal):
+    """The rating lacks an answer or has one off the scale. `errors` maps each place to what is wrong there."""
+
+    status = 400
+    code = "incomplete"
+
+    def __init__(self, errors: Errors) -> None:
+        super().__init__("The rating is not complete: " + "; ".join(text for texts in errors.values() for text in texts))
+        self.errors = errors
+
+
+@dataclass(frozen=True)
+class ResponseRating:
+    """Scores by attribute key, each 0..4, and what else was answered about one response."""
+
+    scores: Mapping[str, int]
+    checks: tuple[str, ...] = ()
+    confidence: int | None = None
+    safe: bool | None = None
+    unsafe_category: str = ""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A filled form: ratings by response id. A preference is relative to the order the annotator saw."""
+
+    ratings: Mapping[int, ResponseRating]
+    preference: int | None = None
+    justification: str = ""
+    active_seconds: float | None = field(default=None, compare=False)
+
+    def content_hash(self) -> str:
+        content = asdict(self) | {"active_seconds": None}
+        content["ratings"] = sorted(content["ratings"].items())
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """The annotation that now stands for the assignment, and whether this call made the first one."""
+
+    annotation: Annotation
+    created: bool
+
+
+@transaction.atomic
+def submit(
+    assignment_id: int, submission: Submission, *, now: datetime, origin: str = Origin.PERSON
+) -> Submitted:
+    """Stores a finished rating: the same again changes nothing, another one is a revision while the task is open.
+
+    A lease that ran out is no obstacle: the work takes a free slot, or is kept beside the slots.
+
+    Raises:
+        IncompleteRating: an answer is missing or off the scale.
+        Refused: the task was skipped by this person, or is closed for edits.
+    """
+    assignment = locked(assignment_id)
+    project = assignment.task.project
+    check_complete(submission, project=project, responses=list(assignment.task.responses.all()))
+    current = assignment.annotations.current().first()
+    if current and current.content_hash == submission.content_hash():
+        return Submitted(current, created=False)
+    if current:
+        _allow_revision(assignment)
+        Annotation.objects.filter(pk=current.pk).update(is_current=False)
+    else:
+        _take_slot(assignment)
+    annotation = _store(assignment, submission, previous=current, now=now, origin=origin)
+    Draft.objects.filter(assignment=assignment).delete()
+    consensus.settle([assignment.task], project=project, now=now)
+    return Submitted(annotation, created=current is None)
+
+
+def _allow_revision(assignment: Assignment) -> None:
+    if assignment.task.state == Task.State.COMPLETE:
+        raise Refused("This task is complete: its labels are made, so the rating can no longer be changed.")
+
+
+def _take_slot(assignment: Assignment) -> None:
+    if assignment.state == Assignment.State.SKIPPED:
+        raise Refused("You skipped this task. Undo the skip to rate it.")
+    if assignment.slot is None:
+        assignment.slot = free_slot(assignment.task)
+    assignment.state = Assignment.State.SUBMITTED
+    assignment.save(update_fields=["state", "slot"])
+
+
+def _store(
+    assignment: Assignment, submission: Submission, *, previous: Annotation | None, now: datetime, origin: str
+) -> Annotation:
+    annotation = Annotation.objects.create(
+        assignment=assignment,
+        revision=previous.revision + 1 if previous else 1,
+        origin=origin,
+        preference=_by_position(submission.preference, assignment.response_order),
+        justification=submission.justification,
+        active_seconds=submission.active_seconds,
+        guideline_version=_acknowledged(assignment),
+        content_hash=submission.content_hash(),
+        submitted_at=now,
+    )
+    Rating.objects.bulk_create(
+        Rating(
+            annotation=annotation,
+            response_id=response,
+            scores=dict(rating.scores),
+            checks=list(rating.checks),
+            confidence=rating.confidence,
+            safe=rating.safe,
+            unsafe_category=rating.unsafe_category,
+        )
+        for response, rating in submission.ratings.items()
+    )
+    return annotation
+
+
+def _by_position(preference: int | None, order: Sequence[int]) -> int | None:
+    """Stored preferences are relative to the responses' positions, whatever order this annotator saw."""
+    if preference is None or preference == NEITHER_VALID or list(order) == sorted(order):
+        return preference
+    return -preference
+
+
+def _acknowledged(assignment: Assignment) -> int:
+    member = Membership.objects.filter(user=assignment.annotator_id, project=assignment.task.project_id).first()
+    return member.acknowledged_version if member else 0
+
+
+# Completeness ----------------------------------------------------------------------------------------------
+
+
+def check_complete(submission: Submission, *, project: Project, responses: Sequence[Response]) -> None:
+    """Raises IncompleteRating unless everything that the project asks for is answered, on its scale."""
+    errors: Errors = {}
+    known = {response.pk for response in responses}
+    for stranger in set(submission.ratings) - known:
+        errors.setdefault("ratings", []).append(f"response {stranger} does not belong to this task")
+    for number, response in enumerate(responses):
+        rating = submission.ratings.get(response.pk)
+        place = f"ratings.{response.pk}"
+        if rating is None:
+            errors[place] = [f"response {number + 1} is not rated"]
+        elif found := _rating_errors(rating, project):
+            errors[place] = found
+    if found := _preference_errors(submission, project, len(responses)):
+        errors["preference"] = found
+    if errors:
+        raise IncompleteRating(errors)
+
+
+def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
+    attributes = project.attributes_for()
+    keys = {each.key for each in attributes}
+    errors = [f"{each.name} has no answer" for each in attributes if each.key not in rating.scores]
+    errors += [f"{key} is not an attribute of this project" for key in sorted(set(rating.scores) - keys)]
+    errors += [
+        f"{key} is {score!r}: it must be a whole number from 0 to 4"
+        for key, score in rating.scores.items()
+        if type(score) is not int or not 0 <= score <= 4
+    ]
+    known_checks = {key for each in attributes for key, _ in each.checks}
+    errors += [f"{check} is not a check of this project" for check in rating.checks if check not in known_checks]
+    if project.ask_confidence and rating.confidence is None:
+        errors.append("Confidence has no answer")
+    if project.ask_safety and rating.safe is None:
+        errors.append("Safety has no answer")
+    return errors
+
+
+def _preference_errors(submission: Submission, project: Project, responses: int) -> list[str]:
+    if submission.preference is not None and submission.preference not in PREFERENCES:
+        return ["the preference must be -3, -2, -1, 1, 2 or 3, or -100 for neither valid"]
+    if submission.preference is not None and responses != 2:
+        return ["a preference needs exactly two responses"]
+    if project.ask_preference and responses == 2 and submission.preference is None:
+        return ["Preference has no answer"]
+    return []
+
+
+# Passing a task by -----------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def skip(assignment_id: int, *, reason: str, note: str = "", now: datetime) -> Skip:
+    """Passes the task by. PII takes it from everyone until a manager decides; the rest is for this person only.
+
+    Raises:
+        Refused: it has been rated already.
+    """
+    assignment = locked(assignment_id)
+    if assignment.state == Assignment.State.SUBMITTED:
+        raise Refused("You have rated this task already, so it cannot be skipped.")
+    if assignment.state == Assignment.State.SKIPPED:
+        return assignment.skips.latest("created_at")
+    _let_go(assignment, Assignment.State.SKIPPED)
+    if reason == SkipReason.PII:
+        _quarantine(assignment.task)
+    consensus.settle([assignment.task], project=assignment.task.project, now=now)
+    return Skip.objects.create(assignment=assignment, reason=reason, note=note, created_at=now)
+
+
+@transaction.atomic
+def report(assignment_id: int, *, category: str, note: str = "", now: datetime) -> Report:
+    """Reports unsafe content and takes the task from everyone until a manager decides. A finished rating stays."""
+    assignment = locked(assignment_id)
+    if assignment.state == Assignment.State.LEASED:
+        _let_go(assignment, Assignment.State.RELEASED)
+    _quarantine(assignment.task)
+    consensus.settle([assignment.task], project=assignment.task.project, now=now)
+    found, _ = Report.objects.update_or_create(
+        assignment=assignment, decision="", defaults={"category": category, "note": note, "created_at": now}
+    )
+    return found
+
+
+def _let_go(assignment: Assignment, state: str) -> None:
+    assignment.state = state
+    assignment.slot = None
+    assignment.save(update_fields=["state", "slot"])
+
+
+def _quarantine(task: Task) -> None:
+    if task.state != Task.State.RETIRED:
+        task.state = Task.State.QUARANTINED
+        task.save(update_fields=["state"])
+
+
+@transaction.atomic
+def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task:
+    """A manager's word on a quarantined task: back into the queue, or retired for good."""
+    task = Task.objects.select_for_update().select_related("project").get(pk=task_id)
+    if task.state != Task.State.QUARANTINED:
+        raise Refused(f"{task} is {task.state}, not quarantined.")
+    task.state = Task.State.OPEN if safe_to_use else Task.State.RETIRED
+    task.save(update_fields=["state"])
+    decision = Report.Decision.DISMISSED if safe_to_use else Report.Decision.UPHELD
+    Report.objects.filter(assignment__task=task, decision="").update(decision=decision)
+    consensus.settle([task], project=task.project, now=now)
+    return task
+
+
+@transaction.atomic
+def save_draft(assignment_id: int, form: Mapping[str, object], *, now: datetime) -> Draft:
+    """Keeps a half-filled form and renews the lease of whoever is filling it."""
+    assignment = locked(assignment_id)
+    if assignment.state == Assignment.State.LEASED:
+        assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
+        assignment.save(update_fields=["lease_expires_at"])
+    draft, _ = Draft.objects.update_or_create(assignment=assignment, defaults={"form": dict(form), "saved_at": now})
+    return draft

@@ -1,0 +1,60 @@
+"""Who joins and leaves a project. Sign-up is by invitation: a manager makes the account."""
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from annotator import assignment
+from annotator.models import Assignment, Membership, Project, User
+from annotator.refusals import Refusal
+
+
+class UnknownAccount(Refusal):
+    """No account has this name, and no password came to make one."""
+
+    status = 400
+    code = "unknown_account"
+
+
+class WeakPassword(Refusal):
+    """The password breaks the rules."""
+
+    status = 400
+    code = "weak_password"
+
+
+@transaction.atomic
+def admit(project: Project, *, username: str, role: str, password: str | None = None) -> tuple[Membership, bool]:
+    """Gives the user a role in the project, making the account where a password comes with a new name.
+
+    Returns the membership and whether it is new. A password never changes an account that exists.
+    """
+    user = User.objects.filter(username=username).first() or _new_user(username, password)
+    member, created = Membership.objects.get_or_create(project=project, user=user, defaults={"role": role})
+    if not created and member.role != role:
+        member.role = role
+        member.save(update_fields=["role"])
+    return member, created
+
+
+def _new_user(username: str, password: str | None) -> User:
+    if not password:
+        raise UnknownAccount(f"There is no account {username!r}. Send a password too, and it is made.")
+    user = User(username=username)
+    try:
+        User.username_validator(username)
+        validate_password(password, user)
+    except ValidationError as weak:
+        raise WeakPassword(" ".join(weak.messages)) from weak
+    user.set_password(password)
+    user.save()
+    return user
+
+
+@transaction.atomic
+def dismiss(member: Membership) -> None:
+    """Ends a membership; tasks that the person holds go back, finished work stays."""
+    held = Assignment.objects.leased().filter(annotator=member.user, task__project=member.project)
+    for assignment_id in list(held.values_list("pk", flat=True)):
+        assignment.release(assignment_id)
+    member.delete()

@@ -1,0 +1,145 @@
+"""Stage 10: labels and annotations out, row by row, in constant memory."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from django.db.models import F
+
+from annotator.importing.prompts import prompt_from_messages
+from annotator.models import Annotation, Label, Project, Rating
+from annotator.refusals import Refusal
+
+Row = dict[str, Any]
+CHUNK = 500
+FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
+
+
+class UnknownExport(Refusal):
+    """No such layout or format; the message lists those that exist."""
+
+    status = 400
+    code = "unknown_export"
+
+
+def export(project: Project, *, layout: str, format: str, since: datetime | None = None) -> Iterator[bytes]:
+    """Streams the project's rows in the layout, encoded in the format.
+
+    Raises:
+        UnknownExport: before the first byte.
+    """
+    if layout not in LAYOUTS:
+        raise UnknownExport(f"There is no layout {layout!r}. Layouts: {', '.join(LAYOUTS)}.")
+    if format not in FORMATS:
+        raise UnknownExport(f"There is no format {format!r}. Formats: {', '.join(FORMATS)}.")
+    rows = LAYOUTS[layout](project, since)
+    return _csv_lines(rows, _columns(project, layout)) if format == "csv" else _json_lines(rows)
+
+
+# Layouts ---------------------------------------------------------------------------------------------------
+
+
+def helpsteer2_rows(project: Project, since: datetime | None) -> Iterator[Row]:
+    """A row per labelled response: prompt, response and one whole number per attribute; a task's rows together."""
+    labels = _since(Label.objects.in_force().for_project(project.pk), "made_at", since)
+    rows = labels.order_by("response__task", "response__position").values_list(
+        "response__task__conversation", "response__text", "scores"
+    )
+    for conversation, text, scores in rows.iterator(chunk_size=CHUNK):
+        yield {"prompt": prompt_from_messages(conversation), "response": text, **_ordered(scores, project)}
+
+
+def disagreement_rows(project: Project, since: datetime | None) -> Iterator[Row]:
+    """A row per rated response: each attribute a list with one rating a rater, raters in the same order."""
+    ratings = _since(_current_ratings(project), "annotation__submitted_at", since).order_by(
+        "response__task", "response__position", "annotation__submitted_at", "annotation"
+    )
+    rows = ratings.values_list("response", "response__task__conversation", "response__text", "scores")
+    for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=lambda row: row[0]):
+        raters = list(group)
+        lists = {key: [row[3][key] for row in raters if key in row[3]] for key in project.attribute_keys()}
+        yield {"prompt": prompt_from_messages(raters[0][1]), "response": raters[0][2], **lists}
+
+
+def annotation_rows(project: Project, since: datetime | None) -> Iterator[Row]:
+    """A row per annotation and response, with ids as imported and raters by pseudonym."""
+    ratings = _since(_current_ratings(project), "annotation__submitted_at", since)
+    rows = ratings.order_by("response__task", "annotation", "response__position").values(
+        "scores",
+        "checks",
+        "confidence",
+        "safe",
+        "unsafe_category",
+        task=F("response__task__external_id"),
+        response_id_as_imported=F("response__external_id"),
+        position=F("response__position"),
+        annotator=F("annotation__assignment__annotator__pseudonym"),
+        revision=F("annotation__revision"),
+        preference=F("annotation__preference"),
+        justification=F("annotation__justification"),
+        active_seconds=F("annotation__active_seconds"),
+        guideline_version=F("annotation__guideline_version"),
+        origin=F("annotation__origin"),
+        submitted_at=F("annotation__submitted_at"),
+    )
+    for row in rows.iterator(chunk_size=CHUNK):
+        imported = row.pop("response_id_as_imported")
+        scores = _ordered(row.pop("scores"), project)
+        order = {"task": row.pop("task"), "response": imported or str(row["position"] + 1)}
+        yield order | {"annotator": row.pop("annotator"), "revision": row.pop("revision"), "scores": scores} | row
+
+
+def _current_ratings(project: Project) -> Any:
+    current = Annotation.objects.current().for_project(project.pk)
+    return Rating.objects.filter(annotation__in=current, response__task__state__in=["open", "complete"])
+
+
+def _since(queryset: Any, field: str, since: datetime | None) -> Any:
+    return queryset.filter(**{f"{field}__gte": since}) if since else queryset
+
+
+def _ordered(scores: dict[str, int], project: Project) -> dict[str, int]:
+    return {key: scores[key] for key in project.attribute_keys() if key in scores}
+
+
+LAYOUTS: dict[str, Callable[[Project, datetime | None], Iterator[Row]]] = {
+    "helpsteer2": helpsteer2_rows,
+    "disagreements": disagreement_rows,
+    "annotations": annotation_rows,
+}
+
+
+# Formats ---------------------------------------------------------------------------------------------------
+
+
+def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
+    for row in rows:
+        yield json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n"
+
+
+def _columns(project: Project, layout: str) -> list[str]:
+    keys = project.attribute_keys()
+    if layout != "annotations":
+        return ["prompt", "response", *keys]
+    head = ["task", "response", "annotator", "revision", *keys]
+    answers = ["checks", "confidence", "safe", "unsafe_category", "preference", "justification"]
+    return [*head, *answers, "position", "active_seconds", "guideline_version", "origin", "submitted_at"]
+
+
+def _csv_lines(rows: Iterable[Row], columns: list[str]) -> Iterator[bytes]:
+    """Scores become a column each; lists stay JSON."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns)
+    writer.writeheader()
+    for row in rows:
+        flat = row | row.get("scores", {})
+        flat.pop("scores", None)
+        writer.writerow({key: json.dumps(value) if isinstance(value, list) else value for key, value in flat.items()})
+        yield buffer.getvalue().encode()
+        buffer.seek(0)
+        buffer.truncate()
+    yield buffer.getvalue().encode()

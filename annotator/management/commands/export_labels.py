@@ -1,0 +1,34 @@
+"""export_labels PROJECT: labels or annotations out, to standard output or a file."""
+
+import sys
+from argparse import ArgumentParser
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from annotator.exporting import FORMATS, LAYOUTS, export
+from annotator.management.projects import named_project
+from annotator.refusals import Refusal
+
+
+class Command(BaseCommand):
+    help = "Writes labels or annotations, row by row."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("project", help="the project's slug")
+        parser.add_argument("--layout", default="helpsteer2", help=", ".join(LAYOUTS))
+        parser.add_argument("--format", default="jsonl", help=", ".join(FORMATS))
+        parser.add_argument("--output", default="-", help="a path, or - for standard output")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        project = named_project(options["project"])
+        try:
+            rows = export(project, layout=options["layout"], format=options["format"])
+            to_stdout = options["output"] == "-"
+            with nullcontext(sys.stdout.buffer) if to_stdout else Path(options["output"]).open("wb") as file:
+                for row in rows:
+                    file.write(row)
+        except (Refusal, OSError) as problem:
+            raise CommandError(str(problem)) from problem

@@ -1,0 +1,119 @@
+"""Which Celery workers listen to which queue, by heartbeats in Redis.
+
+Each worker beats from a thread, as a solo worker answers no ping while it trains. The web reads the beats, so that
+asking for work that nobody would do is refused at once.
+"""
+
+import json
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import redis
+from celery.signals import worker_ready, worker_shutting_down
+from django.conf import settings
+
+from annotator.refusals import Refusal
+
+QUEUES = ("light", "train", "score")
+KEY = "rewardloop:workers"
+ALIVE_FOR_BEATS = 4
+_log = logging.getLogger(__name__)
+
+
+class NoWorker(Refusal):
+    """Nobody listens to the queue that the work would go to."""
+
+    status = 503
+    code = "no_worker"
+
+
+@dataclass(frozen=True)
+class QueueHealth:
+    """How many live workers a queue has, and the age in seconds of the youngest heartbeat ever seen on it."""
+
+    workers: int
+    heartbeat_age: float | None
+
+    @property
+    def alive(self) -> bool:
+        return self.workers > 0
+
+
+@cache
+def connection() -> "redis.Redis":
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=3)
+
+
+def listening() -> dict[str, QueueHealth]:
+    """The health of every queue. Raises redis.RedisError where Redis does not answer."""
+    now = time.time()
+    beats = [json.loads(value) for value in connection().hvals(KEY)]
+    limit = ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS
+    health = {}
+    for queue in QUEUES:
+        ages = [max(now - beat["at"], 0.0) for beat in beats if queue in beat["queues"]]
+        health[queue] = QueueHealth(sum(age < limit for age in ages), round(min(ages), 1) if ages else None)
+    return health
+
+
+def require(queue: str) -> None:
+    """Raises NoWorker unless a live worker listens to the queue."""
+    try:
+        alive = listening()[queue].alive
+    except redis.RedisError as down:
+        raise NoWorker(f"Redis does not answer, so no work can be handed out: {down}") from down
+    if not alive:
+        raise NoWorker(
+            f"No worker listens to the queue {queue!r}. Start one: celery -A annotator worker -Q {queue} --pool solo"
+        )
+
+
+def beat(name: str, queues: list[str]) -> None:
+    connection().hset(KEY, name, json.dumps({"queues": queues, "at": time.time()}))
+
+
+def forget(name: str) -> None:
+    connection().hdel(KEY, name)
+
+
+class _Heartbeat(threading.Thread):
+    """Beats until told to stop; a Redis that is away is only a missed beat."""
+
+    def __init__(self, name: str, queues: list[str]) -> None:
+        super().__init__(name="heartbeat", daemon=True)
+        self.worker, self.queues, self.stopped = name, queues, threading.Event()
+
+    def run(self) -> None:
+        while not self.stopped.is_set():
+            try:
+                beat(self.worker, self.queues)
+            except redis.RedisError as down:
+                _log.warning("no heartbeat: %s", down)
+            self.stopped.wait(settings.WORKER_HEARTBEAT_SECONDS)
+
+    def stop(self) -> None:
+        self.stopped.set()
+        try:
+            forget(self.worker)
+        except redis.RedisError as down:
+            _log.warning("could not sign off: %s", down)
+
+
+_beating: list[_Heartbeat] = []
+
+
+@worker_ready.connect
+def _start(sender: Any, **_: Any) -> None:
+    thread = _Heartbeat(sender.hostname, [queue.name for queue in sender.task_consumer.queues])
+    _beating.append(thread)
+    thread.start()
+
+
+@worker_shutting_down.connect
+def _stop(**_: Any) -> None:
+    while _beating:
+        _beating.pop().stop()

@@ -1,0 +1,1 @@
+"""REST under /api/v1/: thin doors to the stage functions."""

@@ -1,0 +1,38 @@
+"""One opaque, hashed token in three header forms: `Authorization: Token|Bearer ...` and `X-Api-Key`."""
+
+from knox.auth import TokenAuthentication as KnoxAuthentication
+from knox.models import AuthToken
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from annotator.models import User
+
+HOW = "Send it as 'Authorization: Token YOUR_TOKEN' or as 'X-Api-Key: YOUR_TOKEN'; get one from POST /api/v1/token/."
+
+
+class TokenAuthentication(KnoxAuthentication):
+    """Knox's tokens under the names that people expect."""
+
+    def authenticate(self, request: Request) -> tuple[User, AuthToken] | None:
+        token = _sent_token(request)
+        if token is None:
+            return None
+        try:
+            user, found = self.authenticate_credentials(token.encode())
+        except AuthenticationFailed as refused:
+            raise AuthenticationFailed(f"The token is unknown or has expired. {HOW}") from refused
+        return user, found
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Token"
+
+
+def _sent_token(request: Request) -> str | None:
+    if key := request.META.get("HTTP_X_API_KEY"):
+        return str(key).strip()
+    scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    if scheme.lower() not in {"token", "bearer"}:
+        return None
+    if not token.strip() or " " in token.strip():
+        raise AuthenticationFailed(f"The Authorization header holds no single token. {HOW}")
+    return str(token.strip())

@@ -1,0 +1,117 @@
+"""Projects, members, tasks, annotations, agreement."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotator import access, membership
+from annotator.agreement import Selection, agreement
+from annotator.api.serializers import (
+    AgreementSerializer,
+    AnnotationSerializer,
+    MemberSerializer,
+    ProjectSerializer,
+    TaskSerializer,
+)
+from annotator.models import Annotation, Membership, Project, Role, Task
+
+
+class Projects(generics.ListCreateAPIView[Project]):
+    """The caller's projects; staff and managers may open new ones, and manage those."""
+
+    serializer_class = ProjectSerializer
+    queryset = Project.objects.none()
+
+    def get_queryset(self) -> QuerySet[Project]:
+        return Project.objects.visible_to(self.request.user).select_related("rubric")
+
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        if not access.may_create_projects(request.user):
+            raise PermissionDenied("Only staff and managers may open projects.")
+        return super().create(request, *args, **kwargs)
+
+    @transaction.atomic
+    def perform_create(self, serializer: serializers.BaseSerializer[Project]) -> None:
+        project = serializer.save()
+        Membership.objects.create(project=project, user=self.request.user, role=Role.MANAGER)
+
+
+class OneProject(generics.RetrieveUpdateDestroyAPIView[Project]):
+    """One project; changes and deletion by its managers."""
+
+    serializer_class = ProjectSerializer
+    queryset = Project.objects.none()
+    lookup_field = "slug"
+    http_method_names = ["get", "patch", "delete", "options"]
+
+    def get_object(self) -> Project:
+        reach = access.visible_project if self.request.method == "GET" else access.managed_project
+        return reach(self.request.user, self.kwargs["slug"])
+
+
+class Members(generics.ListCreateAPIView[Membership]):
+    """A project's people; managers add them, with a password for a new account."""
+
+    serializer_class = MemberSerializer
+    queryset = Membership.objects.none()
+
+    def get_queryset(self) -> QuerySet[Membership]:
+        project = access.managed_project(self.request.user, self.kwargs["slug"])
+        return project.memberships.select_related("user").order_by("pk")
+
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        project = access.managed_project(request.user, self.kwargs["slug"])
+        sent = self.get_serializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        data = sent.validated_data
+        member, created = membership.admit(
+            project, username=data["user"]["username"], role=data["role"], password=data.get("password")
+        )
+        return Response(MemberSerializer(member).data, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK)
+
+
+class Tasks(generics.ListAPIView[Task]):
+    """A project's tasks, for its managers and reviewers."""
+
+    serializer_class = TaskSerializer
+    queryset = Task.objects.none()
+    filterset_fields = {"state": ["exact"], "external_id": ["exact"]}
+
+    def get_queryset(self) -> QuerySet[Task]:
+        project = access.reviewed_project(self.request.user, self.kwargs["slug"])
+        return project.tasks.prefetch_related("responses")
+
+
+class Annotations(generics.ListAPIView[Annotation]):
+    """Current annotations, under pseudonyms, for managers and reviewers."""
+
+    serializer_class = AnnotationSerializer
+    queryset = Annotation.objects.none()
+    filterset_fields = {"origin": ["exact"], "submitted_at": ["gte", "lt"]}
+
+    def get_queryset(self) -> QuerySet[Annotation]:
+        project = access.reviewed_project(self.request.user, self.kwargs["slug"])
+        annotations = Annotation.objects.current().for_project(project.pk)
+        return annotations.select_related("assignment__task", "assignment__annotator").prefetch_related("ratings")
+
+
+class ProjectAgreement(APIView):
+    """Quadratic-weighted kappa by attribute, for the first three, all and the kept annotations side by side."""
+
+    @extend_schema(responses={200: serializers.DictField(child=serializers.DictField(child=AgreementSerializer()))})
+    def get(self, request: Request, slug: str) -> Response:
+        project = access.reviewed_project(request.user, slug)
+        return Response(
+            {
+                selection.value: {key: asdict(found) for key, found in agreement(project, selection).items()}
+                for selection in Selection
+            }
+        )

@@ -1,0 +1,112 @@
+"""Files in and out: import as the body or as an upload, export as a stream."""
+
+from typing import IO, Any, cast
+
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotator import access
+from annotator.api.serializers import ImportResultSerializer
+from annotator.exporting import FORMATS, LAYOUTS, export
+from annotator.importing import import_rows
+
+
+class StreamParser(BaseParser):
+    """Hands over the body unread, whatever its type: the importer sniffs the format."""
+
+    media_type = "*/*"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        return stream
+
+
+class Import(APIView):
+    """Tasks in: JSON lines, a JSON list, CSV or Parquet, plain or gzipped."""
+
+    parser_classes = [MultiPartParser, StreamParser]
+
+    @extend_schema(
+        request={"application/x-ndjson": OpenApiTypes.BINARY, "text/csv": OpenApiTypes.BINARY, "application/json": list},
+        responses=ImportResultSerializer,
+        parameters=[OpenApiParameter("dry_run", bool, description="1: check and count, write nothing")],
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        project = access.managed_project(request.user, slug)
+        dry_run = request.query_params.get("dry_run") in {"1", "true"}
+        result = import_rows(project, _sent_file(request), now=timezone.now(), dry_run=dry_run)
+        return Response(ImportResultSerializer(result).data)
+
+
+def _sent_file(request: Request) -> IO[bytes]:
+    if request.FILES:
+        return cast("IO[bytes]", next(iter(request.FILES.values())).file)
+    if (request.content_type or "").startswith("multipart/"):
+        raise serializers.ValidationError({"file": ["The upload holds no file."]})
+    return _Body(request)
+
+
+class _Body:
+    """The request's body as a raw stream for io.BufferedReader."""
+
+    def __init__(self, request: Request) -> None:
+        self._read = request._request.read
+        self.closed = False
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Export(APIView):
+    """Labels or annotations out, streamed."""
+
+    @extend_schema(
+        responses={(200, "application/x-ndjson"): OpenApiTypes.BINARY},
+        parameters=[
+            OpenApiParameter("layout", enum=list(LAYOUTS)),
+            OpenApiParameter("format", enum=list(FORMATS)),
+            OpenApiParameter("since", OpenApiTypes.DATETIME, description="only rows made at or after this time"),
+        ],
+    )
+    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+        project = access.reviewed_project(request.user, slug)
+        layout = request.query_params.get("layout", "helpsteer2")
+        format = request.query_params.get("format", "jsonl")
+        rows = export(project, layout=layout, format=format, since=_since(request))
+        answer = StreamingHttpResponse(rows, content_type=FORMATS[format])
+        answer["Content-Disposition"] = f'attachment; filename="{project.slug}-{layout}.{format}"'
+        return answer
+
+
+def _since(request: Request) -> Any:
+    text = request.query_params.get("since")
+    if not text:
+        return None
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise serializers.ValidationError({"since": ["Write a time like 2026-01-31T12:00:00Z."]})
+    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)

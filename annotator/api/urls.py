@@ -1,0 +1,28 @@
+"""The human half's REST addresses."""
+
+from django.urls import path
+
+from annotator.api import account, health, projects, schema, transfer, work
+
+__all__ = ["schema", "urlpatterns"]
+
+urlpatterns = [
+    path("token/", account.Token.as_view(), name="token"),
+    path("me/", account.Me.as_view(), name="me"),
+    path("projects/", projects.Projects.as_view(), name="projects"),
+    path("projects/<slug:slug>/", projects.OneProject.as_view(), name="project"),
+    path("projects/<slug:slug>/members/", projects.Members.as_view(), name="members"),
+    path("projects/<slug:slug>/import/", transfer.Import.as_view(), name="import"),
+    path("projects/<slug:slug>/export/", transfer.Export.as_view(), name="export"),
+    path("projects/<slug:slug>/next/", work.Next.as_view(), name="next"),
+    path("projects/<slug:slug>/tasks/", projects.Tasks.as_view(), name="tasks"),
+    path("projects/<slug:slug>/annotations/", projects.Annotations.as_view(), name="annotations"),
+    path("projects/<slug:slug>/agreement/", projects.ProjectAgreement.as_view(), name="agreement"),
+    path("assignments/<int:assignment_id>/", work.OneAssignment.as_view(), name="assignment"),
+    path("assignments/<int:assignment_id>/annotation/", work.AnnotationOfAssignment.as_view(), name="annotation"),
+    path("assignments/<int:assignment_id>/skip/", work.SkipOfAssignment.as_view(), name="skip"),
+    path("assignments/<int:assignment_id>/report/", work.ReportOfAssignment.as_view(), name="report"),
+    path("assignments/<int:assignment_id>/heartbeat/", work.Heartbeat.as_view(), name="heartbeat"),
+    path("health/live/", health.Live.as_view(), name="live"),
+    path("health/ready/", health.Ready.as_view(), name="ready"),
+]

@@ -1,0 +1,121 @@
+"""The annotator's calls: next, annotation, skip, report, heartbeat, release."""
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotator import access, annotation, assignment
+from annotator.api.serializers import (
+    LeaseSerializer,
+    ReportSerializer,
+    RubricSerializer,
+    SkipSerializer,
+    SubmissionSerializer,
+)
+from annotator.assignment import Claim
+from annotator.models import Project, Rating
+
+
+class Next(APIView):
+    """Leases the next task to the caller, or says why there is none."""
+
+    @extend_schema(request=None, responses=LeaseSerializer)
+    def post(self, request: Request, slug: str) -> Response:
+        project = access.membership(request.user, slug).project
+        return Response(lease(project, assignment.claim(project, request.user, now=timezone.now())))
+
+
+class AnnotationOfAssignment(APIView):
+    """The caller's rating: 201 the first time, 200 for the same again or a revision."""
+
+    @extend_schema(
+        request=SubmissionSerializer,
+        responses={200: dict, 201: dict},
+        parameters=[OpenApiParameter("next", bool, description="1: answer with the next task's lease under `next`")],
+    )
+    def put(self, request: Request, assignment_id: int) -> Response:
+        mine = access.own_assignment(request.user, assignment_id)
+        sent = SubmissionSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        done = annotation.submit(mine.pk, sent.submission(), now=timezone.now())
+        answer = stored(done.annotation)
+        if request.query_params.get("next") in {"1", "true"}:
+            project = mine.task.project
+            answer["next"] = lease(project, assignment.claim(project, request.user, now=timezone.now()))
+        return Response(answer, status=status.HTTP_201_CREATED if done.created else status.HTTP_200_OK)
+
+
+class SkipOfAssignment(APIView):
+    """Passes the task by. `pii` takes it from everyone until a manager decides."""
+
+    @extend_schema(request=SkipSerializer, responses={200: dict})
+    def post(self, request: Request, assignment_id: int) -> Response:
+        mine = access.own_assignment(request.user, assignment_id)
+        sent = SkipSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        done = annotation.skip(mine.pk, **sent.validated_data, now=timezone.now())
+        return Response({"assignment": mine.pk, "reason": done.reason, "note": done.note})
+
+
+class ReportOfAssignment(APIView):
+    """Reports unsafe content; the task is taken from everyone until a manager decides."""
+
+    @extend_schema(request=ReportSerializer, responses={200: dict})
+    def post(self, request: Request, assignment_id: int) -> Response:
+        mine = access.own_assignment(request.user, assignment_id)
+        sent = ReportSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        done = annotation.report(mine.pk, **sent.validated_data, now=timezone.now())
+        return Response({"assignment": mine.pk, "category": done.category, "note": done.note})
+
+
+class Heartbeat(APIView):
+    """Renews the lease."""
+
+    @extend_schema(request=None, responses={200: dict})
+    def post(self, request: Request, assignment_id: int) -> Response:
+        mine = access.own_assignment(request.user, assignment_id)
+        renewed = assignment.heartbeat(mine.pk, now=timezone.now())
+        return Response({"assignment": mine.pk, "lease_expires_at": renewed.lease_expires_at})
+
+
+class OneAssignment(APIView):
+    """Gives a leased task back."""
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, assignment_id: int) -> Response:
+        assignment.release(access.own_assignment(request.user, assignment_id).pk)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def lease(project: Project, claimed: Claim) -> dict[str, Any]:
+    """What an annotator may know of a task: no model names, nobody's ratings, no scores."""
+    held = claimed.assignment
+    if held is None:
+        return {"assignment": None, "reason": claimed.reason, "detail": claimed.explanation}
+    return {
+        "assignment": held.pk,
+        "lease_expires_at": held.lease_expires_at,
+        "task": {
+            "id": held.task_id,
+            "conversation": held.task.conversation,
+            "responses": [{"id": each.pk, "text": each.text} for each in assignment.responses_in_order(held)],
+        },
+        "rubric": RubricSerializer(project.rubric).data,
+    }
+
+
+def stored(made: Any) -> dict[str, Any]:
+    """Echoes what the database holds."""
+    return {
+        "annotation": made.pk,
+        "assignment": made.assignment_id,
+        "revision": made.revision,
+        "ratings": list(Rating.objects.filter(annotation=made).order_by("response__position").values("response", "scores")),
+        "submitted_at": made.submitted_at,
+    }

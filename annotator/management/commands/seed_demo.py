@@ -1,0 +1,17 @@
+"""seed_demo: the demo project with its people and simulated annotations."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from annotator import demo
+
+
+class Command(BaseCommand):
+    help = "Makes the project `demo` unless it is there; accounts manager, alice, bob and erin."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        seeded = demo.seed(now=timezone.now())
+        state = "made" if seeded.created else "there already"
+        self.stdout.write(f"Demo project {state}. Accounts: {', '.join(demo.ACCOUNTS)}; password: {seeded.password}")

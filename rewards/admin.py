@@ -1,0 +1,82 @@
+"""The admin of the machine half: snapshots, runs and models, all read-only, with buttons for what may be done."""
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from annotator.admin import OfManagedProjects
+from rewards.models import ACTIVE_STATES, RewardModel, Snapshot, TrainingRun
+
+
+@admin.register(Snapshot)
+class SnapshotAdmin(OfManagedProjects):
+    read_only = True
+    list_display = ["__str__", "project", "train_tasks", "validation_tasks", "labels", "created_at"]
+    list_filter = ["project"]
+
+
+@admin.register(TrainingRun)
+class TrainingRunAdmin(OfManagedProjects):
+    read_only = True
+    list_display = ["id", "project", "state", "reason", "attempt", "created_at", "finished_at"]
+    list_filter = ["state", "project"]
+    list_select_related = ["project"]
+    fields = ["project", "snapshot", "reason", "requested_by", "config", "code_version", "attempt", "worker", "log"]
+    change_form_outer_before_template = "admin/_training_run.html"
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        run = self.get_object(request, object_id)
+        extra = _shown(run) if isinstance(run, TrainingRun) else {}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
+
+
+def _shown(run: TrainingRun) -> dict[str, Any]:
+    """What the page of a run shows above its fields."""
+    return {
+        "run": run,
+        "active": run.state in ACTIVE_STATES,
+        "curve": json.dumps(_curve(run.losses)),
+        "model": RewardModel.objects.filter(run=run).first(),
+    }
+
+
+def _curve(losses: list[dict[str, Any]]) -> dict[str, Any]:
+    """Chart.js data: training loss by step, and the validation loss where it was measured."""
+    return {
+        "labels": [event.get("step", "") for event in losses],
+        "datasets": [
+            {"label": "training loss", "data": [event.get("loss") for event in losses], "borderColor": "#6366f1"},
+            {
+                "label": "validation loss",
+                "data": [event.get("validation_loss") for event in losses],
+                "borderColor": "#d97706",
+                "spanGaps": True,
+            },
+        ],
+    }
+
+
+@admin.register(RewardModel)
+class RewardModelAdmin(OfManagedProjects):
+    read_only = True
+    list_display = ["__str__", "project", "champion", "scored", "created_at", "promoted_at"]
+    list_filter = ["project", "is_champion"]
+    list_select_related = ["project"]
+    fields = ["project", "version", "run", "is_champion", "attributes", "attribute_weights", "path", "manifest"]
+    change_form_outer_before_template = "admin/_reward_model.html"
+
+    @admin.display(boolean=True, ordering="is_champion")
+    def champion(self, model: RewardModel) -> bool:
+        return model.is_champion
+
+    @admin.display(description="responses scored")
+    def scored(self, model: RewardModel) -> int:
+        return model.scores.count()
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        model = self.get_object(request, object_id)
+        evaluations = list(model.evaluations.all()) if isinstance(model, RewardModel) else []
+        extra = {"model": model, "evaluations": evaluations}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})

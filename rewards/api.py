@@ -1,0 +1,160 @@
+"""Snapshots, training runs, reward models and scores over REST."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotator import access
+from annotator.models import Project, User
+from rewards import promotion, retraining, scoring, snapshots
+from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
+from rewards.serializers import (
+    RewardModelSerializer,
+    RunRequestSerializer,
+    ScoreRequestSerializer,
+    ScoringJobSerializer,
+    SnapshotSerializer,
+    TrainingRunSerializer,
+)
+
+SCORE_WAIT_SECONDS = 8.0
+
+
+class Snapshots(generics.ListCreateAPIView[Snapshot]):
+    """A project's snapshots; a POST takes one, and unchanged labels give the one that is there."""
+
+    serializer_class = SnapshotSerializer
+    queryset = Snapshot.objects.none()
+
+    def get_queryset(self) -> QuerySet[Snapshot]:
+        return access.reviewed_project(self.request.user, self.kwargs["slug"]).snapshots.select_related("project")
+
+    @extend_schema(request=None, responses={201: SnapshotSerializer})
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        project = access.managed_project(request.user, self.kwargs["slug"])
+        taken = snapshots.take(project, now=timezone.now())
+        return Response(SnapshotSerializer(taken).data, status=status.HTTP_201_CREATED)
+
+
+class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
+    """A project's runs; a POST starts one and answers 202, or says at once that no worker listens."""
+
+    serializer_class = TrainingRunSerializer
+    queryset = TrainingRun.objects.none()
+
+    def get_queryset(self) -> QuerySet[TrainingRun]:
+        project = access.reviewed_project(self.request.user, self.kwargs["slug"])
+        return project.training_runs.select_related("project", "snapshot")
+
+    @extend_schema(request=RunRequestSerializer, responses={202: TrainingRunSerializer})
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        project = access.managed_project(request.user, self.kwargs["slug"])
+        sent = RunRequestSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        wish = sent.validated_data
+        run = retraining.request(project, reason=wish["reason"], by=request.user, config=wish.get("config", {}))
+        where = {"Location": reverse("training-run", args=[run.pk])}
+        return Response(TrainingRunSerializer(run).data, status=status.HTTP_202_ACCEPTED, headers=where)
+
+
+def _run(user: User, pk: int) -> TrainingRun:
+    return get_object_or_404(
+        TrainingRun.objects.filter(project__in=Project.objects.visible_to(user)).select_related("project", "snapshot"), pk=pk
+    )
+
+
+class OneTrainingRun(APIView):
+    """One run: state, progress, losses, metrics, verdict, error."""
+
+    @extend_schema(responses=TrainingRunSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        run = _run(request.user, pk)
+        access.reviewed_project(request.user, run.project.slug)
+        return Response(TrainingRunSerializer(run).data)
+
+
+class CancelTrainingRun(APIView):
+    """Ends an active run."""
+
+    @extend_schema(request=None, responses=TrainingRunSerializer)
+    def post(self, request: Request, pk: int) -> Response:
+        run = _run(request.user, pk)
+        access.managed_project(request.user, run.project.slug)
+        retraining.cancel(run, now=timezone.now())
+        run.refresh_from_db()
+        return Response(TrainingRunSerializer(run).data)
+
+
+class RewardModels(generics.ListAPIView[RewardModel]):
+    """The models of the projects that the caller manages or reviews."""
+
+    serializer_class = RewardModelSerializer
+    queryset = RewardModel.objects.none()
+    filterset_fields = {"project__slug": ["exact"], "is_champion": ["exact"]}
+
+    def get_queryset(self) -> QuerySet[RewardModel]:
+        seen = access.reviewed_projects(self.request.user)
+        return RewardModel.objects.filter(project__in=seen).select_related("project").prefetch_related("evaluations")
+
+
+class Promote(APIView):
+    """Makes a model the champion, be it newer or older than the one in use, and has it score every response."""
+
+    @extend_schema(request=None, responses=RewardModelSerializer)
+    def post(self, request: Request, pk: int) -> Response:
+        models = RewardModel.objects.filter(project__in=Project.objects.visible_to(request.user))
+        model = get_object_or_404(models.select_related("project"), pk=pk)
+        access.managed_project(request.user, model.project.slug)
+        return Response(RewardModelSerializer(promotion.promote(model, now=timezone.now())).data)
+
+
+class ScoreItems(APIView):
+    """Scores items by a warm worker: 200 with the results, or 202 with a job where it takes longer."""
+
+    @extend_schema(request=ScoreRequestSerializer, responses={200: dict, 202: ScoringJobSerializer})
+    def post(self, request: Request) -> Response:
+        sent = ScoreRequestSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        model = _model_for(request.user, sent.validated_data)
+        job = scoring.ask(model, sent.validated_data["items"], by=request.user, wait_seconds=SCORE_WAIT_SECONDS)
+        if job.state == ScoringJob.State.DONE:
+            return Response({"model": model.pk, "results": job.results})
+        if job.state == ScoringJob.State.FAILED:
+            raise scoring.ScoringFailed(f"The worker could not score the items: {job.error}")
+        where = {"Location": reverse("scoring-job", args=[job.pk])}
+        return Response(ScoringJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=where)
+
+
+def _model_for(user: User, wish: dict[str, Any]) -> RewardModel:
+    """The model that is named, or the champion of the project that is named, or of the only one there is."""
+    projects = access.reviewed_projects(user)
+    if "model" in wish:
+        return get_object_or_404(RewardModel.objects.filter(project__in=projects), pk=wish["model"])
+    if "project" in wish:
+        return scoring.champion(get_object_or_404(projects, slug=wish["project"]))
+    champions = list(RewardModel.objects.filter(project__in=projects, is_champion=True)[:2])
+    if not champions:
+        raise scoring.NoChampion("None of your projects has a champion yet: retrain one, or promote a model.")
+    if len(champions) > 1:
+        raise serializers.ValidationError({"model": ["You see more than one champion: name a model or a project."]})
+    return champions[0]
+
+
+class OneScoringJob(APIView):
+    """A scoring job of the caller's."""
+
+    @extend_schema(responses=ScoringJobSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        job = ScoringJob.objects.filter(requested_by=request.user, pk=pk).first()
+        if job is None:
+            raise Http404
+        return Response(ScoringJobSerializer(job).data)

@@ -1,0 +1,90 @@
+"""The admin's opening page: progress, agreement, champions and workers of the projects that the user manages."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse_lazy
+
+from annotator.agreement import Agreement, Selection, agreement
+from annotator.api.health import readiness
+from annotator.models import Assignment, Project
+from rewards.models import RewardModel, TrainingRun
+
+PROJECTS_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Card:
+    """One project on the opening page. `kappas` holds per attribute the first three's, all's and the kept's."""
+
+    project: Any
+    share_done: int
+    at_work: int
+    kappas: list[tuple[str, list[Agreement]]]
+    champion: RewardModel | None
+    headline: dict[str, Any]
+    scored: int
+    run: TrainingRun | None
+
+
+def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Called by the theme for the admin's index."""
+    managed = Project.objects.managed_by(request.user).with_progress().select_related("rubric").order_by("-pk")
+    context["cards"] = [_card(project) for project in managed[:PROJECTS_SHOWN]]
+    context["health"] = readiness()
+    return context
+
+
+def _card(project: Any) -> Card:
+    measured = [agreement(project, selection) for selection in Selection]
+    names = {attribute.key: attribute.name for attribute in project.attributes_for()}
+    champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
+    return Card(
+        project=project,
+        share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
+        at_work=Assignment.objects.leased().filter(task__project=project).values("annotator").distinct().count(),
+        kappas=[(name, [found[key] for found in measured]) for key, name in names.items()],
+        champion=champion,
+        headline=_headline(champion) if champion else {},
+        scored=champion.scores.count() if champion else 0,
+        run=TrainingRun.objects.filter(project=project).first(),
+    )
+
+
+def _headline(champion: RewardModel) -> dict[str, Any]:
+    evaluation = champion.evaluations.filter(name="validation").first()
+    return evaluation.metrics if evaluation else {}
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The sidebar, in the order of the loop."""
+
+    def link(title: str, icon: str, name: str) -> dict[str, Any]:
+        return {"title": title, "icon": icon, "link": reverse_lazy(name)}
+
+    return [
+        {
+            "title": "",
+            "items": [link("Overview", "dashboard", "admin:index"), link("Rate tasks", "edit_note", "home")],
+        },
+        {
+            "title": "People rate",
+            "separator": True,
+            "items": [
+                link("Projects", "folder", "admin:annotator_project_changelist"),
+                link("Tasks", "list_alt", "admin:annotator_task_changelist"),
+                link("Annotations", "rate_review", "admin:annotator_annotation_changelist"),
+                link("People", "group", "admin:annotator_membership_changelist"),
+            ],
+        },
+        {
+            "title": "Models learn",
+            "separator": True,
+            "items": [
+                link("Snapshots", "photo_camera", "admin:rewards_snapshot_changelist"),
+                link("Training runs", "model_training", "admin:rewards_trainingrun_changelist"),
+                link("Reward models", "emoji_events", "admin:rewards_rewardmodel_changelist"),
+            ],
+        },
+    ]

@@ -1,0 +1,44 @@
+"""retrain PROJECT: starts a training run; --wait follows it to its end."""
+
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from annotator.management.projects import named_project
+from annotator.refusals import Refusal
+from rewards import retraining
+from rewards.models import ACTIVE_STATES, RunState, TrainingRun
+
+POLL_SECONDS = 1.0
+
+
+class Command(BaseCommand):
+    help = "Takes a snapshot of the labels and trains a reward model on it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("project", help="the project's slug")
+        parser.add_argument("--reason", default="asked for on the command line")
+        parser.add_argument("--wait", action="store_true", help="follow the run to its end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            run = retraining.request(named_project(options["project"]), reason=options["reason"])
+        except Refusal as refused:
+            raise CommandError(str(refused)) from refused
+        self.stdout.write(f"Run {run.pk} is queued.")
+        if options["wait"]:
+            self._follow(run)
+
+    def _follow(self, run: TrainingRun) -> None:
+        shown = ""
+        while run.state in ACTIVE_STATES:
+            time.sleep(POLL_SECONDS)
+            run.refresh_from_db()
+            if run.state != shown:
+                self.stdout.write(f"Run {run.pk}: {run.get_state_display()}")
+                shown = run.state
+        if run.state in (RunState.FAILED, RunState.CANCELLED):
+            raise CommandError(f"Run {run.pk} {run.state}: {run.error}")
+        self.stdout.write(f"{run.verdict['reason']} Gain {run.verdict['gain']:.3f} [{run.verdict['low']:.3f}, {run.verdict['high']:.3f}]")

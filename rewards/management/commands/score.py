@@ -1,0 +1,25 @@
+"""score PROJECT: sends the champion over the project's responses."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from annotator.management.projects import named_project
+from annotator.refusals import Refusal
+from rewards import scoring
+
+
+class Command(BaseCommand):
+    help = "Has the score workers score every response that the champion has not scored yet."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("project", help="the project's slug")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            model = scoring.champion(named_project(options["project"]))
+            scoring.start(model)
+        except Refusal as refused:
+            raise CommandError(str(refused)) from refused
+        self.stdout.write(f"{model} scores {scoring.unscored(model).count()} responses.")

@@ -1,0 +1,177 @@
+"""The life of a training run: asked for, claimed by one worker, supervised, recovered when its worker is lost.
+
+The row is the truth: Celery carries ids, and a message too many or too few changes nothing.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+
+from annotator import workers
+from annotator.celery import app
+from annotator.models import Label, Project, User
+from annotator.refusals import Refusal
+from rewards.learning.config import BadConfig, TrainConfig, parse_config
+from rewards.models import ACTIVE_STATES, RunState, Snapshot, TrainingRun
+
+
+class AlreadyRunning(Refusal):
+    """The project has a run under way; one at a time."""
+
+    code = "already_running"
+
+
+class UnusableConfig(Refusal):
+    """The trainer would refuse these settings."""
+
+    status = 400
+    code = "bad_config"
+
+
+class LostRun(Exception):
+    """Another attempt owns the run now, or somebody cancelled it: this worker has to let go of it."""
+
+
+def request(project: Project, *, reason: str, by: User | None = None, config: Mapping[str, Any] = {}) -> TrainingRun:
+    """Queues a run and sends it to the workers.
+
+    Raises:
+        NoWorker: nobody listens to the queue `train`.
+        AlreadyRunning, UnusableConfig: as they say.
+    """
+    workers.require("train")
+    settled = {"backbone": settings.REWARD_BACKBONE, **project.training_config, **config}
+    check_config(settled)
+    try:
+        with transaction.atomic():
+            run = TrainingRun.objects.create(
+                project=project,
+                reason=reason,
+                requested_by=by,
+                config=settled,
+                config_hash=hashlib.sha256(json.dumps(settled, sort_keys=True).encode()).hexdigest(),
+                seed=settled.get("seed", 0),
+            )
+    except IntegrityError as twice:
+        active = TrainingRun.objects.active().filter(project=project).first()
+        raise AlreadyRunning(f"{active or 'A run'} is under way; wait for it or cancel it.") from twice
+    send(run)
+    return run
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Raises UnusableConfig where the trainer would refuse the settings."""
+    try:
+        parse_config(TrainConfig, {"snapshot": "-", **config})
+    except BadConfig as bad:
+        raise UnusableConfig(str(bad)) from bad
+
+
+def send(run: TrainingRun) -> None:
+    transaction.on_commit(partial(app.send_task, "rewards.tasks.train", [run.pk]))
+
+
+# Reasons to retrain ----------------------------------------------------------------------------------------
+
+
+def start_due(*, now: datetime) -> list[TrainingRun]:
+    """Starts a run in every project whose policy asks for one; nobody listening means later, not never."""
+    wanting = Project.objects.filter(Q(retrain_after_labels__gt=0) | Q(retrain_after_hours__gt=0))
+    idle = wanting.exclude(training_runs__state__in=ACTIVE_STATES).distinct()
+    started = []
+    for project in idle:
+        if (reason := due(project, now=now)) and workers.listening()["train"].alive:
+            started.append(request(project, reason=reason))
+    return started
+
+
+def due(project: Project, *, now: datetime) -> str:
+    """Why the project's policy asks for a run now; empty if it does not.
+
+    New labels are counted from the last run that was started, whatever became of it, so that a run that fails is not
+    started again and again.
+    """
+    last = TrainingRun.objects.filter(project=project).order_by("-pk").first()
+    labels = Label.objects.in_force().for_project(project.pk)
+    new = labels.filter(made_at__gt=last.created_at).count() if last else labels.count()
+    if project.retrain_after_labels and new >= project.retrain_after_labels:
+        return f"{new} new labels, and the project retrains after {project.retrain_after_labels}"
+    age = now - last.created_at if last else None
+    hours = project.retrain_after_hours
+    if hours and new and age is not None and age >= timedelta(hours=hours):
+        return f"the last run is {age.total_seconds() / 3600:.0f} hours old, and {new} labels are new"
+    return ""
+
+
+# One worker at a time --------------------------------------------------------------------------------------
+
+
+def claim(run_id: int, *, worker: str, now: datetime) -> TrainingRun | None:
+    """Takes a queued run for this worker; None if it is not there to be taken."""
+    taken = TrainingRun.objects.filter(pk=run_id, state=RunState.QUEUED).update(
+        state=RunState.SNAPSHOTTING,
+        attempt=F("attempt") + 1,
+        worker=worker,
+        heartbeat_at=now,
+        started_at=now,
+        error="",
+    )
+    return TrainingRun.objects.select_related("project", "snapshot").get(pk=run_id) if taken else None
+
+
+def write(run: TrainingRun, **fields: Any) -> None:
+    """Writes to the row if this attempt still owns it.
+
+    Raises:
+        LostRun: it does not.
+    """
+    owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
+    if not owned.exclude(state=RunState.QUEUED).update(**fields):
+        raise LostRun(f"attempt {run.attempt} of run {run.pk} has lost it")
+    for name, value in fields.items():
+        setattr(run, name, value)
+
+
+def fail(run: TrainingRun, error: str, *, now: datetime) -> None:
+    """Ends the attempt's run with its error, unless the run is somebody else's by now."""
+    owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
+    owned.update(state=RunState.FAILED, error=error[:10_000], finished_at=now)
+
+
+def cancel(run: TrainingRun, *, now: datetime) -> bool:
+    """Ends an active run; its worker notices at the next heartbeat and stops the trainer."""
+    active = TrainingRun.objects.active().filter(pk=run.pk)
+    return bool(active.update(state=RunState.CANCELLED, finished_at=now))
+
+
+def recover_lost(*, now: datetime) -> list[TrainingRun]:
+    """Requeues runs whose worker has gone silent, or fails them after the last attempt; resends forgotten ones."""
+    deadline = now - timedelta(seconds=settings.RUN_LOST_AFTER_SECONDS)
+    lost = TrainingRun.objects.working().filter(heartbeat_at__lt=deadline)
+    given_up = lost.filter(attempt__gte=settings.RUN_ATTEMPTS)
+    given_up.update(
+        state=RunState.FAILED,
+        error=f"The worker disappeared in each of {settings.RUN_ATTEMPTS} attempts. Look at its log and its memory.",
+        finished_at=now,
+    )
+    lost.update(state=RunState.QUEUED, error="The worker disappeared; the run starts again from its last checkpoint.")
+    forgotten = TrainingRun.objects.filter(state=RunState.QUEUED).filter(
+        Q(heartbeat_at__lt=deadline) | Q(heartbeat_at=None, created_at__lt=deadline)
+    )
+    resent = list(forgotten)
+    TrainingRun.objects.filter(pk__in=[run.pk for run in resent], state=RunState.QUEUED).update(heartbeat_at=now)
+    for run in resent:
+        send(run)
+    return resent
+
+
+def snapshot_of(run: TrainingRun, snapshot: Snapshot) -> dict[str, Any]:
+    """The trainer's configuration for this run."""
+    return {**run.config, "snapshot": str(snapshot.directory())}

@@ -1,0 +1,196 @@
+"""From labels to files: what a model learns from, frozen, with a hash of its content.
+
+The split hangs on the prompt's hash alone, so a prompt never changes side as the data grows.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db.models import F
+
+from annotator.consensus import Rules
+from annotator.models import Label, Project, Rating
+from annotator.refusals import Refusal
+from rewards.models import Snapshot
+
+FORMAT = 1
+CHUNK = 500
+Row = dict[str, Any]
+
+
+class NotEnoughLabels(Refusal):
+    """There is nothing to learn from, or nothing to judge by."""
+
+    code = "not_enough_labels"
+
+
+def take(project: Project, *, now: datetime) -> Snapshot:
+    """Writes the labels in force to files; unchanged labels give the snapshot that is there already.
+
+    Raises:
+        NotEnoughLabels: either side of the split is empty.
+    """
+    folder = settings.ARTIFACTS / "snapshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder))
+    try:
+        counts = _write_rows(project, building)
+        _check(project, counts)
+        manifest = _manifest(project, building, counts, now)
+        return _keep(project, building, manifest)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def is_held_out(prompt_hash: str, share: float) -> bool:
+    """Whether a prompt is on the validation side: its hash, read as a fraction of 1, lies below the share."""
+    return int(prompt_hash[:16], 16) / 16**16 < share
+
+
+def _write_rows(project: Project, folder: Path) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    with open(folder / "train.jsonl", "w") as train, open(folder / "validation.jsonl", "w") as validation:
+        for row in _rows(project):
+            held_out = is_held_out(row["prompt_hash"], project.validation_share)
+            side = "validation" if held_out else "train"
+            (validation if held_out else train).write(json.dumps(row, ensure_ascii=False) + "\n")
+            counts[f"{side}_tasks"] += 1
+            counts[f"{side}_responses"] += len(row["responses"])
+        for file in (train, validation):
+            file.flush()
+            os.fsync(file.fileno())
+    return counts
+
+
+def _rows(project: Project) -> Iterator[Row]:
+    """One row a task, in the order of the tasks' ids; texts as they are now."""
+    labels = (
+        Label.objects.in_force()
+        .for_project(project.pk)
+        .order_by("response__task", "response__position")
+        .values(
+            "scores",
+            "means",
+            "source",
+            response_id=F("response"),
+            text=F("response__text"),
+            task=F("response__task"),
+            external_id=F("response__task__external_id"),
+            prompt_hash=F("response__task__prompt_hash"),
+            conversation=F("response__task__conversation"),
+            imported_preference=F("response__task__imported_preference"),
+            preference=F("response__task__consensus__preference"),
+            kept=F("response__task__consensus__kept"),
+        )
+    )
+    grouped = ((task, list(group)) for task, group in groupby(labels.iterator(chunk_size=CHUNK), key=lambda row: row["task"]))
+    for batch in _batches(grouped):
+        kept = [annotation for _, group in batch for annotation in group[0]["kept"] or []]
+        ratings = _kept_ratings(kept)
+        for _, group in batch:
+            yield _row(group, ratings)
+
+
+def _batches(groups: Iterator[tuple[int, list[Row]]]) -> Iterator[list[tuple[int, list[Row]]]]:
+    batch = []
+    for group in groups:
+        batch.append(group)
+        if len(batch) == CHUNK:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _kept_ratings(annotations: list[int]) -> dict[int, list[dict[str, int]]]:
+    """The kept raters' scores by response: what the ceiling of human agreement is computed from."""
+    found = defaultdict(list)
+    rows = Rating.objects.filter(annotation__in=annotations).order_by("annotation").values_list("response", "scores")
+    for response, scores in rows:
+        found[response].append(scores)
+    return found
+
+
+def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:
+    first = group[0]
+    return {
+        "task": first["external_id"],
+        "prompt_hash": first["prompt_hash"],
+        "conversation": first["conversation"],
+        "responses": [
+            {
+                "id": str(each["response_id"]),
+                "text": each["text"],
+                "scores": each["means"],
+                "labels": each["scores"],
+                "ratings": ratings.get(each["response_id"], []) if each["source"] == Label.Source.CONSENSUS else [],
+            }
+            for each in group
+        ],
+        "preference": first["preference"] if first["preference"] is not None else _valid(first["imported_preference"]),
+    }
+
+
+def _valid(preference: int | None) -> int | None:
+    return preference if preference is not None and -3 <= preference <= 3 else None
+
+
+def _check(project: Project, counts: dict[str, int]) -> None:
+    if not counts["train_tasks"] or not counts["validation_tasks"]:
+        raise NotEnoughLabels(
+            f"{project.name} has {counts['train_tasks']} labelled tasks to learn from and {counts['validation_tasks']} "
+            f"held out to judge by; both must be there. Label more tasks, or raise validation_share "
+            f"(now {project.validation_share:g})."
+        )
+
+
+def _manifest(project: Project, folder: Path, counts: dict[str, int], now: datetime) -> dict[str, Any]:
+    files = {name: _sha256(folder / name) for name in ("train.jsonl", "validation.jsonl")}
+    attributes = project.attribute_keys()
+    identity = {"format": FORMAT, "attributes": attributes, "files": files}
+    return identity | {
+        "project": project.slug,
+        "content_hash": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
+        "counts": dict(counts),
+        "split": {"by": "prompt_hash", "validation_share": project.validation_share},
+        "protocol": vars(Rules.of(project)),
+        "taken_at": now.isoformat(),
+    }
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _keep(project: Project, building: Path, manifest: dict[str, Any]) -> Snapshot:
+    path = Path("snapshots") / project.slug / manifest["content_hash"]
+    final = settings.ARTIFACTS / path
+    (building / "manifest.json").write_text(json.dumps(manifest, indent=2))
+    building.chmod(0o755)
+    if not final.exists():
+        final.parent.mkdir(parents=True, exist_ok=True)
+        building.rename(final)
+    counts = manifest["counts"]
+    snapshot, _ = Snapshot.objects.get_or_create(
+        project=project,
+        content_hash=manifest["content_hash"],
+        defaults={
+            "path": str(path),
+            "manifest": manifest,
+            "train_tasks": counts["train_tasks"],
+            "validation_tasks": counts["validation_tasks"],
+            "labels": counts["train_responses"] + counts["validation_responses"],
+        },
+    )
+    return snapshot

@@ -1,0 +1,16 @@
+"""The machine half's REST addresses."""
+
+from django.urls import path
+
+from rewards import api
+
+urlpatterns = [
+    path("projects/<slug:slug>/snapshots/", api.Snapshots.as_view(), name="snapshots"),
+    path("projects/<slug:slug>/training-runs/", api.TrainingRuns.as_view(), name="training-runs"),
+    path("training-runs/<int:pk>/", api.OneTrainingRun.as_view(), name="training-run"),
+    path("training-runs/<int:pk>/cancel/", api.CancelTrainingRun.as_view(), name="cancel-training-run"),
+    path("reward-models/", api.RewardModels.as_view(), name="reward-models"),
+    path("reward-models/<int:pk>/promote/", api.Promote.as_view(), name="promote"),
+    path("score/", api.ScoreItems.as_view(), name="score"),
+    path("scoring-jobs/<int:pk>/", api.OneScoringJob.as_view(), name="scoring-job"),
+]

@@ -1,0 +1,13 @@
+"""{{ text|markdown }}"""
+
+from django import template
+from django.utils.safestring import SafeString
+
+from annotator.rendering import render_markdown
+
+register = template.Library()
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    return render_markdown(text)

@@ -1,0 +1,137 @@
+"""The demo project: tasks of our own, four accounts, and simulated annotations that are marked as such."""
+
+import json
+import os
+import random
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from annotator import annotation, assignment
+from annotator.annotation import ResponseRating, Submission
+from annotator.importing import import_rows
+from annotator.models import Guideline, Membership, Origin, Project, Role, Rubric, Task, User
+from annotator.rubrics import DEFAULT_RUBRIC
+
+SLUG = "demo"
+ACCOUNTS = ("manager", "alice", "bob", "erin")
+SIMULATED_RATERS = 5
+LEFT_TO_RATE = 12
+"""Tasks that no simulated rater touches, so that a visitor has something to do."""
+_FOLDER = Path(__file__).parent
+_RESPONSE_FIELDS = ("id", "model", "text")
+
+
+@dataclass(frozen=True)
+class Seeded:
+    created: bool
+    password: str
+
+
+@transaction.atomic
+def seed(*, now: datetime) -> Seeded:
+    """Makes accounts, project, tasks and simulated annotations; what is there already stays as it is."""
+    password = _password()
+    people = {name: _account(name, password) for name in ACCOUNTS}
+    if Project.objects.filter(slug=SLUG).exists():
+        return Seeded(False, password)
+    project = _project(people)
+    tasks = [json.loads(line) for line in (_FOLDER / "tasks.jsonl").read_text().splitlines()]
+    import_rows(project, BytesIO(b"".join(_task_lines(tasks))), now=now)
+    _simulate(project, tasks, now=now)
+    return Seeded(True, password)
+
+
+def _password() -> str:
+    """DEMO_PASSWORD, or one that is drawn once and kept in VAR_DIR, readable by its owner only."""
+    if chosen := os.environ.get("DEMO_PASSWORD"):
+        return chosen
+    kept = settings.VAR_DIR / "demo-password"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.touch(mode=0o600)
+        kept.write_text(secrets.token_urlsafe(9))
+    return str(kept.read_text().strip())
+
+
+def _account(name: str, password: str) -> User:
+    user, created = User.objects.get_or_create(username=name, defaults={"is_staff": name == "manager"})
+    if created or not user.check_password(password):
+        user.set_password(password)
+        user.save(update_fields=["password"])
+    return user
+
+
+def _project(people: dict[str, User]) -> Project:
+    project = Project.objects.create(
+        slug=SLUG,
+        name="Demo",
+        description="Invented conversations with two responses each, to try everything on.",
+        rubric=Rubric.objects.get(key=DEFAULT_RUBRIC),
+        retrain_after_labels=40,
+        validation_share=0.25,
+    )
+    Guideline.objects.create(project=project, version=1, text=(_FOLDER / "guidelines.md").read_text())
+    for name, user in people.items():
+        role = Role.MANAGER if name == "manager" else Role.ANNOTATOR
+        Membership.objects.create(project=project, user=user, role=role)
+    return project
+
+
+def _task_lines(tasks: list[dict[str, Any]]) -> Iterator[bytes]:
+    for task in tasks:
+        responses = [{key: response[key] for key in _RESPONSE_FIELDS} for response in task["responses"]]
+        row = {"id": task["id"], "messages": task["messages"], "responses": responses, "metadata": {"topic": task["topic"]}}
+        yield json.dumps(row).encode() + b"\n"
+
+
+# Simulated annotations -------------------------------------------------------------------------------------
+
+
+def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -> None:
+    """Raters who see the author's judgement with noise work through the queue, by the same stages as people do."""
+    dice = random.Random(2406)
+    quality = {response["id"]: response["quality"] for task in tasks for response in task["responses"]}
+    raters = [_simulated_rater(project, number) for number in range(1, SIMULATED_RATERS + 1)]
+    untouched = [task["id"] for task in tasks if task["topic"] in ("pii", "unsafe")] + [task["id"] for task in tasks[:LEFT_TO_RATE]]
+    project.tasks.filter(external_id__in=untouched).update(state=Task.State.RETIRED)
+    for number, rater in enumerate(raters):
+        moment = now - timedelta(days=3, hours=number)
+        while (claimed := assignment.claim(project, rater, now=moment)).assignment:
+            held = claimed.assignment
+            ratings = {
+                response.pk: ResponseRating(_noisy(quality[response.external_id], dice))
+                for response in held.task.responses.all()
+            }
+            moment += timedelta(seconds=dice.randint(60, 240))
+            annotation.submit(
+                held.pk,
+                Submission(ratings, active_seconds=dice.randint(50, 220)),
+                now=min(moment, now),
+                origin=Origin.SIMULATED,
+            )
+    project.tasks.filter(external_id__in=untouched).update(state=Task.State.OPEN)
+
+
+def _simulated_rater(project: Project, number: int) -> User:
+    """An account that nobody can log in to."""
+    rater, _ = User.objects.get_or_create(
+        username=f"simulated-{number}", defaults={"is_active": False, "password": "!"}
+    )
+    Membership.objects.get_or_create(project=project, user=rater, defaults={"role": Role.ANNOTATOR})
+    return rater
+
+
+def _noisy(quality: dict[str, int], dice: random.Random) -> dict[str, int]:
+    """Mostly the author's level, often one off, now and then far off: enough to escalate some tasks."""
+    return {
+        key: min(4, max(0, level + dice.choices((0, 1, -1, 2, -2, 3, -3), (60, 15, 15, 3, 3, 2, 2))[0]))
+        for key, level in quality.items()
+    }

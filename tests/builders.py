@@ -1,0 +1,79 @@
+"""Plain builders: the least that makes a row valid, everything else by keyword."""
+
+import json
+from datetime import UTC, datetime
+from io import BytesIO
+from itertools import count
+from typing import Any
+
+from annotator import annotation, assignment
+from annotator.annotation import ResponseRating, Submission, Submitted
+from annotator.importing import ImportResult, import_rows
+from annotator.models import Assignment, Membership, Project, Role, Rubric, Task, User
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
+_number = count(1)
+
+
+def make_user(name: str, **fields: Any) -> User:
+    return User.objects.create(username=name, password="!", **fields)
+
+
+def make_project(slug: str = "talk", **fields: Any) -> Project:
+    rubric = Rubric.objects.get(key="helpsteer2")
+    return Project.objects.create(slug=slug, name=slug.capitalize(), rubric=rubric, **fields)
+
+
+def make_member(project: Project, user: User, role: str = Role.ANNOTATOR) -> Membership:
+    return Membership.objects.create(project=project, user=user, role=role)
+
+
+def task_row(name: str = "", *, prompt: str = "", responses: int = 2, **fields: Any) -> dict[str, Any]:
+    name = name or f"task-{next(_number)}"
+    return {
+        "id": name,
+        "messages": [{"role": "user", "content": prompt or f"What is {name}?"}],
+        "responses": [{"text": f"Answer {number} to {name}.", "model": f"model-{number}"} for number in range(responses)],
+        **fields,
+    }
+
+
+def label_row(prompt: str, response: str, **scores: Any) -> dict[str, Any]:
+    return {"prompt": prompt, "response": response, **(dict.fromkeys(ATTRIBUTES, 3) | scores)}
+
+
+def json_lines(*rows: Any) -> BytesIO:
+    return BytesIO(b"".join(row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n" for row in rows))
+
+
+def imported(project: Project, *rows: Any, dry_run: bool = False) -> ImportResult:
+    return import_rows(project, json_lines(*rows), now=NOW, dry_run=dry_run)
+
+
+def make_task(project: Project, name: str = "", **fields: Any) -> Task:
+    row = task_row(name, **fields)
+    imported(project, row)
+    return Task.objects.get(project=project, external_id=row["id"])
+
+
+def claimed(project: Project, user: User, now: datetime = NOW) -> Assignment:
+    held = assignment.claim(project, user, now=now).assignment
+    assert held is not None
+    return held
+
+
+def submission(task: Task, level: int | list[int] = 3, **fields: Any) -> Submission:
+    """Every attribute of every response at one level, or a level per response."""
+    responses = list(task.responses.all())
+    levels = level if isinstance(level, list) else [level] * len(responses)
+    ratings = {
+        response.pk: ResponseRating(dict.fromkeys(ATTRIBUTES, each)) for response, each in zip(responses, levels, strict=True)
+    }
+    return Submission(ratings, **fields)
+
+
+def rate(project: Project, user: User, level: int | list[int] = 3, now: datetime = NOW, **fields: Any) -> Submitted:
+    """The user claims the next task and rates it."""
+    held = claimed(project, user, now)
+    return annotation.submit(held.pk, submission(held.task, level, **fields), now=now)

@@ -1,0 +1,56 @@
+"""The fixed cast and a project to work in. alice, bob and erin annotate, carol manages, dave is a stranger."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+from rest_framework.test import APIClient
+
+from annotator.models import Project, Role, User
+from tests import builders
+
+
+@dataclass(frozen=True)
+class Cast:
+    alice: User
+    bob: User
+    erin: User
+    carol: User
+    dave: User
+
+    @property
+    def annotators(self) -> list[User]:
+        return [self.alice, self.bob, self.erin]
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return builders.make_project()
+
+
+@pytest.fixture
+def cast(project: Project) -> Cast:
+    users = {name: builders.make_user(name) for name in ("alice", "bob", "erin", "carol", "dave")}
+    for name in ("alice", "bob", "erin"):
+        builders.make_member(project, users[name])
+    builders.make_member(project, users["carol"], role=Role.MANAGER)
+    return Cast(**users)
+
+
+@pytest.fixture
+def as_user() -> Callable[[User], APIClient]:
+    """A REST client that speaks for the user."""
+
+    def client(user: User) -> APIClient:
+        made = APIClient()
+        made.force_authenticate(user)
+        return made
+
+    return client
+
+
+@pytest.fixture(autouse=True)
+def _artifacts(settings: LazySettings, tmp_path: Path) -> None:
+    settings.ARTIFACTS = tmp_path / "artifacts"

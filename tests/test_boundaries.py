@@ -1,0 +1,64 @@
+"""The halves meet in files only: the web loads no torch, the learning core no Django."""
+
+import subprocess
+import sys
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+OPEN_TO_ALL = {"login", "logout", "schema", "docs", "live", "ready", "token"}
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_django_starts_without_torch() -> None:
+    done = run_python(
+        "import os, sys, django\n"
+        "os.environ['DJANGO_SETTINGS_MODULE'] = 'annotator.settings'\n"
+        "os.environ.setdefault('SECRET_KEY', 'x')\n"
+        "django.setup()\n"
+        "import annotator.urls, rewards.tasks\n"
+        "print(sorted({'torch', 'transformers', 'sklearn', 'pyarrow'} & set(sys.modules)))"
+    )
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_the_learning_core_imports_without_django() -> None:
+    done = run_python(
+        "import sys\n"
+        "for name in ('django', 'celery', 'annotator', 'rest_framework'): sys.modules[name] = None\n"
+        "import rewards.learning.train, rewards.learning.evaluate, rewards.learning.score, rewards.learning.__main__\n"
+        "print('fine')"
+    )
+    assert done.stdout.strip() == "fine", done.stderr
+
+
+def test_no_page_is_open_to_strangers_by_accident(client: object) -> None:
+    """Every view of ours asks for a login or is on the list of those that need none."""
+    found = {name for name, callback in _named_views(get_resolver()) if not _guarded(callback)}
+    assert found == OPEN_TO_ALL
+
+
+def _named_views(resolver: URLResolver) -> list[tuple[str, object]]:
+    views: list[tuple[str, object]] = []
+    for each in resolver.url_patterns:
+        if isinstance(each, URLResolver):
+            if each.namespace != "admin":
+                views += _named_views(each)
+        elif isinstance(each, URLPattern):
+            views.append((str(each.name), each.callback))
+    return views
+
+
+def _guarded(callback: object) -> bool:
+    """Wrapped by a login decorator, or a REST view whose permissions ask for a user."""
+    view_class = vars(callback).get("cls") or vars(callback).get("view_class")
+    if view_class is not None and "permission_classes" in dir(view_class):
+        return any(each.__name__ == "IsAuthenticated" for each in view_class.permission_classes)
+    return "user_passes_test" in str(vars(callback).get("__wrapped__", "")) or _wrapped_by_login(callback)
+
+
+def _wrapped_by_login(callback: object) -> bool:
+    code = vars(callback).get("__wrapped__") and callback.__code__  # type: ignore[attr-defined]
+    return bool(code) and "test_func" in code.co_freevars

@@ -88,16 +88,12 @@ def _best_task(project: Project, annotator: User, not_in: tuple[str, ...]) -> Ta
 
 def _lease(task: Task, annotator: User, *, now: datetime, expires: datetime) -> Assignment:
     """Takes the lowest free slot of a locked task, on the annotator's earlier row if they let the task go before."""
-    fields = {
-        "slot": free_slot(task),
-        "state": Assignment.State.LEASED,
-        "leased_at": now,
-        "lease_expires_at": expires,
-    }
-    order = response_order(task, annotator)
-    assignment, _ = Assignment.objects.update_or_create(
-        task=task, annotator=annotator, defaults=fields, create_defaults={**fields, "response_order": order}
-    )
+    earlier = Assignment.objects.filter(task=task, annotator=annotator).first()
+    assignment = earlier or Assignment(task=task, annotator=annotator, response_order=response_order(task, annotator))
+    assignment.slot = free_slot(task)
+    assignment.state = Assignment.State.LEASED
+    assignment.leased_at, assignment.lease_expires_at = now, expires
+    assignment.save()
     return assignment
 
 

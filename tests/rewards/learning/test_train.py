@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from rewards.learning import finetune
+from rewards.learning.checkpoint import load_checkpoint
+from rewards.learning.data import EmptyPart, items_of, read_snapshot
+from rewards.learning.finetune import Diverged
+from rewards.learning.inference import predict
+from rewards.learning.progress import Progress
+from rewards.learning.train import train
+from safetensors.torch import load_file
+
+from tests.rewards.learning.builders import make_rows, make_run, make_snapshot, read_events, read_json
+
+QUICK: dict[str, Any] = {"epochs": 3, "patience": 3, "learning_rate": 1e-3, "checkpoint_steps": 2}
+
+
+def steady(metrics: dict[str, Any]) -> dict[str, Any]:
+    """What a repetition must reproduce: all but the clock."""
+    clocks = ("seconds", "tokens_per_second")
+    return {**metrics, "training": {k: v for k, v in metrics["training"].items() if k not in clocks}}
+
+
+def test_it_leaves_two_checkpoints_and_what_they_are_worth(backbone: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=backbone, **QUICK)
+    train(run)
+    metrics = read_json(run / "metrics.json")
+    assert {"baseline", "candidate", "mean", "data", "training", "seed", "config_hash", "versions"} <= set(metrics)
+    assert [event["event"] for event in read_events(run)][0::1][-2:] == ["evaluation", "done"]
+    assert len((run / "predictions.jsonl").read_text(encoding="utf-8").splitlines()) == 12
+    assert load_checkpoint(run / "baseline", device=torch.device("cpu")).manifest.kind == "ridge"
+    assert not (run / "checkpoint").exists()
+
+
+def test_the_stored_candidate_gives_the_reported_predictions(backbone: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=backbone, **QUICK)
+    train(run)
+    loaded = load_checkpoint(run / "model", device=torch.device("cpu")).loaded
+    tasks = read_snapshot(tmp_path / "snapshot").validation
+    predicted = predict(loaded, [loaded.frame.encode(i) for i in items_of(tasks)], batch_tokens=256)
+    rows = [json.loads(line) for line in (run / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    np.testing.assert_allclose([[*row["scores"].values()] for row in rows], predicted, atol=1e-6)
+
+
+def test_it_learns_what_the_length_tells(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory, tasks=48, epochs=0)
+    train(run)
+    metrics = read_json(run / "metrics.json")
+    verbosity = metrics["baseline"]["attributes"]["verbosity"]
+    assert verbosity["rmse"] < 0.7 * verbosity["mean_rmse"]
+
+
+def test_the_same_seed_and_snapshot_give_the_same_metrics(backbone: Path, tmp_path: Path) -> None:
+    runs = [make_run(tmp_path / name, backbone=backbone, **QUICK) for name in "ab"]
+    for run in runs:
+        train(run)
+    first, second = (steady(read_json(run / "metrics.json")) for run in runs)
+    assert first["candidate"] == second["candidate"]
+    assert first["training"] == second["training"]
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(
+    backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, stopped = (make_run(tmp_path / name, backbone=backbone, **QUICK) for name in ("whole", "stopped"))
+    train(whole)
+    stop_after(3, monkeypatch)
+    with pytest.raises(Stopped):
+        train(stopped)
+    monkeypatch.undo()
+    train(stopped)
+    assert "resumed" in [event["event"] for event in read_events(stopped)]
+    weights = [load_file(run / "model" / "model.safetensors") for run in (whole, stopped)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    first, second = (steady(read_json(run / "metrics.json"))["training"] for run in (whole, stopped))
+    assert first == second
+
+
+def test_a_damaged_state_is_refused_and_the_run_starts_over(
+    encoder_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory, **QUICK)
+    stop_after(3, monkeypatch)
+    with pytest.raises(Stopped):
+        train(run)
+    monkeypatch.undo()
+    state = run / "checkpoint" / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:-4])
+    train(run)
+    events = read_events(run)
+    assert "not the file that was written" in next(e["reason"] for e in events if e["event"] == "checkpoint_refused")
+    assert (run / "metrics.json").is_file()
+
+
+def test_a_finished_run_is_not_run_again(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory, epochs=0)
+    train(run)
+    events = read_events(run)
+    train(run)
+    assert read_events(run) == events
+
+
+def test_fine_tuning_that_hurts_is_not_kept(backbone: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=backbone, learning_rate=5.0, head_learning_rate=5.0, max_grad_norm=1e9)
+    train(run)
+    metrics = read_json(run / "metrics.json")
+    assert metrics["candidate"]["kind"] == "ridge"
+    assert metrics["training"]["best_step"] == 0
+    assert metrics["candidate"]["rmse"] == pytest.approx(metrics["baseline"]["rmse"])
+
+
+def test_a_loss_that_is_no_number_ends_the_run(
+    encoder_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finetune, "masked_mse", lambda predicted, target: predicted.sum() * float("nan"))
+    with pytest.raises(Diverged, match="at step 1"):
+        train(make_run(tmp_path, backbone=encoder_directory))
+
+
+def test_a_snapshot_without_validation_rows_is_refused(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory)
+    make_snapshot(tmp_path / "snapshot", train=make_rows(3), validation=[])
+    with pytest.raises(EmptyPart, match="validation"):
+        train(run)
+
+
+def test_labels_of_one_value_are_learnt_as_that_value(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory, epochs=1)
+    rows = make_rows(12)
+    for row in rows:
+        for response in row["responses"]:
+            response["scores"] = {"helpfulness": 3.0, "verbosity": 1.0}
+    make_snapshot(tmp_path / "snapshot", train=rows[:9], validation=rows[9:])
+    train(run)
+    metrics = read_json(run / "metrics.json")
+    assert metrics["baseline"]["rmse"] < 1e-3
+    assert metrics["baseline"]["constant"] == ["helpfulness", "verbosity"]
+
+
+def test_one_train_prompt_is_enough_for_the_mean(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory)
+    make_snapshot(tmp_path / "snapshot", train=make_rows(2)[:1], validation=make_rows(2)[1:])
+    train(run)
+    metrics = read_json(run / "metrics.json")
+    assert metrics["candidate"]["kind"] == "ridge"
+    assert metrics["candidate"]["rmse"] == pytest.approx(metrics["mean"]["rmse"], abs=1e-4)
+
+
+def test_a_step_limit_ends_the_run_early(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory, max_steps=1)
+    train(run)
+    assert read_json(run / "metrics.json")["training"]["steps"] == 1
+
+
+def test_a_run_does_not_touch_its_snapshot(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory, epochs=0)
+    copy = shutil.copytree(tmp_path / "snapshot", tmp_path / "copy")
+    train(run)
+    for path in copy.iterdir():
+        assert path.read_bytes() == (tmp_path / "snapshot" / path.name).read_bytes()
+
+
+class Stopped(Exception):
+    """The plug is pulled."""
+
+
+def stop_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    tell = Progress.tell
+
+    def tell_or_stop(self: Progress, event: str, **values: Any) -> None:
+        tell(self, event, **values)
+        if event == "step" and values["step"] == steps:
+            raise Stopped
+
+    monkeypatch.setattr(Progress, "tell", tell_or_stop)

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from rewards.learning.data import Floats
 
 Ints = NDArray[np.int64]
+# In standard errors. On real conversations with 200 prompts, half of one cost no accuracy and made the worst splits
+# better; a whole one cost some.
+CAUTION = 0.5
 
 
 @dataclass(frozen=True)
@@ -83,35 +86,44 @@ def _fit(features: Floats, targets: Floats, groups: Ints, alphas: Sequence[float
     left, singular, right = np.linalg.svd(features - centre, full_matrices=False)
     projected = left.T @ (targets - mean)
     members = _by_size(groups)
-    # From the largest on: of penalties that predict equally well the largest is taken.
     order = sorted(alphas, reverse=True)
     if len(members) == 1 and len(members[0]) == 1:
         # Nothing is left when the only prompt is left out.
         return _Fit(np.zeros(features.shape[1]), float(mean), order[0], float(targets.std()))
     errors = [_held_out(left, singular, projected, targets - mean, members, alpha) for alpha in order]
-    best = int(np.argmin(errors))
-    weight = right.T @ (singular / (singular**2 + order[best]) * projected)
-    rmse = float(np.sqrt(errors[best] / len(targets)))
-    return _Fit(weight, float(mean - weight @ centre), order[best], rmse)
+    chosen = most_cautious(np.stack(errors))
+    weight = right.T @ (singular / (singular**2 + order[chosen]) * projected)
+    rmse = float(np.sqrt(errors[chosen].sum() / len(targets)))
+    return _Fit(weight, float(mean - weight @ centre), order[chosen], rmse)
+
+
+def most_cautious(errors: Floats) -> int:
+    """The first row of errors [alphas, prompts] that is as good as the best one, but for CAUTION standard errors.
+
+    The differences are paired by prompt. On few prompts the very best penalty is one that fits their noise.
+    """
+    excess = errors - errors[errors.sum(axis=1).argmin()]
+    tolerance = CAUTION * excess.std(axis=1) * np.sqrt(errors.shape[1])
+    return int(np.flatnonzero(excess.sum(axis=1) <= tolerance)[0])
 
 
 def _held_out(
     left: Floats, singular: Floats, projected: Floats, centred: Floats, members: Sequence[Ints], alpha: float
-) -> float:
-    """The sum of squared errors on each prompt of a ridge fitted without it, exactly, from the one fit on all.
+) -> Floats:
+    """[prompts]: the squared errors on each prompt of a ridge fitted without it, exactly, from the one fit on all.
 
     With H the smoother's matrix, the errors on a left-out group G are (I - H_GG)^-1 times its residuals.
     """
     shrink = singular**2 / (singular**2 + alpha)
     residuals = centred - left @ (shrink * projected)
-    total = 0.0
+    sums = []
     for group in members:  # [groups of one size, size]
         rows = left[group]  # [groups, size, rank]
         hat = 1 / len(centred) + (rows * shrink) @ rows.transpose(0, 2, 1)
         kept = np.eye(group.shape[1]) - hat
         errors = np.linalg.solve(kept + 1e-12 * np.eye(group.shape[1]), residuals[group][:, :, None])
-        total += float((errors**2).sum())
-    return total
+        sums.append((errors**2).sum(axis=(1, 2)))
+    return np.concatenate(sums)
 
 
 def _by_size(groups: Ints) -> list[Ints]:

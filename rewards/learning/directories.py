@@ -21,10 +21,13 @@ def whole_directory(place: Path) -> Iterator[Path]:
     for path in unfinished.rglob("*"):
         sync(path)
     sync(unfinished)
+    former = place.with_name(f".{place.name}.former")
+    shutil.rmtree(former, ignore_errors=True)
     if place.exists():
-        shutil.rmtree(place)
+        place.rename(former)
     unfinished.rename(place)
     sync(place.parent)
+    shutil.rmtree(former, ignore_errors=True)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

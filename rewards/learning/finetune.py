@@ -57,14 +57,15 @@ class Run:
 
 def fine_tune(run: Run) -> Place:
     """Trains `run.loaded` in place and leaves it at its best step, which may be 0: the ridge head it came with."""
-    config, network = run.config, run.loaded.network
+    config, network, total = run.config, run.loaded.network, total_steps(run)
+    if not total:
+        return Place()
     state = State(network, make_optimizer(run), Place(), parameters_of(network))
     _resume(run, state)
     place = state.place
     if place.step == 0:
         place.best_loss = dev_loss(run)
         place.curve.append({"step": 0, "validation_loss": place.best_loss})
-    total = total_steps(run)
     while place.step < total and place.stale < config.patience:
         batches = shuffled_batches(run.fit.lengths, config.batch_tokens, seed=config.seed, epoch=place.epoch)
         for index in range(place.batch, min(len(batches), place.batch + total - place.step)):
@@ -126,17 +127,15 @@ def make_optimizer(run: Run) -> torch.optim.AdamW:
 
 def total_steps(run: Run) -> int:
     """Batches are the same in every epoch, only their order differs; without dev rows there is nothing to choose by."""
-    if not run.dev.encoded:
-        return 0
     config = run.config
+    if not np.isfinite(run.dev.targets).any():
+        return 0
     steps = config.epochs * len(shuffled_batches(run.fit.lengths, config.batch_tokens, seed=config.seed, epoch=0))
     return min(steps, config.max_steps) if config.max_steps else steps
 
 
 def dev_loss(run: Run) -> float:
-    """Mean squared error over all labels of the dev rows; infinite when there are none."""
-    if not run.dev.encoded:
-        return float("inf")
+    """Mean squared error over all labels of the dev rows."""
     predicted = predict(run.loaded, run.dev.encoded, batch_tokens=run.config.batch_tokens)
     return float(np.nanmean((predicted - run.dev.targets) ** 2))
 

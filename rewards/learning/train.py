@@ -68,7 +68,7 @@ def train(directory: Path) -> None:
     loaded = _prepare(config, snapshot)
     manifest = _manifest(config, snapshot, loaded, weights)
 
-    fit_tasks, dev_tasks = carve_dev(snapshot.train, config.dev_share)
+    fit_tasks, dev_tasks = _divide(snapshot, config.dev_share)
     fit, dev, validation = (_part(tasks, snapshot, loaded) for tasks in (fit_tasks, dev_tasks, [*snapshot.validation]))
     features = _features(loaded, fit, dev, config)
     baseline = _fit_head(loaded, features, [fit, dev], config)
@@ -85,7 +85,9 @@ def train(directory: Path) -> None:
         _fit_head(loaded, features, [fit, dev], config)
     manifest = replace(manifest, kind=FINETUNED if place.best_step else RIDGE)
     save_checkpoint(directory / "model", Checkpoint(loaded, manifest))
-    candidate_scores = predict(loaded, validation.rows.encoded, batch_tokens=config.batch_tokens)
+    candidate_scores = baseline_scores
+    if place.best_step:
+        candidate_scores = predict(loaded, validation.rows.encoded, batch_tokens=config.batch_tokens)
 
     for name, scores in (("baseline_predictions", baseline_scores), ("predictions", candidate_scores)):
         write_rows(directory / f"{name}.jsonl", prediction_rows(validation.tasks, scores, manifest))
@@ -132,6 +134,14 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
         snapshot=snapshot.content_hash,
         training={**asdict(config), "config_hash": config_hash(config)},
     )
+
+
+def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:
+    """(fit, dev); no dev where the fit rows would lack an attribute, and then the ridge is the candidate."""
+    fit, dev = carve_dev(snapshot.train, dev_share)
+    if not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all():
+        return [*snapshot.train], []
+    return fit, dev
 
 
 def _part(tasks: list[Task], snapshot: Snapshot, loaded: Loaded) -> Part:

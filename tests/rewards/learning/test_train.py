@@ -153,6 +153,16 @@ def test_one_train_prompt_is_enough_for_the_mean(encoder_directory: Path, tmp_pa
     assert metrics["candidate"]["rmse"] == pytest.approx(metrics["mean"]["rmse"], abs=1e-4)
 
 
+def test_an_attribute_with_a_single_label_is_no_obstacle(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory)
+    rows = make_rows(12)
+    for response in [response for row in rows for response in row["responses"]][1:]:
+        del response["scores"]["verbosity"]
+    make_snapshot(tmp_path / "snapshot", train=rows[:9], validation=rows[9:])
+    train(run)
+    assert read_json(run / "metrics.json")["candidate"]["attributes"]["verbosity"]["n"] == 0
+
+
 def test_a_step_limit_ends_the_run_early(encoder_directory: Path, tmp_path: Path) -> None:
     run = make_run(tmp_path, backbone=encoder_directory, max_steps=1)
     train(run)

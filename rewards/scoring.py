@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -18,6 +19,7 @@ from annotator import workers
 from annotator.celery import app
 from annotator.models import Project, Response, User
 from annotator.refusals import Refusal
+from rewards.learning.data import Item, Turn
 from rewards.models import RewardModel, Score, ScoringJob
 
 if TYPE_CHECKING:
@@ -102,7 +104,7 @@ def score_chunk(model: RewardModel) -> int:
 def _loaded(directory: str) -> "Scorer":
     from rewards.learning.score import load
 
-    return load(directory)
+    return load(Path(directory))
 
 
 def _scorer(directory: str) -> "Scorer":
@@ -111,10 +113,11 @@ def _scorer(directory: str) -> "Scorer":
         return _loaded(directory)
 
 
-def _as_items(items: Sequence[Mapping[str, Any]]) -> list[Any]:
-    from rewards.learning.score import Item
-
-    return [Item(str(number), each["conversation"], each["response"]) for number, each in enumerate(items)]
+def _as_items(items: Sequence[Mapping[str, Any]]) -> list[Item]:
+    return [
+        Item(str(number), tuple(Turn(**turn) for turn in each["conversation"]), each["response"])
+        for number, each in enumerate(items)
+    ]
 
 
 # Small requests --------------------------------------------------------------------------------------------

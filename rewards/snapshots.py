@@ -82,7 +82,7 @@ def _rows(project: Project) -> Iterator[Row]:
             "scores",
             "means",
             "source",
-            response_id=F("response"),
+            response_pk=F("response"),
             text=F("response__text"),
             task=F("response__task"),
             external_id=F("response__task__external_id"),
@@ -129,11 +129,11 @@ def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:
         "conversation": first["conversation"],
         "responses": [
             {
-                "id": str(each["response_id"]),
+                "id": str(each["response_pk"]),
                 "text": each["text"],
                 "scores": each["means"],
                 "labels": each["scores"],
-                "ratings": ratings.get(each["response_id"], []) if each["source"] == Label.Source.CONSENSUS else [],
+                "ratings": ratings.get(each["response_pk"], []) if each["source"] == Label.Source.CONSENSUS else [],
             }
             for each in group
         ],

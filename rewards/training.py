@@ -148,7 +148,7 @@ def _judge(run: TrainingRun, snapshot: Snapshot, folder: Path, metrics: Mapping[
     """The candidate against the champion, or against the mean where there is none, on the snapshot's held-out rows."""
     rows = _json_lines(snapshot.directory() / "validation.jsonl")
     candidate = promotion.held_out(rows, _predictions(folder / "predictions.jsonl"))
-    means = metrics["mean"]["values"]
+    means = dict(zip(snapshot.manifest["attributes"], metrics["mean"]["values"], strict=True))
     every = {response["id"]: means for row in rows for response in row["responses"]}
     champion = RewardModel.objects.filter(project=run.project, is_champion=True).first()
     judged = _champion_predictions(run, champion, snapshot, folder) if champion else None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import LazySettings
+from django.conf import settings as django_settings
 from rest_framework.test import APIClient
 
 from annotator.models import Project, Role, User
@@ -49,6 +50,12 @@ def as_user() -> Callable[[User], APIClient]:
         return made
 
     return client
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _static_root() -> None:
+    """Served straight from the finders; whitenoise only warns about a folder that is not there."""
+    django_settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,59 @@
+"""Real Celery worker processes over the tests' database, Redis and artifacts."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from django.conf import settings
+from django.db import connection
+
+from annotator import workers
+
+
+def wait_for(condition: Callable[[], object], *, seconds: float = 60, what: str = "the condition") -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not come in {seconds} s"
+        time.sleep(0.1)
+
+
+def environment(var_dir: Path, **extra: str) -> dict[str, str]:
+    """What a process needs to work on the test database."""
+    url = urlsplit(os.environ["DATABASE_URL"])
+    name = connection.settings_dict["NAME"]
+    return {
+        **os.environ,
+        "DATABASE_URL": urlunsplit(url._replace(path=f"/{name}")),
+        "VAR_DIR": str(var_dir),
+        "SECRET_KEY": "only-for-tests",
+        **extra,
+    }
+
+
+@contextmanager
+def worker(queue: str, var_dir: Path, **extra: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A worker of the queue, listening; ended with its children at the end."""
+    name = f"{queue}-{os.getpid()}-{time.monotonic_ns()}"
+    command = [sys.executable, "-m", "celery", "-A", "annotator", "worker", "-Q", queue, "--pool", "solo", "-n", name]
+    with open(var_dir / f"{queue}.log", "ab") as log:
+        process = subprocess.Popen(
+            command, env=environment(var_dir, **extra), stdout=log, stderr=log, start_new_session=True, cwd=settings.BASE_DIR
+        )
+    try:
+        wait_for(lambda: name.encode() in b"".join(workers.connection().hkeys(workers.KEY)), what=f"worker {queue}")
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        workers.connection().delete(workers.KEY)

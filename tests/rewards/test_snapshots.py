@@ -1,0 +1,89 @@
+"""Labels become files that never change."""
+
+import hashlib
+import json
+
+import pytest
+
+from annotator.models import Label, Project, Task
+from rewards import snapshots
+from rewards.learning.data import read_snapshot
+from rewards.models import Snapshot
+from tests.builders import NOW, make_project, make_task, rate
+from tests.conftest import Cast
+from tests.rewards.labelled import labelled_project
+
+
+def rows(taken: Snapshot) -> list[dict[str, object]]:
+    names = ("train.jsonl", "validation.jsonl")
+    return [json.loads(line) for name in names for line in (taken.directory() / name).read_text().splitlines()]
+
+
+def test_the_trainer_reads_what_was_written(db: None) -> None:
+    taken = snapshots.take(labelled_project(), now=NOW)
+    read = read_snapshot(taken.directory())
+    assert (len(read.train), len(read.validation)) == (taken.train_tasks, taken.validation_tasks)
+    assert taken.train_tasks + taken.validation_tasks == 40
+    assert taken.labels == 80
+
+
+def test_unchanged_labels_give_the_same_snapshot(db: None) -> None:
+    project = labelled_project()
+    assert snapshots.take(project, now=NOW) == snapshots.take(project, now=NOW)
+
+
+def test_a_changed_label_gives_another_snapshot(db: None) -> None:
+    project = labelled_project()
+    first = snapshots.take(project, now=NOW)
+    label = Label.objects.all()[0]
+    label.means = label.scores = dict.fromkeys(label.scores, 1)
+    label.save()
+    assert snapshots.take(project, now=NOW).content_hash != first.content_hash
+
+
+def test_the_manifest_names_the_files_hashes(db: None) -> None:
+    taken = snapshots.take(labelled_project(), now=NOW)
+    for name, digest in taken.manifest["files"].items():
+        assert hashlib.sha256((taken.directory() / name).read_bytes()).hexdigest() == digest
+
+
+def test_a_prompt_never_changes_side(db: None) -> None:
+    small, large = labelled_project("small", tasks=20), labelled_project("large", tasks=40)
+    side = {row["prompt_hash"]: name for name in ("train", "validation") for row in side_rows(small, name)}
+    for name in ("train", "validation"):
+        for row in side_rows(large, name):
+            assert side.get(row["prompt_hash"], name) == name
+
+
+def side_rows(project: Project, side: str) -> list[dict[str, str]]:
+    path = snapshots.take(project, now=NOW).directory() / f"{side}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_share_is_about_kept() -> None:
+    prompts = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(2000)]
+    assert 0.08 < sum(snapshots.is_held_out(prompt, 0.1) for prompt in prompts) / 2000 < 0.12
+
+
+def test_quarantined_tasks_are_left_out(db: None) -> None:
+    project = labelled_project()
+    Task.objects.filter(pk=Task.objects.all()[0].pk).update(state=Task.State.QUARANTINED)
+    assert len(rows(snapshots.take(project, now=NOW))) == 39
+
+
+def test_kept_ratings_and_means_are_written(cast: Cast) -> None:
+    project = make_project("small", validation_share=0.5)
+    for number in range(12):
+        make_task(project, prompt=f"Prompt {number}")
+        for user, level in zip(cast.annotators, (3, 3, 4), strict=True):
+            rate(project, user, level)
+    first = rows(snapshots.take(project, now=NOW))[0]["responses"][0]  # type: ignore[index]
+    assert first["scores"]["helpfulness"] == pytest.approx(10 / 3)
+    assert first["labels"]["helpfulness"] == 3
+    assert sorted(rating["helpfulness"] for rating in first["ratings"]) == [3, 3, 4]
+
+
+def test_nothing_to_learn_from_is_said(project: Project) -> None:
+    with pytest.raises(snapshots.NotEnoughLabels, match="0 labelled tasks to learn from"):
+        snapshots.take(project, now=NOW)
+    assert not Snapshot.objects.exists()

@@ -186,6 +186,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "0.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
 # Work in the background ------------------------------------------------------------------------------------
@@ -219,6 +220,7 @@ UNFOLD = {
     "SITE_TITLE": "Rewardloop",
     "SITE_HEADER": "Rewardloop",
     "SITE_SYMBOL": "all_inclusive",
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "rewards.dashboard.mark"}],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "rewards.dashboard.context",

@@ -7,7 +7,14 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from annotator.admin import OfManagedProjects
+from rewards.dashboard import measured
 from rewards.models import ACTIVE_STATES, RewardModel, Snapshot, TrainingRun
+
+
+REFRESH_SECONDS = 5
+"""How often the page of an active run loads itself anew."""
+
+admin.site.index_title = "Overview"
 
 
 @admin.register(Snapshot)
@@ -29,7 +36,10 @@ class TrainingRunAdmin(OfManagedProjects):
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         run = self.get_object(request, object_id)
         extra = _shown(run) if isinstance(run, TrainingRun) else {}
-        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
+        answer = super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
+        if extra.get("active"):
+            answer["Refresh"] = str(REFRESH_SECONDS)
+        return answer
 
 
 def _shown(run: TrainingRun) -> dict[str, Any]:
@@ -39,6 +49,8 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "active": run.state in ACTIVE_STATES,
         "curve": json.dumps(_curve(run.losses)),
         "model": RewardModel.objects.filter(run=run).first(),
+        "candidate": measured(run.metrics.get("candidate", {}), run.project.attribute_keys()),
+        "baseline": measured(run.metrics.get("baseline", {}), run.project.attribute_keys()),
     }
 
 
@@ -47,7 +59,7 @@ def _curve(losses: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "labels": [event.get("step", "") for event in losses],
         "datasets": [
-            {"label": "training loss", "data": [event.get("loss") for event in losses], "borderColor": "#6366f1"},
+            {"label": "training loss", "data": [event.get("loss") for event in losses], "borderColor": "#6366f1", "spanGaps": True},
             {
                 "label": "validation loss",
                 "data": [event.get("validation_loss") for event in losses],
@@ -77,6 +89,7 @@ class RewardModelAdmin(OfManagedProjects):
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         model = self.get_object(request, object_id)
-        evaluations = list(model.evaluations.all()) if isinstance(model, RewardModel) else []
+        found = model.evaluations.all() if isinstance(model, RewardModel) else []
+        evaluations = [(each.name, measured(each.metrics, model.attributes)) for each in found]
         extra = {"model": model, "evaluations": evaluations}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})

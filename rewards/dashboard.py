@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
+from django.templatetags.static import static
 from django.urls import reverse_lazy
 
 from annotator.agreement import Agreement, Selection, agreement
@@ -15,6 +16,14 @@ PROJECTS_SHOWN = 10
 
 
 @dataclass(frozen=True)
+class Measured:
+    """One attribute's metrics on held-out prompts."""
+
+    attribute: str
+    metrics: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Card:
     """One project on the opening page. `kappas` holds per attribute the first three's, all's and the kept's."""
 
@@ -23,7 +32,7 @@ class Card:
     at_work: int
     kappas: list[tuple[str, list[Agreement]]]
     champion: RewardModel | None
-    headline: dict[str, Any]
+    headline: list[Measured]
     scored: int
     run: TrainingRun | None
 
@@ -46,15 +55,25 @@ def _card(project: Any) -> Card:
         at_work=Assignment.objects.leased().filter(task__project=project).values("annotator").distinct().count(),
         kappas=[(name, [found[key] for found in measured]) for key, name in names.items()],
         champion=champion,
-        headline=_headline(champion) if champion else {},
+        headline=_headline(champion) if champion else [],
         scored=champion.scores.count() if champion else 0,
         run=TrainingRun.objects.filter(project=project).first(),
     )
 
 
-def _headline(champion: RewardModel) -> dict[str, Any]:
+def _headline(champion: RewardModel) -> list[Measured]:
     evaluation = champion.evaluations.filter(name="validation").first()
-    return evaluation.metrics if evaluation else {}
+    return measured(evaluation.metrics, champion.attributes) if evaluation else []
+
+
+def measured(metrics: dict[str, Any], attributes: list[str]) -> list[Measured]:
+    """Rows of the table of metrics, in the rubric's order, which JSONB does not keep."""
+    found = metrics.get("attributes", {})
+    return [Measured(key, found[key]) for key in attributes if key in found]
+
+
+def mark(request: HttpRequest) -> str:
+    return static("img/mark.svg")
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
@@ -63,10 +82,12 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     def link(title: str, icon: str, name: str) -> dict[str, Any]:
         return {"title": title, "icon": icon, "link": reverse_lazy(name)}
 
+    pages = {"title": "Rate tasks", "icon": "edit_note", "link": reverse_lazy("home"), "active": False}
+
     return [
         {
             "title": "",
-            "items": [link("Overview", "dashboard", "admin:index"), link("Rate tasks", "edit_note", "home")],
+            "items": [link("Overview", "dashboard", "admin:index"), pages],
         },
         {
             "title": "People rate",

@@ -34,13 +34,20 @@ def task_row(name: str = "", *, prompt: str = "", responses: int = 2, **fields: 
     return {
         "id": name,
         "messages": [{"role": "user", "content": prompt or f"What is {name}?"}],
-        "responses": [{"text": f"Answer {number} to {name}.", "model": f"model-{number}"} for number in range(responses)],
+        "responses": [
+            {"text": f"Answer {number} to {name}.", "model": f"model-{number}"} for number in range(responses)
+        ],
         **fields,
     }
 
 
 def label_row(prompt: str, response: str, **scores: Any) -> dict[str, Any]:
     return {"prompt": prompt, "response": response, **(dict.fromkeys(ATTRIBUTES, 3) | scores)}
+
+
+def ratings_row(prompt: str, response: str, levels: list[Any], **lists: Any) -> dict[str, Any]:
+    """A row of several raters: every attribute at the same levels, unless it is given."""
+    return {"prompt": prompt, "response": response, **{key: list(levels) for key in ATTRIBUTES}, **lists}
 
 
 def json_lines(*rows: Any) -> BytesIO:
@@ -68,7 +75,8 @@ def submission(task: Task, level: int | list[int] = 3, **fields: Any) -> Submiss
     responses = list(task.responses.all())
     levels = level if isinstance(level, list) else [level] * len(responses)
     ratings = {
-        response.pk: ResponseRating(dict.fromkeys(ATTRIBUTES, each)) for response, each in zip(responses, levels, strict=True)
+        response.pk: ResponseRating(dict.fromkeys(ATTRIBUTES, each))
+        for response, each in zip(responses, levels, strict=True)
     }
     return Submission(ratings, **fields)
 

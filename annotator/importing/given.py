@@ -2,22 +2,31 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from annotator import consensus
+from annotator.importing.copying import copy_rows
 from annotator.importing.layouts import Rejected, TaskRow
-from annotator.models import Annotation, Assignment, Label, Origin, Project, Rating, Response, Task, User
+from annotator.models import Annotation, Assignment, Label, Origin, Project, Rating, Task, User
 
-Pairs = Sequence[tuple[Task, TaskRow]]
+
+@dataclass(frozen=True)
+class Placed:
+    """A checked row and where it stands: its task, and the task's responses by position where the row rates them."""
+
+    task: int
+    responses: Sequence[int]
+    row: TaskRow
+    is_new: bool = False
 
 
 @dataclass(frozen=True)
 class _Given:
     """One imported rater's work on one task: ratings by response position, or a preference."""
 
-    task: Task
+    placed: Placed
     rater: str
     ratings: dict[int, dict[str, int]]
     preference: int | None = None
@@ -28,70 +37,70 @@ class _Given:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def write_labels(pairs: Pairs, *, now: datetime) -> list[Rejected]:
+def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
     """Stores given labels; a response whose imported label differs keeps the first and is reported."""
-    labelled = [(task, row) for task, row in pairs if any(response.label for response in row.responses)]
-    if not labelled:
-        return []
-    ids = _response_ids([task for task, _ in labelled])
-    wanted = {
-        ids[task.pk][position]: (row, response.label)
-        for task, row in labelled
-        for position, response in enumerate(row.responses)
+    labelled = [
+        (pk, response, each.is_new)
+        for each in placed
+        for pk, response in zip(each.responses, each.row.responses, strict=False)
         if response.label
-    }
-    present = dict(
-        Label.objects.filter(source=Label.Source.IMPORTED, response__in=wanted).values_list("response", "scores")
-    )
-    Label.objects.bulk_create(
-        Label(response_id=response, source=Label.Source.IMPORTED, scores=label, means=label, made_at=now)
-        for response, (_, label) in wanted.items()
-        if response not in present
-    )
-    return [
-        Rejected(row.line, "this response has an imported label with other scores; the first one stays")
-        for response, (row, label) in wanted.items()
-        if response in present and present[response] != label
     ]
+    present = _present_labels({pk for pk, _, is_new in labelled if not is_new})
+    new, refused = {}, []
+    for pk, response, _ in labelled:
+        if pk not in present:
+            present[pk] = new[pk] = response.label
+        elif present[pk] != response.label:
+            why = "this response has an imported label with other scores; the first one stays"
+            refused.append(Rejected(response.line, why))
+    scores = ((pk, json.dumps(label)) for pk, label in new.items())
+    columns = ("response_id", "source", "scores", "means", "made_at")
+    if new:
+        copy_rows(Label, columns, ((pk, Label.Source.IMPORTED.value, text, text, now) for pk, text in scores))
+    return refused
 
 
-def _response_ids(tasks: Sequence[Task]) -> dict[int, list[int]]:
-    """The responses of each task, by position."""
-    found: dict[int, list[int]] = {}
-    rows = Response.objects.filter(task__in=tasks).order_by("task", "position").values_list("task", "pk")
-    for task, response in rows:
-        found.setdefault(task, []).append(response)
-    return found
+def _present_labels(responses: set[int]) -> dict[int, dict[str, int]]:
+    if not responses:
+        return {}
+    imported = Label.objects.filter(source=Label.Source.IMPORTED, response__in=responses)
+    return dict(imported.values_list("response", "scores"))
 
 
-def write_annotations(project: Project, pairs: Pairs, *, now: datetime) -> None:
+def write_annotations(project: Project, placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
     """Stores given ratings and preferences as annotations of imported raters, and settles the tasks they touch.
 
-    Ratings take the task's slots; preferences alone take none, as the ratings are still wanted.
+    Ratings take the task's slots; preferences alone take none, as the ratings are still wanted. A rater's first word
+    on a task stays, and rows that contradict it are reported.
     """
-    given = [each for task, row in pairs for each in _given(project, task, row)]
+    given = [each for where in placed for each in _given(project, where)]
     if not given:
-        return
+        return []
     raters = _raters({each.rater for each in given})
-    tasks = list(Task.objects.filter(pk__in={each.task.pk for each in given}).select_for_update().order_by("pk"))
-    fresh = _unknown(given, raters)
-    _store(fresh, raters, tasks, now)
-    consensus.settle(tasks, project=project, now=now)
+    touched = {each.placed.task for each in given}
+    locked = Task.objects.filter(pk__in=touched).select_for_update().order_by("pk")
+    tasks = {task.pk: task for task in locked.defer("conversation", "metadata")}
+    fresh, refused = _unknown(given, raters)
+    if fresh:
+        tasks = {pk: task for pk, task in tasks.items() if pk in {each.placed.task for each in fresh}}
+        _make_room(tasks, fresh, project)
+        _store(fresh, raters, list(tasks.values()), now)
+        consensus.settle(list(tasks.values()), project=project, now=now)
+    return refused
 
 
-def _given(project: Project, task: Task, row: TaskRow) -> Iterator[_Given]:
+def _given(project: Project, placed: Placed) -> Iterator[_Given]:
     """Place n of the lists is rater n. The files name nobody, so neither do we."""
-    most = max((len(response.ratings) for response in row.responses), default=0)
-    for number in range(most):
+    for number in range(placed.row.raters()):
         ratings = {
             position: response.ratings[number]
-            for position, response in enumerate(row.responses)
+            for position, response in enumerate(placed.row.responses)
             if number < len(response.ratings)
         }
-        yield _Given(task, f"imported.{project.slug}.rater-{number + 1}", ratings)
-    for number, given in enumerate(row.preferences):
+        yield _Given(placed, f"imported.{project.slug}.rater-{number + 1}", ratings)
+    for number, given in enumerate(placed.row.preferences):
         rater = f"imported.{project.slug}.preference-{number + 1}"
-        yield _Given(task, rater, {}, given.strength, given.justification)
+        yield _Given(placed, rater, {}, given.strength, given.justification)
 
 
 def _raters(names: set[str]) -> dict[str, User]:
@@ -102,27 +111,47 @@ def _raters(names: set[str]) -> dict[str, User]:
     return {user.username: user for user in User.objects.filter(username__in=names)}
 
 
-def _unknown(given: Sequence[_Given], raters: dict[str, User]) -> list[_Given]:
-    present = set(
-        Assignment.objects.filter(task__in={each.task.pk for each in given}, annotator__in=raters.values()).values_list(
-            "task", "annotator"
-        )
-    )
-    fresh = {}
+def _unknown(given: Sequence[_Given], raters: Mapping[str, User]) -> tuple[list[_Given], list[Rejected]]:
+    """The work that is not stored yet, and the rows that say something else than what is."""
+    present = _present_work(given, raters)
+    fresh, refused = [], {}
     for each in given:
-        key = (each.task.pk, raters[each.rater].pk)
+        key, digest = (each.placed.task, raters[each.rater].pk), each.content_hash()
         if key not in present:
-            fresh.setdefault(key, each)
-    return list(fresh.values())
+            present[key] = digest
+            fresh.append(each)
+        elif present[key] != digest:
+            line = each.placed.row.line
+            refused[line] = Rejected(line, "this task has other ratings by its imported raters; the first ones stay")
+    return fresh, list(refused.values())
 
 
-def _store(given: Sequence[_Given], raters: dict[str, User], tasks: Sequence[Task], now: datetime) -> None:
+def _present_work(given: Sequence[_Given], raters: Mapping[str, User]) -> dict[tuple[int, int], str]:
+    annotations = Annotation.objects.current().filter(
+        assignment__task__in={each.placed.task for each in given}, assignment__annotator__in=raters.values()
+    )
+    rows = annotations.values_list("assignment__task", "assignment__annotator", "content_hash")
+    return {(task, rater): digest for task, rater, digest in rows}
+
+
+def _make_room(tasks: Mapping[int, Task], given: Sequence[_Given], project: Project) -> None:
+    """A task that was here before its ratings wants as many raters as if it had come with them."""
+    narrow = {}
+    for each in given:
+        task, wanted = tasks[each.placed.task], min(each.placed.row.raters(), project.max_annotators)
+        if task.slots_wanted < wanted:
+            task.slots_wanted = wanted
+            narrow[task.pk] = task
+    Task.objects.bulk_update(narrow.values(), ["slots_wanted"])
+
+
+def _store(given: Sequence[_Given], raters: Mapping[str, User], tasks: Sequence[Task], now: datetime) -> None:
     slots = _free_slots(tasks)
     assignments = Assignment.objects.bulk_create(
         Assignment(
-            task=each.task,
+            task_id=each.placed.task,
             annotator=raters[each.rater],
-            slot=slots[each.task.pk].pop(0) if each.ratings and slots[each.task.pk] else None,
+            slot=slots[each.placed.task].pop(0) if each.ratings and slots[each.placed.task] else None,
             state=Assignment.State.SUBMITTED,
             response_order=sorted(each.ratings),
             leased_at=now,
@@ -141,19 +170,16 @@ def _store(given: Sequence[_Given], raters: dict[str, User], tasks: Sequence[Tas
         )
         for assignment, each in zip(assignments, given, strict=True)
     )
-    ids = _response_ids(tasks)
     Rating.objects.bulk_create(
-        Rating(annotation=annotation, response_id=ids[each.task.pk][position], scores=scores)
+        Rating(annotation=annotation, response_id=each.placed.responses[position], scores=scores)
         for annotation, each in zip(annotations, given, strict=True)
         for position, scores in each.ratings.items()
     )
 
 
 def _free_slots(tasks: Sequence[Task]) -> dict[int, list[int]]:
-    held: dict[int, set[int]] = {}
+    free = {task.pk: list(range(1, task.slots_wanted + 1)) for task in tasks}
     for task, slot in Assignment.objects.filter(task__in=tasks, slot__isnull=False).values_list("task", "slot"):
-        held.setdefault(task, set()).add(slot)
-    return {
-        task.pk: [slot for slot in range(1, task.slots_wanted + 1) if slot not in held.get(task.pk, set())]
-        for task in tasks
-    }
+        if slot in free[task]:
+            free[task].remove(slot)
+    return free

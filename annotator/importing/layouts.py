@@ -1,7 +1,10 @@
 """One raw row in, one checked row out: our task rows and HelpSteer2's three released layouts."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from annotator.importing.prompts import Message, content_hash, messages_from_prompt, prompt_hash
@@ -22,6 +25,8 @@ PREFERENCE_FIELDS = {
     "all_preferences_unprocessed",
 }
 ROLES = {"system", "user", "assistant"}
+DEEPEST = 50
+"""Levels of metadata. Deeper ones exhaust the stack of whoever reads them next."""
 _LEVELS = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4}
 
 
@@ -31,7 +36,10 @@ class BadRow(Exception):
 
 @dataclass(frozen=True)
 class ResponseRow:
+    """A response as a file gives it; in the flat layouts it has a `line` of its own."""
+
     text: str
+    line: int = 0
     external_id: str = ""
     model: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -60,11 +68,26 @@ class TaskRow:
     preference: int | None = None
     preferences: tuple[GivenPreference, ...] = ()
 
+    @cached_property
     def prompt_hash(self) -> str:
         return prompt_hash(self.messages)
 
+    @cached_property
     def content_hash(self) -> str:
-        return content_hash(self.prompt_hash(), [response.text for response in self.responses])
+        return content_hash(self.prompt_hash, [response.text for response in self.responses])
+
+    @cached_property
+    def name(self) -> str:
+        """The task's id: the file's, else one made of its content."""
+        return self.external_id or f"content-{self.content_hash[:24]}"
+
+    def raters(self) -> int:
+        """How many imported raters rated it."""
+        return max(len(response.ratings) for response in self.responses)
+
+    def has_ratings(self) -> bool:
+        """Whether it says anything about single responses."""
+        return any(response.label or response.ratings for response in self.responses)
 
 
 @dataclass(frozen=True)
@@ -111,6 +134,8 @@ def _parsed(raw: RawRow, attributes: Sequence[str]) -> TaskRow | _FlatRow | Reje
         return _flat_row(raw, raw.values, attributes)
     except BadRow as bad:
         return Rejected(raw.line, str(bad))
+    except RecursionError:
+        return Rejected(raw.line, "the row is nested too deeply")
 
 
 def _paired(*rows: _FlatRow) -> TaskRow:
@@ -139,9 +164,7 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _score(value: Any, name: str, *, from_csv: bool = False) -> int:
-    if from_csv and isinstance(value, str):
-        value = _LEVELS.get(value.strip(), value)
+def _score(value: Any, name: str) -> int:
     if type(value) is not int:
         raise BadRow(f"{name} is {_shown(value)}: scores are the whole numbers 0 to 4")
     if not 0 <= value <= 4:
@@ -157,7 +180,7 @@ def _required(values: dict[str, Any], name: str) -> Any:
 
 def _only(values: dict[str, Any], allowed: set[str], what: str) -> None:
     if unknown := sorted(set(values) - allowed, key=str):
-        raise BadRow(f"unknown {what} {', '.join(map(repr, unknown))}: known are {', '.join(sorted(allowed))}")
+        raise BadRow(f"unknown {what} {', '.join(map(_shown, unknown[:5]))}: known are {', '.join(sorted(allowed))}")
 
 
 def _shown(value: Any) -> str:
@@ -167,23 +190,32 @@ def _shown(value: Any) -> str:
 def _metadata(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {_shown(value)}: it must be an object")
-    _check_tree(value, name)
+    _check_tree(value, name, DEEPEST)
     return value
 
 
-def _check_tree(value: Any, name: str) -> None:
-    """PostgreSQL's JSONB refuses NUL and lone surrogates anywhere inside."""
-    if isinstance(value, str) and value:
+def _with_metadata(extra: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, Any]:
+    given = values.get("metadata", {})
+    return _metadata({**extra, **given} if isinstance(given, dict) else given, name)
+
+
+def _check_tree(value: Any, name: str, levels: int) -> None:
+    """PostgreSQL's JSONB refuses NUL and lone surrogates anywhere inside, and numbers that are none."""
+    if not levels:
+        raise BadRow(f"{name} is nested more than {DEEPEST} levels deep")
+    if isinstance(value, str):
         _text(value + ".", name)
     elif isinstance(value, dict):
         for key, each in value.items():
-            _check_tree(key, name)
-            _check_tree(each, name)
+            _check_tree(key, name, levels - 1)
+            _check_tree(each, name, levels - 1)
     elif isinstance(value, list):
         for each in value:
-            _check_tree(each, name)
-    elif isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            _check_tree(each, name, levels - 1)
+    elif isinstance(value, float) and not isfinite(value):
         raise BadRow(f"{name} holds {value}: not a JSON number")
+    elif value is not None and not isinstance(value, int | float):
+        raise BadRow(f"{name} holds a {type(value).__name__}: not a JSON value")
 
 
 # Layouts ---------------------------------------------------------------------------------------------------
@@ -197,8 +229,8 @@ def _task_row(line: int, values: dict[str, Any]) -> TaskRow:
     priority = values.get("priority", 0)
     if type(priority) is not int or not -1000 <= priority <= 1000:
         raise BadRow(f"priority is {_shown(priority)}: it must be a whole number from -1000 to 1000")
-    extra = {key: values[key] for key in ("lang", "tree") if key in values}
-    metadata = _metadata({**extra, **_metadata(values.get("metadata", {}), "metadata")}, "metadata")
+    extra: dict[str, Any] = {key: values[key] for key in ("lang", "tree") if key in values}
+    metadata = _with_metadata(extra, values, "metadata")
     parsed = tuple(_response(each, f"responses[{number}]") for number, each in enumerate(responses))
     named = [each.external_id for each in parsed if each.external_id]
     if len(set(named)) != len(named):
@@ -227,7 +259,7 @@ def _message(value: Any, name: str) -> Message:
         raise BadRow(f"{name} is {_shown(value)}: it must be an object with role and content")
     _only(value, {"role", "content"}, f"field of {name}")
     role = _required(value, "role")
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         raise BadRow(f"{name}.role is {_shown(role)}: it must be one of {', '.join(sorted(ROLES))}")
     return {"role": role, "content": _text(_required(value, "content"), f"{name}.content")}
 
@@ -242,7 +274,7 @@ def _response(value: Any, name: str) -> ResponseRow:
         text=_text(_required(value, "text"), f"{name}.text"),
         external_id=_identifier(value.get("id", ""), f"{name}.id"),
         model=_identifier(model, f"{name}.model"),
-        metadata={**extra, **_metadata(value.get("metadata", {}), f"{name}.metadata")},
+        metadata=_with_metadata(extra, value, f"{name}.metadata"),
     )
 
 
@@ -257,17 +289,27 @@ def _identifier(value: Any, name: str) -> str:
 def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) -> _FlatRow:
     prompt, text = _required(values, "prompt"), _required(values, "response")
     _only(values, {"prompt", "response", *attributes}, "column")
-    given = [key for key in attributes if key in values]
+    given = {key: _from_cell(values[key]) if raw.from_csv else values[key] for key in attributes if key in values}
     if given and len(given) < len(attributes):
         raise BadRow(f"the field {next(key for key in attributes if key not in values)} is missing")
-    response = ResponseRow(text=_text(text, "response"))
-    if given and all(isinstance(values[key], list) for key in attributes):
-        ratings = _rating_lists({key: values[key] for key in attributes})
-        response = ResponseRow(text=response.text, ratings=ratings)
-    elif given:
-        label = {key: _score(values[key], key, from_csv=raw.from_csv) for key in attributes}
-        response = ResponseRow(text=response.text, label=label)
+    label: dict[str, int] = {}
+    ratings: tuple[dict[str, int], ...] = ()
+    if given and all(isinstance(value, list) for value in given.values()):
+        ratings = _rating_lists(given)
+    else:
+        label = {key: _score(value, key) for key, value in given.items()}
+    response = ResponseRow(_text(text, "response"), raw.line, label=label, ratings=ratings)
     return _FlatRow(raw.line, _text(prompt, "prompt"), response)
+
+
+def _from_cell(cell: str) -> Any:
+    """CSV knows only text: a level or a list of levels is what it says, anything else stays text and is refused."""
+    if cell.startswith("["):
+        try:
+            return json.loads(cell)
+        except ValueError:
+            return cell
+    return _LEVELS.get(cell.strip(), cell)
 
 
 def _rating_lists(lists: dict[str, list[Any]]) -> tuple[dict[str, int], ...]:
@@ -303,10 +345,10 @@ def _preference_row(line: int, values: dict[str, Any]) -> TaskRow:
 def _given(value: Any, name: str) -> GivenPreference:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {_shown(value)}: it must be an object with strength and justification")
-    justification = value.get("justification") or ""
+    justification = value.get("justification")
     return GivenPreference(
         strength=_strength(_required(value, "strength"), f"{name}.strength", zero=False),
-        justification=_text(justification, f"{name}.justification") if justification else "",
+        justification="" if justification in (None, "") else _text(justification, f"{name}.justification"),
     )
 
 

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from annotator.refusals import Refusal
 
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes. A longer line is reported, so that a file without line ends cannot fill the memory."""
 _CHUNK = 1 << 16
+_DECODER = json.JSONDecoder()
+_LIST_AS_A_LINE = re.compile(rb"\[[^\n]*\][ \t\r]*\n\s*\{")
 
 
 class UnreadableFile(Refusal):
@@ -36,31 +40,60 @@ class RawRow:
     from_csv: bool = False
 
 
+class _Unzipped(io.RawIOBase):
+    """What a gzip file holds, up to the very byte where it is damaged: GzipFile itself would lose a block before it."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._file = gzip.GzipFile(fileobj=source)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
 def read_rows(stream: IO[bytes]) -> Iterator[RawRow]:
-    """Sniffs the format by the first bytes and yields the rows in order."""
+    """Sniffs the format by the first bytes and yields the rows in order; damage on the way is the last row.
+
+    Raises:
+        UnreadableFile: before the first row.
+    """
     source = io.BufferedReader(cast(Any, stream), _CHUNK) if not isinstance(stream, io.BufferedReader) else stream
     if source.peek(2)[:2] == GZIP:
-        source = io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=source)), _CHUNK)
+        source = io.BufferedReader(_Unzipped(source), _CHUNK)
+    line = 0
     try:
-        yield from _sniffed(source)
+        for row in _sniffed(source):
+            line = row.line
+            yield row
     except (gzip.BadGzipFile, EOFError, zlib.error) as broken:
-        raise UnreadableFile(f"the gzip file is damaged or cut off: {broken}") from broken
+        if not line:
+            raise UnreadableFile(f"the gzip file is damaged or cut off: {broken}") from broken
+        yield RawRow(line + 1, None, f"the gzip file is damaged or cut off here: {broken}")
 
 
 def _sniffed(source: io.BufferedReader) -> Iterator[RawRow]:
     head = source.peek(_CHUNK)[:_CHUNK]
     if head[:4] == PARQUET:
         return _parquet_rows(source)
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if first == b"[":
+    if head[:2] in UTF16:
+        raise UnreadableFile("the file is UTF-16: save it as UTF-8")
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text[:1] == b"[" and not _LIST_AS_A_LINE.match(text):
         return _list_rows(source)
-    if first == b"{" or not first:
+    if text[:1] in (b"{", b"[", b""):
         return _json_rows(source)
-    header = head.splitlines()[0] if head else b""
     # A first line that is neither JSON nor a header still belongs to a file of JSON lines that has good lines below.
-    if b"," not in header and b"\n{" in head:
+    if b"\n{" in text and not _is_header(text.splitlines()[0]):
         return _json_rows(source)
     return _csv_rows(source)
+
+
+def _is_header(line: bytes) -> bool:
+    return bool({b"prompt", b"response"} & {cell.strip(b' "') for cell in line.split(b",")})
 
 
 def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
@@ -102,44 +135,49 @@ def _object_row(number: int, values: Any) -> RawRow:
 
 def _list_rows(source: io.BufferedReader) -> Iterator[RawRow]:
     """The elements of one JSON list, decoded one at a time; `line` counts elements."""
-    text = io.TextIOWrapper(source, encoding="utf-8-sig")
-    decoder = json.JSONDecoder()
-    buffer, number, closed = "", 0, False
+    # Undecodable bytes survive as surrogates, so that the one element that has them can be named.
+    text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape")
+    number, buffer = 0, text.read(_CHUNK).lstrip()[1:]
     try:
-        buffer = text.read(_CHUNK).lstrip()[1:]
         while True:
             buffer = buffer.lstrip(" \t\r\n,")
             if buffer.startswith("]"):
-                closed = True
                 break
-            try:
-                values, end = decoder.raw_decode(buffer)
-            except ValueError as wrong:
-                # Reading at least as much again keeps a long element linear in its length.
-                more = text.read(max(_CHUNK, len(buffer)))
-                if not more:
-                    raise UnreadableFile(f"the JSON list is broken after element {number}: {wrong}") from wrong
-                if len(buffer) > LONGEST_LINE:
-                    raise UnreadableFile(f"element {number + 1} of the JSON list is too long or broken") from wrong
-                buffer += more
-                continue
-            if end == len(buffer) and not isinstance(values, dict | list | str):
-                buffer += text.read(_CHUNK)  # a number may go on in the next chunk
-                values, end = decoder.raw_decode(buffer)
+            values, buffer = _next_element(buffer, text)
             number += 1
-            buffer = buffer[end:]
             yield _object_row(number, values)
-    except UnicodeDecodeError as wrong:
-        raise UnreadableFile(f"not UTF-8 after element {number} of the JSON list: {wrong.reason}") from wrong
-    if closed and (buffer[1:].strip() or text.read(_CHUNK).strip()):
-        raise UnreadableFile("there is more after the end of the JSON list")
+    except (ValueError, RecursionError) as wrong:
+        yield RawRow(number + 1, None, f"the JSON list is broken or cut off here: {wrong}")
+        return
+    if buffer[1:].strip() or text.read(_CHUNK).strip():
+        yield RawRow(number + 1, None, "there is more after the end of the JSON list")
+
+
+def _next_element(buffer: str, text: io.TextIOWrapper) -> tuple[Any, str]:
+    """The value at the buffer's start and what follows it, reading on until the value is whole."""
+    while True:
+        try:
+            values, end = _DECODER.raw_decode(buffer)
+        except ValueError:
+            # Reading at least as much again keeps a long element linear in its length.
+            more = text.read(max(_CHUNK, len(buffer)))
+            if not more or len(buffer) > LONGEST_LINE:
+                raise
+        else:
+            if end < len(buffer) or isinstance(values, dict | list | str):
+                return values, buffer[end:]
+            more = text.read(_CHUNK)  # a number may go on in the next chunk
+            if not more:
+                return values, ""
+        buffer += more
 
 
 def _csv_rows(source: io.BufferedReader) -> Iterator[RawRow]:
     csv.field_size_limit(LONGEST_LINE)
     # Undecodable bytes survive as surrogates, so that the one row that has them can be named.
     text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    reader = csv.reader(text, strict=True)
+    # By pieces: iterating would take a file without line ends into memory whole.
+    reader = csv.reader(iter(lambda: text.readline(LONGEST_LINE), ""), strict=True)
     try:
         columns = next(reader, [])
     except csv.Error as wrong:
@@ -181,6 +219,15 @@ def _parquet_rows(source: Iterable[bytes]) -> Iterator[RawRow]:
             for batch in pyarrow.parquet.ParquetFile(seekable).iter_batches(batch_size=500):
                 for values in batch.to_pylist():
                     number += 1
-                    yield RawRow(number, {key: value for key, value in values.items() if value is not None})
-        except pyarrow.ArrowException as broken:
-            raise UnreadableFile(f"the Parquet file cannot be read: {broken}") from broken
+                    yield RawRow(number, _without_nulls(values))
+        except (pyarrow.ArrowException, OSError) as broken:
+            if not number:
+                raise UnreadableFile(f"the Parquet file cannot be read: {broken}") from broken
+            yield RawRow(number + 1, None, f"the Parquet file is damaged here: {broken}")
+
+
+def _without_nulls(value: Any) -> Any:
+    """Parquet's rows have every field of the schema; a null is a field that is not there."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value

@@ -1,19 +1,22 @@
 """Checked rows become tasks, responses, imported labels and annotations, a batch in a transaction."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import IO
+from typing import IO, Any
 
 from django.db import connection, transaction
 
-from annotator.importing.given import write_annotations, write_labels
+from annotator.importing.copying import copy_rows, next_ids
+from annotator.importing.given import Placed, write_annotations, write_labels
 from annotator.importing.layouts import Rejected, TaskRow, read_tasks
 from annotator.importing.sources import read_rows
 from annotator.models import Project, Response, Task
 
 BATCH = 500
+_json = json.JSONEncoder(ensure_ascii=False).encode
 UNLABELLED_FIRST = -1
 """Priority of tasks that arrive with labels: the queue serves unlabelled ones before them."""
 
@@ -27,30 +30,50 @@ class ImportResult:
     rejected: list[Rejected] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """A task as the database knows it."""
+
+    pk: int
+    content_hash: str
+    preference: int | None
+
+
 @dataclass
 class _Plan:
-    """What one batch asks of the database."""
+    """What one batch asks of the database: tasks to make, and rows about tasks, each by the task's name."""
 
-    new: list[tuple[Task, TaskRow]] = field(default_factory=list)
-    known: list[tuple[Task, TaskRow]] = field(default_factory=list)
+    new: dict[str, TaskRow] = field(default_factory=dict)
+    known: list[tuple[str, TaskRow]] = field(default_factory=list)
 
 
 def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: bool = False) -> ImportResult:
     """Imports a file of any known layout and format, in constant memory.
 
+    A dry run does all of it and takes it back, so that it counts and refuses what a real run would.
+
     Raises:
-        UnreadableFile: the file as a whole is damaged; the batches before the damage are in.
+        UnreadableFile: nothing of the file can be read.
     """
+    if not dry_run:
+        return _import(project, stream, now)
+    with transaction.atomic():
+        result = _import(project, stream, now)
+        transaction.set_rollback(True)
+    return result
+
+
+def _import(project: Project, stream: IO[bytes], now: datetime) -> ImportResult:
     result = ImportResult()
-    seen: dict[str, str] = {}
     for batch in _batches(read_tasks(read_rows(stream), project.attribute_keys())):
-        result.rejected += [row for row in batch if isinstance(row, Rejected)]
+        refused = [row for row in batch if isinstance(row, Rejected)]
         rows = [row for row in batch if isinstance(row, TaskRow)]
         with transaction.atomic():
             _one_import_at_a_time(project)
-            plan = _planned(project, rows, result, seen if dry_run else {})
-            if not dry_run:
-                _write(project, plan, result, now)
+            stored = _stored_tasks(project, rows)
+            plan = _planned(rows, stored, refused)
+            refused += _write(project, plan, stored, now)
+        result.rejected += sorted(refused, key=lambda row: row.line)
         result.created += len(plan.new)
         result.existing += len(plan.known)
     return result
@@ -67,81 +90,118 @@ def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Reje
         yield batch
 
 
-def _planned(project: Project, rows: Sequence[TaskRow], result: ImportResult, seen: dict[str, str]) -> _Plan:
-    """Sorts the rows into new and known; a known id with other content is refused.
+def _stored_tasks(project: Project, rows: Sequence[TaskRow]) -> dict[str, _Stored]:
+    """Tasks that the batch may name, by id; a row without an id also names the oldest task of its content."""
+    tasks = Task.objects.filter(project=project).order_by("-pk")
+    found = tasks.values_list("external_id", "content_hash", "pk", "imported_preference")
+    by_id = found.filter(external_id__in={row.name for row in rows})
+    by_content = found.filter(content_hash__in={row.content_hash for row in rows if not row.external_id})
+    return {name: _Stored(pk, digest, preference) for name, digest, pk, preference in [*by_content, *by_id]}
 
-    `seen` carries ids and hashes of earlier batches through a dry run, where the database does not.
-    """
-    by_id, by_content = _known_tasks(project, rows)
+
+def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: list[Rejected]) -> _Plan:
+    """Sorts the rows into new and known; a known id with other content is refused."""
     plan = _Plan()
+    contents = {name: task.content_hash for name, task in stored.items()}
+    names = {digest: name for name, digest in contents.items()}
     for row in rows:
-        digest = row.content_hash()
-        name = row.external_id or f"content-{digest[:24]}"
-        task = by_id.get(name) if row.external_id else by_content.get(digest, by_id.get(name))
-        earlier = seen.get(name)
-        if (task and task.content_hash != digest) or (earlier and earlier != digest):
-            result.rejected.append(Rejected(row.line, f"a task with the id {name!r} exists with another text"))
-        elif task:
-            plan.known.append((task, row))
-        elif earlier:
-            plan.known.append((Task(project=project, external_id=name), row))
+        name = row.external_id or names.get(row.content_hash, row.name)
+        if name not in contents:
+            plan.new[name] = row
+            contents[name] = row.content_hash
+            names.setdefault(row.content_hash, name)
+        elif contents[name] == row.content_hash:
+            plan.known.append((name, row))
         else:
-            task = _new_task(project, row, name, digest)
-            plan.new.append((task, row))
-            by_id[name] = by_content[digest] = task
-        seen.setdefault(name, digest)
+            refused.append(Rejected(row.line, f"a task with the id {name!r} exists with another text"))
     return plan
 
 
-def _known_tasks(project: Project, rows: Sequence[TaskRow]) -> tuple[dict[str, Task], dict[str, Task]]:
-    """Tasks that the batch may name, by id and by content; locked, as their annotations may change."""
-    tasks = Task.objects.filter(project=project).defer("conversation", "metadata")
-    by_id = tasks.filter(external_id__in=[row.external_id for row in rows if row.external_id])
-    by_content = tasks.filter(content_hash__in=[row.content_hash() for row in rows if not row.external_id])
-    return {task.external_id: task for task in by_id}, {task.content_hash: task for task in by_content}
+def _write(project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: datetime) -> list[Rejected]:
+    """Writes what is new; returns the rows that contradict what is there."""
+    new = _write_tasks(project, plan, now)
+    known = _places(plan, {name: task.pk for name, task in stored.items()}, new)
+    placed = [*new.values(), *known]
+    refused = write_labels(placed, now=now) + write_annotations(project, placed, now=now)
+    _add_preferences({task.pk for task in stored.values() if task.preference is None}, known)
+    return refused
 
 
-def _new_task(project: Project, row: TaskRow, external_id: str, digest: str) -> Task:
+def _write_tasks(project: Project, plan: _Plan, now: datetime) -> dict[str, Placed]:
+    tasks = iter(next_ids(Task, len(plan.new)))
+    responses = iter(next_ids(Response, sum(len(row.responses) for row in plan.new.values())))
+    placed = {
+        name: Placed(next(tasks), list(islice(responses, len(row.responses))), row, is_new=True)
+        for name, row in plan.new.items()
+    }
+    copy_rows(Task, _TASK_COLUMNS, (_task_record(project, name, each, now) for name, each in placed.items()))
+    copy_rows(Response, _RESPONSE_COLUMNS, (record for each in placed.values() for record in _response_records(each)))
+    return placed
+
+
+_TASK_COLUMNS = (
+    "id",
+    "project_id",
+    "external_id",
+    "conversation",
+    "metadata",
+    "priority",
+    "state",
+    "slots_wanted",
+    "open_slots",
+    "content_hash",
+    "prompt_hash",
+    "imported_preference",
+    "created_at",
+)
+_RESPONSE_COLUMNS = ("id", "task_id", "position", "external_id", "text", "model", "metadata")
+
+
+def _task_record(project: Project, name: str, placed: Placed, now: datetime) -> Sequence[Any]:
+    row = placed.row
+    slots = max(project.base_annotators, min(row.raters(), project.max_annotators))
     labelled = any(response.label for response in row.responses)
-    given = max(len(response.ratings) for response in row.responses)
-    slots = max(project.base_annotators, min(given, project.max_annotators))
-    return Task(
-        project=project,
-        external_id=external_id,
-        conversation=row.messages,
-        metadata=row.metadata,
-        priority=UNLABELLED_FIRST if labelled and not row.priority else row.priority,
-        slots_wanted=slots,
-        open_slots=slots,
-        content_hash=digest,
-        prompt_hash=row.prompt_hash(),
-        imported_preference=row.preference,
+    return (
+        placed.task,
+        project.pk,
+        name,
+        _json(row.messages),
+        _json(row.metadata),
+        UNLABELLED_FIRST if labelled and not row.priority else row.priority,
+        Task.State.OPEN.value,
+        slots,
+        slots,
+        row.content_hash,
+        row.prompt_hash,
+        row.preference,
+        now,
     )
 
 
-def _write(project: Project, plan: _Plan, result: ImportResult, now: datetime) -> None:
-    Task.objects.bulk_create([task for task, _ in plan.new])
-    Response.objects.bulk_create(
-        Response(
-            task=task,
-            position=position,
-            external_id=response.external_id,
-            text=response.text,
-            model=response.model,
-            metadata=response.metadata,
-        )
-        for task, row in plan.new
-        for position, response in enumerate(row.responses)
-    )
-    pairs = plan.new + plan.known
-    result.rejected += write_labels(pairs, now=now)
-    write_annotations(project, pairs, now=now)
-    _add_preferences(plan.known)
+def _response_records(placed: Placed) -> Iterator[Sequence[Any]]:
+    for position, (pk, response) in enumerate(zip(placed.responses, placed.row.responses, strict=True)):
+        metadata = _json(response.metadata)
+        yield pk, placed.task, position, response.external_id, response.text, response.model, metadata
 
 
-def _add_preferences(known: Sequence[tuple[Task, TaskRow]]) -> None:
+def _places(plan: _Plan, stored: Mapping[str, int], new: Mapping[str, Placed]) -> list[Placed]:
+    """Where the rows about known tasks stand; a task may have become known in this very batch."""
+    tasks = {name: stored[name] for name, _ in plan.known if name in stored}
+    responses: dict[int, list[int]] = {}
+    given = {tasks[name] for name, row in plan.known if name in tasks and row.has_ratings()}
+    found = Response.objects.filter(task__in=given).order_by("task", "position").values_list("task", "pk")
+    for task, response in found if given else []:
+        responses.setdefault(task, []).append(response)
+    return [
+        Placed(tasks[name], responses.get(tasks[name], []), row)
+        if name in tasks
+        else Placed(new[name].task, new[name].responses, row)
+        for name, row in plan.known
+    ]
+
+
+def _add_preferences(without: set[int], known: Sequence[Placed]) -> None:
     """A preference file about tasks that are already here adds what it knows."""
-    news = [(task, row) for task, row in known if row.preference is not None and task.imported_preference is None]
-    for task, row in news:
-        task.imported_preference = row.preference
-    Task.objects.bulk_update([task for task, _ in news], ["imported_preference"])
+    news = {each.task: each.row.preference for each in known if each.row.preference is not None}
+    changed = [Task(pk=pk, imported_preference=preference) for pk, preference in news.items() if pk in without]
+    Task.objects.bulk_update(changed, ["imported_preference"])

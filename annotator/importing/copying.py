@@ -1,0 +1,25 @@
+"""Many new rows into a table by PostgreSQL's COPY: several times as fast as INSERT."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import connection
+from django.db.models import Model
+
+
+def next_ids(model: type[Model], count: int) -> list[int]:
+    """Ids of rows to come, taken from the table's sequence."""
+    if not count:
+        return []
+    with connection.cursor() as cursor:
+        sequence = "nextval(pg_get_serial_sequence(%s, 'id'))"
+        cursor.execute(f"SELECT {sequence} FROM generate_series(1, %s)", [model._meta.db_table, count])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def copy_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Writes the rows; JSON stands in them as text. Columns that are not named take the database's default."""
+    table, names = model._meta.db_table, ", ".join(columns)
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)

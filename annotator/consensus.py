@@ -91,7 +91,9 @@ def most_agreeing(rated: Sequence[Rated], rules: Rules) -> tuple[Rated, ...]:
     """
     if len(rated) <= rules.keep:
         return tuple(rated)
-    disagreement = {pair: _squared_difference(rated[pair[0]], rated[pair[1]]) for pair in combinations(range(len(rated)), 2)}
+    disagreement = {
+        pair: _squared_difference(rated[pair[0]], rated[pair[1]]) for pair in combinations(range(len(rated)), 2)
+    }
 
     def closeness(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
         width = spread([rated[index] for index in chosen], rules.attribute)
@@ -215,7 +217,12 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
         if done or any(each.preference is not None for each in rated):
             finished[task] = outcome(rated, rules) if done else _preference_alone(rated, rules)
     Task.objects.bulk_update(tasks, ["slots_wanted", "open_slots", "state"])
-    _write(finished, {task: len(found.get(task.pk, [])) for task in finished}, now)
+    _write(finished, {task: _annotators(found.get(task.pk, [])) for task in finished}, now)
+
+
+def _annotators(rated: Sequence[Rated]) -> int:
+    """Those who rated; where nobody did, those who preferred."""
+    return sum(1 for each in rated if each.ratings) or len(rated)
 
 
 def _slots_held(tasks: Sequence[Task]) -> dict[int, tuple[int, int]]:
@@ -254,11 +261,23 @@ def _write(outcomes: Mapping[Task, Outcome], annotators: Mapping[Task, int], now
         unique_fields=["task"],
         update_fields=["kept", "annotators", "spread", "spread_of_all", "preference", "dropped_because", "computed_at"],
     )
+    means = {response: each for found in outcomes.values() for response, each in found.means.items()}
+    scores = {response: each for found in outcomes.values() for response, each in found.labels.items()}
+    present = dict(
+        Label.objects.filter(source=Label.Source.CONSENSUS, response__in=means).values_list("response", "means")
+    )
+    # A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
     Label.objects.bulk_create(
         [
-            Label(response_id=response, source=Label.Source.CONSENSUS, scores=scores, means=found.means[response], made_at=now)
-            for found in outcomes.values()
-            for response, scores in found.labels.items()
+            Label(
+                response_id=response,
+                source=Label.Source.CONSENSUS,
+                scores=scores[response],
+                means=means[response],
+                made_at=now,
+            )
+            for response in means
+            if present.get(response) != means[response]
         ],
         update_conflicts=True,
         unique_fields=["response", "source"],

@@ -13,7 +13,10 @@ from annotator.models import Project
 
 
 class Selection(StrEnum):
-    """Which annotations count. Keeping the closest raises kappa by construction, so all three are shown."""
+    """Which annotations count; those of dropped tasks are not kept.
+
+    Keeping the closest raises kappa by construction, so all three are shown.
+    """
 
     FIRST_THREE = "first_three"
     ALL = "all"
@@ -33,13 +36,13 @@ class Agreement:
 _CHOSEN = {
     Selection.FIRST_THREE: "place <= 3",
     Selection.ALL: "true",
-    Selection.KEPT: "annotation_id = ANY(kept)",
+    Selection.KEPT: "annotation_id = ANY(kept) AND dropped_because = ''",
 }
 
 # With n ratings x of a sample, the mean of (a - b)^2 over its ordered pairs is 2 (sum x^2 - (sum x)^2 / n) / (n - 1).
 _SQL = """
 WITH chosen AS (
-    SELECT r.response_id, r.scores, a.id AS annotation_id, c.kept,
+    SELECT r.response_id, r.scores, a.id AS annotation_id, c.kept, c.dropped_because,
            row_number() OVER (PARTITION BY r.response_id ORDER BY a.submitted_at, a.id) AS place
     FROM annotator_rating r
     JOIN annotator_annotation a ON a.id = r.annotation_id AND a.is_current

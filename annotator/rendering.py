@@ -25,8 +25,23 @@ ATTRIBUTES = {
 def render_markdown(text: str) -> SafeString:
     """GitHub-flavoured markdown as HTML without scripts, styles, forms or remote images."""
     html = _parser().render(text)
-    clean = nh3.clean(html, tags=set(TAGS), attributes=ATTRIBUTES, link_rel="noopener noreferrer nofollow")
+    clean = nh3.clean(
+        html,
+        tags=set(TAGS),
+        attributes=ATTRIBUTES,
+        attribute_filter=_absolute_links,
+        url_schemes={"http", "https", "mailto"},
+        # A link never takes the place of a half-rated task.
+        set_tag_attribute_values={"a": {"target": "_blank"}},
+        link_rel="noopener noreferrer nofollow",
+    )
     return mark_safe(clean)  # noqa: S308  the sanitiser's output
+
+
+def _absolute_links(_: str, attribute: str, value: str) -> str | None:
+    """A relative link in somebody's text would lead into our own pages."""
+    absolute = value.lower().startswith(("http:", "https:", "mailto:"))
+    return value if attribute not in ("href", "src") or absolute else None
 
 
 @cache

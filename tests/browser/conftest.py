@@ -1,0 +1,96 @@
+"""A real Chromium against a real server. Every page must be silent: no console error, no request to another host."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from annotator.models import Project, User
+from tests.builders import make_member, make_project, make_user
+
+PASSWORD = "correct horse battery"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    # Playwright's event loop makes Django think it is called from asynchronous code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield started
+        started.close()
+
+
+@dataclass
+class Complaints:
+    """What a page must not do, as it was seen."""
+
+    host: str
+    seen: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        page.on("console", lambda message: self._note(message.type == "error", message.text))
+        page.on("pageerror", lambda error: self._note(True, str(error)))
+        page.on("dialog", lambda dialog: (self._note(True, f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: self._note(not request.url.startswith((self.host, "data:")), request.url))
+
+    def _note(self, wrong: bool, what: str) -> None:
+        # Chromium itself logs each answer of 422, which is how an incomplete form comes back.
+        if wrong and "422" not in what:
+            self.seen.append(what)
+
+
+@pytest.fixture
+def complaints(live_server: LiveServer) -> Iterator[Complaints]:
+    found = Complaints(live_server.url)
+    yield found
+    assert found.seen == []
+
+
+@pytest.fixture
+def talk(db: None) -> Project:
+    return make_project(base_annotators=3)
+
+
+@pytest.fixture
+def alice(talk: Project) -> User:
+    user = make_user("alice")
+    user.set_password(PASSWORD)
+    user.save()
+    make_member(talk, user)
+    return user
+
+
+@pytest.fixture
+def open_page(browser: Browser, live_server: LiveServer, complaints: Complaints) -> Iterator[Callable[..., Page]]:
+    """A page logged in as the user; keywords go to the browser's context."""
+    contexts: list[BrowserContext] = []
+
+    def opened(user: User, **options: object) -> Page:
+        context = browser.new_context(base_url=live_server.url, **options)  # type: ignore[arg-type]
+        contexts.append(context)
+        page = context.new_page()
+        complaints.watch(page)
+        page.goto("/login/")
+        page.fill("#id_username", user.username)
+        page.fill("#id_password", PASSWORD)
+        page.click("main button")
+        page.wait_for_url("**/")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()

@@ -1,0 +1,85 @@
+"""The admin in a real browser: every page opens, silently, for a manager who is no superuser."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from annotator.models import Project, User
+from tests.annotator.test_constraints import make_model
+from tests.browser.conftest import PASSWORD
+from tests.builders import make_member, make_project, make_task, make_user, rate
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True, serialized_rollback=True)]
+Open = Callable[..., Page]
+LISTS = [
+    "annotator/project",
+    "annotator/task",
+    "annotator/annotation",
+    "annotator/membership",
+    "rewards/snapshot",
+    "rewards/trainingrun",
+    "rewards/rewardmodel",
+]
+
+
+@pytest.fixture
+def carol(talk: Project) -> User:
+    user = make_user("carol", is_staff=True)
+    user.set_password(PASSWORD)
+    user.save()
+    make_member(talk, user, role="manager")
+    return user
+
+
+@pytest.fixture
+def busy(talk: Project, alice: User) -> Project:
+    make_task(talk)
+    rate(talk, alice)
+    make_model(talk, 1, is_champion=True)
+    make_model(talk, 2)
+    return talk
+
+
+def test_every_page_opens(open_page: Open, carol: User, busy: Project) -> None:
+    page = open_page(carol)
+    page.goto("/admin/")
+    expect(page.get_by_text("Agreement, weighted kappa")).to_be_visible()
+    expect(page.get_by_text("nobody listens").first).to_be_visible()
+    for name in LISTS:
+        page.goto(f"/admin/{name}/")
+        link = page.locator("#result_list tbody a").first
+        if link.count():
+            link.click()
+            expect(page.locator("#content-main")).to_be_visible()
+
+
+def test_retraining_without_a_worker_says_so(open_page: Open, carol: User, busy: Project) -> None:
+    page = open_page(carol)
+    page.goto("/admin/")
+    page.get_by_role("button", name="Retrain now").click()
+    expect(page.get_by_text("No worker listens to the queue 'train'")).to_be_visible()
+
+
+def test_an_earlier_model_is_promoted_by_one_click(open_page: Open, carol: User, busy: Project) -> None:
+    second = busy.reward_models.get(version=2)
+    page = open_page(carol)
+    page.goto(f"/admin/rewards/rewardmodel/{second.pk}/change/")
+    page.get_by_role("button", name="Promote").click()
+    expect(page.get_by_text("Talk v2 is the champion".replace("Talk", "talk"))).to_be_visible()
+
+
+def test_a_manager_sees_only_their_own_projects(open_page: Open, carol: User, busy: Project) -> None:
+    make_task(make_project("secret"), "hidden-task")
+    page = open_page(carol)
+    for name in ("annotator/project", "annotator/task"):
+        page.goto(f"/admin/{name}/")
+        expect(page.get_by_text("secret")).to_have_count(0)
+        expect(page.get_by_text("hidden-task")).to_have_count(0)
+
+
+def test_annotations_cannot_be_changed(open_page: Open, carol: User, busy: Project) -> None:
+    page = open_page(carol)
+    page.goto("/admin/annotator/annotation/")
+    page.locator("#result_list tbody a").first.click()
+    expect(page.get_by_role("button", name="Save", exact=True)).to_have_count(0)

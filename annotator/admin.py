@@ -19,6 +19,14 @@ for scheduled in (beat.PeriodicTask, beat.IntervalSchedule, beat.CrontabSchedule
     admin.site.unregister(scheduled)
 
 
+class ManagedOnly(admin.RelatedFieldListFilter):
+    """A filter by project that names no project of somebody else's."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[Any, str]]:
+        managed = Project.objects.managed_by(request.user).values("pk")
+        return list(field.get_choices(include_blank=False, limit_choices_to={"pk__in": managed}))
+
+
 class OfManagedProjects(ModelAdmin):
     """Rows of the projects that the user manages. `project_path` leads from the row to its project."""
 
@@ -143,7 +151,7 @@ class ResponseInline(TabularInline):
 @admin.register(Task)
 class TaskAdmin(OfManagedProjects):
     list_display = ["external_id", "project", "state", "priority", "slots_wanted", "open_slots"]
-    list_filter = ["state", "project"]
+    list_filter = ["state", ("project", ManagedOnly)]
     search_fields = ["external_id"]
     list_select_related = ["project"]
     show_full_result_count = False
@@ -189,7 +197,7 @@ class AnnotationAdmin(OfManagedProjects):
     project_path = "assignment__task__project"
     read_only = True
     list_display = ["task", "annotator", "revision", "origin", "preference", "submitted_at"]
-    list_filter = ["origin", "is_current", "assignment__task__project"]
+    list_filter = ["origin", "is_current", ("assignment__task__project", ManagedOnly)]
     search_fields = ["assignment__task__external_id", "assignment__annotator__username"]
     list_select_related = ["assignment__task", "assignment__annotator"]
     show_full_result_count = False
@@ -207,7 +215,7 @@ class AnnotationAdmin(OfManagedProjects):
 @admin.register(Membership)
 class MembershipAdmin(OfManagedProjects):
     list_display = ["user", "project", "role", "acknowledged_version", "submitted"]
-    list_filter = ["project", "role"]
+    list_filter = [("project", ManagedOnly), "role"]
     search_fields = ["user__username"]
     list_select_related = ["user", "project"]
     fields = ["user", "project", "role"]

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from annotator.admin import OfManagedProjects
+from annotator.admin import ManagedOnly, OfManagedProjects
 from rewards.dashboard import measured
 from rewards.models import ACTIVE_STATES, RewardModel, Snapshot, TrainingRun
 
@@ -21,14 +21,14 @@ admin.site.index_title = "Overview"
 class SnapshotAdmin(OfManagedProjects):
     read_only = True
     list_display = ["__str__", "project", "train_tasks", "validation_tasks", "labels", "created_at"]
-    list_filter = ["project"]
+    list_filter = [("project", ManagedOnly)]
 
 
 @admin.register(TrainingRun)
 class TrainingRunAdmin(OfManagedProjects):
     read_only = True
     list_display = ["id", "project", "state", "reason", "attempt", "created_at", "finished_at"]
-    list_filter = ["state", "project"]
+    list_filter = ["state", ("project", ManagedOnly)]
     list_select_related = ["project"]
     fields = ["project", "snapshot", "reason", "requested_by", "config", "code_version", "attempt", "worker", "log"]
     change_form_outer_before_template = "admin/_training_run.html"
@@ -74,7 +74,7 @@ def _curve(losses: list[dict[str, Any]]) -> dict[str, Any]:
 class RewardModelAdmin(OfManagedProjects):
     read_only = True
     list_display = ["__str__", "project", "champion", "scored", "created_at", "promoted_at"]
-    list_filter = ["project", "is_champion"]
+    list_filter = [("project", ManagedOnly), "is_champion"]
     list_select_related = ["project"]
     fields = ["project", "version", "run", "is_champion", "attributes", "attribute_weights", "path", "manifest"]
     change_form_outer_before_template = "admin/_reward_model.html"

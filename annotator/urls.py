@@ -7,6 +7,16 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from annotator import views
 
+handler400 = "annotator.api.errors.bad_request"
+handler404 = "annotator.api.errors.not_found"
+handler500 = "annotator.api.errors.server_error"
+
+rest = [
+    path("", include("annotator.api.urls")),
+    path("", include("rewards.urls")),
+    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("docs/", SpectacularSwaggerView.as_view(url_name="api:schema"), name="docs"),
+]
 urlpatterns = [
     path("", views.home, name="home"),
     path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
@@ -18,8 +28,5 @@ urlpatterns = [
     path("assignments/<int:assignment_id>/report/", views.report, name="report"),
     path("admin/", include("rewards.admin_urls")),
     path("admin/", admin.site.urls),
-    path("api/v1/", include("annotator.api.urls")),
-    path("api/v1/", include("rewards.urls")),
-    path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("api/v1/", include((rest, "api"))),
 ]

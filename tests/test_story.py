@@ -122,7 +122,7 @@ def annotate_until_done(carol: Rest, raters: list[Rater]) -> None:
 
 
 def retrain(carol: Rest) -> dict[str, Any]:
-    started = carol.call("POST", "projects/story/training-runs/", {"reason": "the story", "config": {"epochs": 1, "max_steps": 8, "batch_tokens": 2048}})
+    started = carol.call("POST", "projects/story/training-runs/", {"reason": "the story", "config": {"max_length": 128, "epochs": 1, "max_steps": 6, "batch_tokens": 1024}})
     assert started.status == 202, started.body
     run = started.data
     twice = carol.call("POST", "projects/story/training-runs/", {})

@@ -17,7 +17,7 @@ from tests.celery_workers import wait_for, worker
 from tests.rewards.labelled import labelled_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True, serialized_rollback=True)]
-CONFIG = {"epochs": 30, "max_steps": 60, "batch_tokens": 512, "checkpoint_steps": 10, "threads": 1}
+CONFIG = {"epochs": 3, "max_steps": 12, "batch_tokens": 512, "checkpoint_steps": 2, "threads": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -70,10 +70,10 @@ def test_a_cancelled_run_stops_its_trainer(tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_leaves_no_trainer_and_the_next_worker_goes_on(tmp_path: Path) -> None:
-    project = labelled_project(training_config=CONFIG)
+    project = labelled_project(tasks=16, training_config=CONFIG)
     with worker("train", tmp_path) as first:
         run = retraining.request(project, reason="a test")
-        wait_for(lambda: steps_in(run) >= 10, seconds=120, what="the first steps")
+        wait_for(lambda: steps_in(run) >= 3, seconds=120, what="the first steps")
         os.kill(first.pid, signal.SIGKILL)
         wait_for(lambda: trainer_of(run) is None, what="the orphan's end")
     run.refresh_from_db()

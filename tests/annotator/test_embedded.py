@@ -25,7 +25,7 @@ import sys, time
 from pathlib import Path
 from annotator import embedded
 
-with embedded.services(Path(sys.argv[1])) as started:
+with embedded.services(Path(sys.argv[1]), throwaway=True) as started:
     print(*(server.process.pid for server in started.servers), flush=True)
     time.sleep(600)
 """
@@ -80,7 +80,7 @@ def test_a_killed_parent_leaves_nobody_behind_and_the_next_start_recovers(var_di
 
 @pytest.mark.slow
 def test_a_killed_server_starts_again_on_its_data(var_dir: Path) -> None:
-    with embedded.services(var_dir) as started:
+    with embedded.services(var_dir, throwaway=True) as started:
         with psycopg.connect(started.database_url) as database:
             database.execute("CREATE TABLE kept AS SELECT 42 AS answer")
         for server in started.servers:
@@ -103,7 +103,7 @@ def test_a_throwaway_pair_leaves_no_data(var_dir: Path) -> None:
 
 @pytest.mark.slow
 def test_redis_evicts_nothing_and_wants_its_password(var_dir: Path) -> None:
-    with embedded.services(var_dir) as started, redis.Redis.from_url(started.redis_url) as client:
+    with embedded.services(var_dir, throwaway=True) as started, redis.Redis.from_url(started.redis_url) as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
         port = client.connection_pool.connection_kwargs["port"]
         with redis.Redis(port=port) as stranger, pytest.raises(redis.AuthenticationError):

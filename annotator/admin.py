@@ -12,19 +12,26 @@ from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from annotator import annotation
+from annotator.access import user_of
 from annotator.models import Annotation, Guideline, Membership, Project, Rating, Response, Task, User
 from annotator.refusals import Refusal
 
-for scheduled in (beat.PeriodicTask, beat.IntervalSchedule, beat.CrontabSchedule, beat.SolarSchedule, beat.ClockedSchedule):
+for scheduled in (
+    beat.PeriodicTask,
+    beat.IntervalSchedule,
+    beat.CrontabSchedule,
+    beat.SolarSchedule,
+    beat.ClockedSchedule,
+):
     admin.site.unregister(scheduled)
 
 
 class ManagedOnly(admin.RelatedFieldListFilter):
     """A filter by project that names no project of somebody else's."""
 
-    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[Any, str]]:
-        managed = Project.objects.managed_by(request.user).values("pk")
-        return list(field.get_choices(include_blank=False, limit_choices_to={"pk__in": managed}))
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> Any:
+        managed = Project.objects.managed_by(user_of(request)).values("pk")
+        return field.get_choices(include_blank=False, limit_choices_to={"pk__in": managed})
 
 
 class OfManagedProjects(ModelAdmin):
@@ -33,11 +40,11 @@ class OfManagedProjects(ModelAdmin):
     project_path = "project"
     read_only = False
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+    def get_queryset(self, request: HttpRequest) -> Any:
         rows = super().get_queryset(request)
         if request.user.is_superuser:
             return rows
-        return rows.filter(**{f"{self.project_path}__in": Project.objects.managed_by(request.user)})
+        return rows.filter(**{f"{self.project_path}__in": Project.objects.managed_by(user_of(request))})
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
@@ -102,8 +109,8 @@ class ProjectAdmin(OfManagedProjects):
         ),
     ]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Project]:
-        rows: Any = super().get_queryset(request)
+    def get_queryset(self, request: HttpRequest) -> Any:
+        rows = super().get_queryset(request)
         return rows.with_progress()
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
@@ -115,7 +122,7 @@ class ProjectAdmin(OfManagedProjects):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if not change:
-            Membership.objects.create(project=obj, user=request.user, role="manager")
+            Membership.objects.create(project=obj, user=user_of(request), role="manager")
 
     @admin.display(description="tasks")
     def total(self, project: Any) -> int:
@@ -227,7 +234,7 @@ class MembershipAdmin(OfManagedProjects):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):
+class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm

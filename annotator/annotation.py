@@ -42,7 +42,9 @@ class IncompleteRating(Refusal):
     code = "incomplete"
 
     def __init__(self, errors: Errors) -> None:
-        super().__init__("The rating is not complete: " + "; ".join(text for texts in errors.values() for text in texts))
+        super().__init__(
+            "The rating is not complete: " + "; ".join(text for texts in errors.values() for text in texts)
+        )
         self.errors = errors
 
 
@@ -81,9 +83,7 @@ class Submitted:
 
 
 @transaction.atomic
-def submit(
-    assignment_id: int, submission: Submission, *, now: datetime, origin: str = Origin.PERSON
-) -> Submitted:
+def submit(assignment_id: int, submission: Submission, *, now: datetime, origin: str = Origin.PERSON) -> Submitted:
     """Stores a finished rating: the same again changes nothing, another one is a revision while the task is open.
 
     A lease that ran out is no obstacle: the work takes a free slot, or is kept beside the slots.

@@ -49,7 +49,7 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
         own.save(update_fields=["lease_expires_at"])
         return Claim(own)
     reclaim_expired(now=now)
-    task = _best_task(project, annotator, TAKEN + (Assignment.State.RELEASED,)) or _best_task(project, annotator, TAKEN)
+    task = _best_task(project, annotator, (*TAKEN, Assignment.State.RELEASED)) or _best_task(project, annotator, TAKEN)
     if not task:
         return Claim(None, why_nothing(project, annotator))
     assignment = _lease(task, annotator, now=now, expires=expires)

@@ -58,9 +58,7 @@ class RatingForm(forms.Form):
                 "response": response,
                 "attributes": [self._row(attribute, response) for attribute in self.attributes],
                 "extra": [
-                    self[name]
-                    for name in (f"confidence-{response.pk}", f"safe-{response.pk}")
-                    if name in self.fields
+                    self[name] for name in (f"confidence-{response.pk}", f"safe-{response.pk}") if name in self.fields
                 ],
             }
             for number, response in enumerate(self.responses)

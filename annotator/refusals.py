@@ -1,10 +1,10 @@
 """What the stages refuse. Each door turns a Refusal into its own answer: an HTTP error, a message, an exit code.
 
-    Refusal
-        assignment.NotLeased, annotation.Refused, annotation.IncompleteRating
-        importing.UnreadableFile, exporting.UnknownExport
-        workers.NoWorker
-        rewards: retraining.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
+Refusal
+    assignment.NotLeased, annotation.Refused, annotation.IncompleteRating
+    importing.UnreadableFile, exporting.UnknownExport
+    workers.NoWorker
+    rewards: retraining.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
 """
 
 from collections.abc import Mapping

@@ -24,7 +24,5 @@ class ContentSecurityPolicyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        response.headers.setdefault(
-            "Content-Security-Policy", STAFF if request.path.startswith(LOOSER) else STRICT
-        )
+        response.headers.setdefault("Content-Security-Policy", STAFF if request.path.startswith(LOOSER) else STRICT)
         return response

@@ -71,7 +71,9 @@ PORT = _number("PORT", 8000)
 PUBLIC_URL = os.environ.get("PUBLIC_URL", f"http://127.0.0.1:{PORT}")
 _public = urlsplit(PUBLIC_URL)
 if _public.scheme not in {"http", "https"} or not _public.hostname:
-    raise ImproperlyConfigured(f"PUBLIC_URL is {PUBLIC_URL!r}: write the address people open, like https://rate.example.org")
+    raise ImproperlyConfigured(
+        f"PUBLIC_URL is {PUBLIC_URL!r}: write the address people open, like https://rate.example.org"
+    )
 ALLOWED_HOSTS = [_public.hostname, "127.0.0.1", "localhost", "[::1]", "web"]
 CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"

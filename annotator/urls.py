@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 from django.contrib.auth import views as auth
-from django.urls import include, path
+from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from annotator import views
@@ -11,7 +11,7 @@ handler400 = "annotator.api.errors.bad_request"
 handler404 = "annotator.api.errors.not_found"
 handler500 = "annotator.api.errors.server_error"
 
-rest = [
+rest: list[URLPattern | URLResolver] = [
     path("", include("annotator.api.urls")),
     path("", include("rewards.urls")),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),

@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access, annotation, assignment
+from annotator.access import user_of
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.models import Assignment, Project, SkipReason
 from annotator.refusals import Refusal
@@ -17,28 +18,30 @@ from annotator.refusals import Refusal
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
     """The user's projects, with what is left to do in each."""
-    memberships = request.user.memberships.select_related("project").order_by("project__name")
-    progress = {project.pk: project for project in Project.objects.visible_to(request.user).with_progress()}
+    memberships = user_of(request).memberships.select_related("project").order_by("project__name")
+    progress = {project.pk: project for project in Project.objects.visible_to(user_of(request)).with_progress()}
     mine = [(member, progress[member.project_id], _done_by(request, member.project_id)) for member in memberships]
     return render(request, "home.html", {"projects": mine})
 
 
 def _done_by(request: HttpRequest, project_id: int) -> int:
-    return request.user.assignments.submitted().filter(task__project=project_id).count()
+    return user_of(request).assignments.submitted().filter(task__project=project_id).count()
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
 def guidelines(request: HttpRequest, slug: str) -> HttpResponse:
     """The guidelines in force; a POST acknowledges them."""
-    member = access.membership(request.user, slug)
+    member = access.membership(user_of(request), slug)
     current = member.project.current_guideline()
     if request.method == "POST":
         member.acknowledged_version = current.version if current else 0
         member.save(update_fields=["acknowledged_version"])
         return redirect("annotate", slug)
     return render(
-        request, "guidelines.html", {"member": member, "guideline": current, "attributes": member.project.attributes_for()}
+        request,
+        "guidelines.html",
+        {"member": member, "guideline": current, "attributes": member.project.attributes_for()},
     )
 
 
@@ -46,10 +49,10 @@ def guidelines(request: HttpRequest, slug: str) -> HttpResponse:
 @require_GET
 def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     """The next task to rate, or why there is none. Unread guidelines come first."""
-    member = access.membership(request.user, slug)
+    member = access.membership(user_of(request), slug)
     if member.unread_guideline():
         return redirect("guidelines", slug)
-    claimed = assignment.claim(member.project, request.user, now=timezone.now())
+    claimed = assignment.claim(member.project, user_of(request), now=timezone.now())
     if claimed.assignment is None:
         return render(request, "nothing.html", {"project": member.project, "explanation": claimed.explanation})
     return _rating_page(request, claimed.assignment)
@@ -76,7 +79,7 @@ def _rating_page(
 @require_POST
 def submit(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Stores a complete rating and goes on to the next task; shows an incomplete one again, as it was."""
-    held = access.own_assignment(request.user, assignment_id)
+    held = access.own_assignment(user_of(request), assignment_id)
     form = RatingForm(held, assignment.responses_in_order(held), request.POST)
     if not form.is_valid():
         return _rating_page(request, held, form=form, status=422)
@@ -93,7 +96,7 @@ def submit(request: HttpRequest, assignment_id: int) -> HttpResponse:
 @require_POST
 def skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Passes the task by, for a reason."""
-    held = access.own_assignment(request.user, assignment_id)
+    held = access.own_assignment(user_of(request), assignment_id)
     form = SkipForm(request.POST)
     if not form.is_valid():
         return _refused_form(request, held, form)
@@ -116,7 +119,7 @@ def skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
 @require_POST
 def report(request: HttpRequest, assignment_id: int) -> HttpResponse:
     """Reports unsafe content."""
-    held = access.own_assignment(request.user, assignment_id)
+    held = access.own_assignment(user_of(request), assignment_id)
     form = ReportForm(request.POST)
     if not form.is_valid():
         return _refused_form(request, held, form)
@@ -128,5 +131,5 @@ def report(request: HttpRequest, assignment_id: int) -> HttpResponse:
 def _refused_form(request: HttpRequest, held: Assignment, form: SkipForm | ReportForm) -> HttpResponse:
     for texts in form.errors.values():
         for text in texts:
-            messages.error(request, text)
+            messages.error(request, str(text))
     return redirect("annotate", held.task.project.slug)

@@ -10,7 +10,6 @@ from annotator.admin import ManagedOnly, OfManagedProjects
 from rewards.dashboard import measured
 from rewards.models import ACTIVE_STATES, RewardModel, Snapshot, TrainingRun
 
-
 REFRESH_SECONDS = 5
 """How often the page of an active run loads itself anew."""
 
@@ -59,7 +58,12 @@ def _curve(losses: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "labels": [event.get("step", "") for event in losses],
         "datasets": [
-            {"label": "training loss", "data": [event.get("loss") for event in losses], "borderColor": "#6366f1", "spanGaps": True},
+            {
+                "label": "training loss",
+                "data": [event.get("loss") for event in losses],
+                "borderColor": "#6366f1",
+                "spanGaps": True,
+            },
             {
                 "label": "validation loss",
                 "data": [event.get("validation_loss") for event in losses],

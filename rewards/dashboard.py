@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
+from annotator.access import user_of
 from annotator.agreement import Agreement, Selection, agreement
 from annotator.api.health import readiness
 from annotator.models import Assignment, Project
@@ -39,7 +40,7 @@ class Card:
 
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Called by the theme for the admin's index."""
-    managed = Project.objects.managed_by(request.user).with_progress().select_related("rubric").order_by("-pk")
+    managed = Project.objects.managed_by(user_of(request)).with_progress().select_related("rubric").order_by("-pk")
     context["cards"] = [_card(project) for project in managed[:PROJECTS_SHOWN]]
     context["health"] = readiness()
     return context

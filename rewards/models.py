@@ -25,7 +25,9 @@ class Snapshot(models.Model):
 
     class Meta:
         ordering = ["-pk"]
-        constraints = [models.UniqueConstraint(fields=["project", "content_hash"], name="snapshot_content_once_per_project")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "content_hash"], name="snapshot_content_once_per_project")
+        ]
 
     def __str__(self) -> str:
         return f"{self.content_hash[:12]} ({self.labels} labels)"
@@ -71,7 +73,9 @@ class TrainingRun(models.Model):
     snapshot = models.ForeignKey(Snapshot, on_delete=models.RESTRICT, null=True, blank=True, related_name="runs")
     state = models.CharField(max_length=20, choices=RunState.choices, default=RunState.QUEUED)
     reason = models.CharField(max_length=200, help_text="why it was started")
-    requested_by = models.ForeignKey("annotator.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    requested_by = models.ForeignKey(
+        "annotator.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
     config = models.JSONField(default=dict)
     config_hash = models.CharField(max_length=64, blank=True)
     code_version = models.CharField(max_length=40, blank=True)
@@ -124,9 +128,7 @@ class RewardModel(models.Model):
         ordering = ["-pk"]
         constraints = [
             models.UniqueConstraint(fields=["project", "version"], name="model_version_once_per_project"),
-            models.UniqueConstraint(
-                fields=["project"], condition=Q(is_champion=True), name="one_champion_per_project"
-            ),
+            models.UniqueConstraint(fields=["project"], condition=Q(is_champion=True), name="one_champion_per_project"),
         ]
 
     def __str__(self) -> str:
@@ -147,7 +149,9 @@ class Evaluation(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["reward_model", "name", "data_hash"], name="evaluation_once_per_model_and_data")
+            models.UniqueConstraint(
+                fields=["reward_model", "name", "data_hash"], name="evaluation_once_per_model_and_data"
+            )
         ]
 
 
@@ -161,7 +165,9 @@ class Score(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["reward_model", "response"], name="one_score_per_model_and_response")]
+        constraints = [
+            models.UniqueConstraint(fields=["reward_model", "response"], name="one_score_per_model_and_response")
+        ]
 
 
 class ScoringJob(models.Model):

@@ -1,4 +1,4 @@
-"""Whether a candidate takes the champion's place: a pure rule over errors on the same held-out prompts; and the deed."""
+"""Whether a candidate takes the champion's place: a pure rule over errors on the same held-out prompts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -7,8 +7,9 @@ from typing import Any
 
 from django.db import transaction
 
+from annotator.models import Project
 from rewards.learning.bootstrap import paired_bootstrap
-from rewards.models import Project, RewardModel
+from rewards.models import RewardModel
 
 GUARD_TOLERANCE = 0.05
 """How far the RMSE of any one attribute, on the scale of 0 to 4, may rise in a promotion."""
@@ -58,9 +59,13 @@ def decide(candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, seed:
 
 def _ruled(gain: float, low: float, candidate: HeldOut, champion: HeldOut | None) -> tuple[bool, str]:
     if champion is None:
-        return (True, "The first model, and better than predicting the mean.") if gain > 0 else (
-            False,
-            "It does no better than predicting the mean.",
+        return (
+            (True, "The first model, and better than predicting the mean.")
+            if gain > 0
+            else (
+                False,
+                "It does no better than predicting the mean.",
+            )
         )
     worse = [key for key, value in candidate.rmse.items() if value > champion.rmse.get(key, value) + GUARD_TOLERANCE]
     if low <= 0:
@@ -90,7 +95,9 @@ def held_out(rows: Sequence[Mapping[str, Any]], predicted: Mapping[str, Mapping[
 def promote(model: RewardModel, *, now: datetime) -> RewardModel:
     """Makes the model its project's champion. Promoting an earlier one is the rollback."""
     Project.objects.select_for_update().get(pk=model.project_id)
-    RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk).update(is_champion=False)
+    RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk).update(
+        is_champion=False
+    )
     model.is_champion = True
     model.promoted_at = now
     model.save(update_fields=["is_champion", "promoted_at"])

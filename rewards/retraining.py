@@ -85,11 +85,11 @@ def start_due(*, now: datetime) -> list[TrainingRun]:
     """Starts a run in every project whose policy asks for one; nobody listening means later, not never."""
     wanting = Project.objects.filter(Q(retrain_after_labels__gt=0) | Q(retrain_after_hours__gt=0))
     idle = wanting.exclude(training_runs__state__in=ACTIVE_STATES).distinct()
-    started = []
-    for project in idle:
-        if (reason := due(project, now=now)) and workers.listening()["train"].alive:
-            started.append(request(project, reason=reason))
-    return started
+    reasons = {project: due(project, now=now) for project in idle}
+    wanted = {project: reason for project, reason in reasons.items() if reason}
+    if not wanted or not workers.listening()["train"].alive:
+        return []
+    return [request(project, reason=reason) for project, reason in wanted.items()]
 
 
 def due(project: Project, *, now: datetime) -> str:

@@ -102,7 +102,7 @@ def score_chunk(model: RewardModel) -> int:
 
 @lru_cache(maxsize=1)
 def _loaded(directory: str) -> "Scorer":
-    from rewards.learning.score import load
+    from rewards.learning.score import load  # noqa: PLC0415  it imports torch
 
     return load(Path(directory))
 

@@ -59,7 +59,7 @@ def is_held_out(prompt_hash: str, share: float) -> bool:
 
 def _write_rows(project: Project, folder: Path) -> dict[str, int]:
     counts: dict[str, int] = defaultdict(int)
-    with open(folder / "train.jsonl", "w") as train, open(folder / "validation.jsonl", "w") as validation:
+    with (folder / "train.jsonl").open("w") as train, (folder / "validation.jsonl").open("w") as validation:
         for row in _rows(project):
             held_out = is_held_out(row["prompt_hash"], project.validation_share)
             side = "validation" if held_out else "train"
@@ -93,7 +93,8 @@ def _rows(project: Project) -> Iterator[Row]:
             kept=F("response__task__consensus__kept"),
         )
     )
-    grouped = ((task, list(group)) for task, group in groupby(labels.iterator(chunk_size=CHUNK), key=lambda row: row["task"]))
+    rows: Iterator[Row] = (dict(row) for row in labels.iterator(chunk_size=CHUNK))
+    grouped = ((task, list(group)) for task, group in groupby(rows, key=lambda row: row["task"]))
     for batch in _batches(grouped):
         kept = [annotation for _, group in batch for annotation in group[0]["kept"] or []]
         ratings = _kept_ratings(kept)
@@ -169,7 +170,7 @@ def _manifest(project: Project, folder: Path, counts: dict[str, int], now: datet
 
 
 def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -58,7 +58,9 @@ def score_job(job_id: int) -> None:
     try:
         scoring.answer(job)
     except Exception as error:
-        ScoringJob.objects.filter(pk=job_id).update(state=ScoringJob.State.FAILED, error=f"{type(error).__name__}: {error}")
+        ScoringJob.objects.filter(pk=job_id).update(
+            state=ScoringJob.State.FAILED, error=f"{type(error).__name__}: {error}"
+        )
         raise
 
 

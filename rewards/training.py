@@ -1,4 +1,4 @@
-"""One claimed run from snapshot to verdict: supervises the trainer's process, registers the model, lets it be judged."""
+"""One claimed run from snapshot to verdict: supervises the trainer's process, registers and judges the model."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> Path:
 def _supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     """Runs `python -m rewards.learning VERB` in a process group of its own, with a heartbeat on the run's row."""
     log = folder / f"{verb}.log"
-    with open(log, "ab") as output:
+    with log.open("ab") as output:
         start = output.tell()
         process = subprocess.Popen(
             [sys.executable, "-m", "rewards.learning", verb, str(folder)],
@@ -129,7 +129,7 @@ def _event(line: str) -> dict[str, Any] | None:
 
 def _tail(log: Path, start: int) -> str:
     size = log.stat().st_size
-    with open(log, "rb") as file:
+    with log.open("rb") as file:
         file.seek(max(start, size - LOG_TAIL))
         return file.read().decode(errors="replace").replace("\x00", "")
 
@@ -194,7 +194,7 @@ def _champion_predictions(
 
 
 def _json_lines(path: Path) -> list[dict[str, Any]]:
-    with open(path) as file:
+    with path.open() as file:
         return [json.loads(line) for line in file]
 
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from annotator import access
+from annotator.access import user_of
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards import promotion, retraining, scoring
@@ -18,9 +19,9 @@ from rewards.models import RewardModel, TrainingRun
 @require_POST
 def retrain(request: HttpRequest, slug: str) -> HttpResponse:
     """Starts a run, or says why not."""
-    project = access.managed_project(request.user, slug)
+    project = access.managed_project(user_of(request), slug)
     try:
-        run = retraining.request(project, reason=f"asked for by {request.user}", by=request.user)
+        run = retraining.request(project, reason=f"asked for by {request.user}", by=user_of(request))
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:index")
@@ -32,7 +33,7 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def promote(request: HttpRequest, pk: int) -> HttpResponse:
     """Makes the model the champion; an earlier one is the rollback."""
-    managed = Project.objects.managed_by(request.user)
+    managed = Project.objects.managed_by(user_of(request))
     model = get_object_or_404(RewardModel.objects.filter(project__in=managed).select_related("project"), pk=pk)
     promotion.promote(model, now=timezone.now())
     messages.success(request, f"{model} is the champion.")
@@ -47,7 +48,7 @@ def promote(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends an active run."""
-    managed = Project.objects.managed_by(request.user)
+    managed = Project.objects.managed_by(user_of(request))
     run = get_object_or_404(TrainingRun.objects.filter(project__in=managed), pk=pk)
     done = retraining.cancel(run, now=timezone.now())
     messages.info(request, f"Run {run.pk} is cancelled." if done else f"Run {run.pk} has ended already.")

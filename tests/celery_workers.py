@@ -41,12 +41,17 @@ def worker(queue: str, var_dir: Path, **extra: str) -> Iterator["subprocess.Pope
     """A worker of the queue, listening; ended with its children at the end."""
     name = f"{queue}-{os.getpid()}-{time.monotonic_ns()}"
     command = [sys.executable, "-m", "celery", "-A", "annotator", "worker", "-Q", queue, "--pool", "solo", "-n", name]
-    with open(var_dir / f"{queue}.log", "ab") as log:
+    with (var_dir / f"{queue}.log").open("ab") as log:
         process = subprocess.Popen(
-            command, env=environment(var_dir, **extra), stdout=log, stderr=log, start_new_session=True, cwd=settings.BASE_DIR
+            command,
+            env=environment(var_dir, **extra),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=settings.BASE_DIR,
         )
     try:
-        wait_for(lambda: name.encode() in b"".join(workers.connection().hkeys(workers.KEY)), what=f"worker {queue}")
+        wait_for(lambda: name in str(workers.connection().hkeys(workers.KEY)), what=f"worker {queue}")
         yield process
     finally:
         if process.poll() is None:

@@ -25,9 +25,9 @@ class Rest:
     base: str
     token: str = ""
 
-    def call(self, method: str, path: str, body: Any = None, *, type: str = "application/json") -> Answer:
+    def call(self, method: str, path: str, body: Any = None, *, media: str = "application/json") -> Answer:
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        headers = {"Content-Type": type, "Accept": "application/json"}
+        headers = {"Content-Type": media, "Accept": "application/json"}
         if self.token:
             headers["Authorization"] = f"Token {self.token}"
         request = Request(f"{self.base}/api/v1/{path}", data=data, method=method, headers=headers)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import FunctionType
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
@@ -56,9 +57,10 @@ def _guarded(callback: object) -> bool:
     view_class = vars(callback).get("cls") or vars(callback).get("view_class")
     if view_class is not None and "permission_classes" in dir(view_class):
         return any(each.__name__ == "IsAuthenticated" for each in view_class.permission_classes)
-    return "user_passes_test" in str(vars(callback).get("__wrapped__", "")) or _wrapped_by_login(callback)
+    return _wrapped_by_login(callback)
 
 
 def _wrapped_by_login(callback: object) -> bool:
-    code = vars(callback).get("__wrapped__") and callback.__code__  # type: ignore[attr-defined]
-    return bool(code) and "test_func" in code.co_freevars
+    if "__wrapped__" not in vars(callback) or not isinstance(callback, FunctionType):
+        return False
+    return "test_func" in callback.__code__.co_freevars or _wrapped_by_login(vars(callback)["__wrapped__"])

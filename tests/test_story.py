@@ -77,8 +77,6 @@ class Rater:
         return {key: min(4, max(0, round(level + self.dice.gauss(0, 0.7)))) for key in ATTRIBUTES}
 
 
-
-
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True, serialized_rollback=True)
 def test_the_whole_loop(live_server: LiveServer, tmp_path: Path) -> None:
@@ -106,8 +104,8 @@ def test_the_whole_loop(live_server: LiveServer, tmp_path: Path) -> None:
 
 def import_everything(carol: Rest, tasks: list[dict[str, Any]]) -> None:
     lines = "".join(json.dumps(task) + "\n" for task in tasks).encode()
-    first = carol.call("POST", "projects/story/import/", lines, type="application/x-ndjson").data
-    again = carol.call("POST", "projects/story/import/", lines, type="application/x-ndjson").data
+    first = carol.call("POST", "projects/story/import/", lines, media="application/x-ndjson").data
+    again = carol.call("POST", "projects/story/import/", lines, media="application/x-ndjson").data
     assert (first["created"], first["rejected"]) == (len(tasks), [])
     assert (again["created"], again["existing"]) == (0, len(tasks))
 
@@ -122,7 +120,11 @@ def annotate_until_done(carol: Rest, raters: list[Rater]) -> None:
 
 
 def retrain(carol: Rest) -> dict[str, Any]:
-    started = carol.call("POST", "projects/story/training-runs/", {"reason": "the story", "config": {"max_length": 128, "epochs": 1, "max_steps": 6, "batch_tokens": 1024}})
+    started = carol.call(
+        "POST",
+        "projects/story/training-runs/",
+        {"reason": "the story", "config": {"max_length": 128, "epochs": 1, "max_steps": 6, "batch_tokens": 1024}},
+    )
     assert started.status == 202, started.body
     run = started.data
     twice = carol.call("POST", "projects/story/training-runs/", {})
@@ -159,5 +161,5 @@ def export(carol: Rest, slug: str) -> bytes:
 def check_the_round_trip(carol: Rest, project_labels: bytes) -> None:
     assert project_labels.count(b"\n") > 50
     assert carol.call("POST", "projects/", {"slug": "again", "name": "Again"}).status == 201
-    carol.call("POST", "projects/again/import/", project_labels, type="application/x-ndjson")
+    carol.call("POST", "projects/again/import/", project_labels, media="application/x-ndjson")
     assert sorted(export(carol, "again").splitlines()) == sorted(project_labels.splitlines())

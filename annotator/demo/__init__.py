@@ -88,7 +88,12 @@ def _project(people: dict[str, User]) -> Project:
 def _task_lines(tasks: list[dict[str, Any]]) -> Iterator[bytes]:
     for task in tasks:
         responses = [{key: response[key] for key in _RESPONSE_FIELDS} for response in task["responses"]]
-        row = {"id": task["id"], "messages": task["messages"], "responses": responses, "metadata": {"topic": task["topic"]}}
+        row = {
+            "id": task["id"],
+            "messages": task["messages"],
+            "responses": responses,
+            "metadata": {"topic": task["topic"]},
+        }
         yield json.dumps(row).encode() + b"\n"
 
 
@@ -100,7 +105,9 @@ def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -
     dice = random.Random(2406)
     quality = {response["id"]: response["quality"] for task in tasks for response in task["responses"]}
     raters = [_simulated_rater(project, number) for number in range(1, SIMULATED_RATERS + 1)]
-    untouched = [task["id"] for task in tasks if task["topic"] in ("pii", "unsafe")] + [task["id"] for task in tasks[:LEFT_TO_RATE]]
+    untouched = [task["id"] for task in tasks if task["topic"] in ("pii", "unsafe")] + [
+        task["id"] for task in tasks[:LEFT_TO_RATE]
+    ]
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.RETIRED)
     for number, rater in enumerate(raters):
         moment = now - timedelta(days=3, hours=number)

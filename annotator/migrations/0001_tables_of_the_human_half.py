@@ -241,7 +241,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('open', 'Open'), ('complete', 'Complete'), ('quarantined', 'Quarantined'), ('retired', 'Retired')], default='open', max_length=12)),
                 ('slots_wanted', models.PositiveSmallIntegerField(default=3)),
                 ('open_slots', models.PositiveSmallIntegerField(default=3)),
-                ('begun', models.GeneratedField(db_persist=True, expression=models.Q(('open_slots__lt', models.F('slots_wanted'))), output_field=models.BooleanField())),
+                ('begun', models.GeneratedField(db_persist=True, expression=models.ExpressionWrapper(models.Q(('open_slots__lt', models.F('slots_wanted'))), output_field=models.BooleanField()), output_field=models.BooleanField())),
                 ('content_hash', models.CharField(max_length=64)),
                 ('prompt_hash', models.CharField(max_length=64)),
                 ('imported_preference', models.SmallIntegerField(blank=True, null=True)),

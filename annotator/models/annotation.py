@@ -62,9 +62,7 @@ class Assignment(models.Model):
                 fields=["task", "slot"], condition=Q(state__in=["leased", "submitted"]), name="one_assignment_per_slot"
             ),
             models.CheckConstraint(condition=Q(slot__isnull=True) | Q(slot__gte=1), name="slots_count_from_one"),
-            models.CheckConstraint(
-                condition=~Q(state="leased") | Q(slot__isnull=False), name="a_lease_holds_a_slot"
-            ),
+            models.CheckConstraint(condition=~Q(state="leased") | Q(slot__isnull=False), name="a_lease_holds_a_slot"),
             models.CheckConstraint(
                 condition=Q(state__in=["leased", "submitted"]) | Q(slot__isnull=True), name="only_work_holds_a_slot"
             ),

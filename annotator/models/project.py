@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.apps import apps
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 
 if TYPE_CHECKING:
     from annotator.models.user import User
@@ -31,7 +33,9 @@ class Attribute(models.Model):
     description = models.TextField()
     levels = models.JSONField()
     checks = models.JSONField(default=list, blank=True)
-    scope = models.CharField(max_length=10, choices=[("response", "response"), ("segment", "segment")], default="response")
+    scope = models.CharField(
+        max_length=10, choices=[("response", "response"), ("segment", "segment")], default="response"
+    )
     position = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
@@ -60,13 +64,11 @@ class ProjectQuerySet(models.QuerySet["Project"]):
 
     def with_progress(self) -> ProjectQuerySet:
         """Counts of tasks by state, as `tasks_total`, `tasks_open`, `tasks_complete` and `tasks_quarantined`."""
-        from annotator.models.task import Task
+        every = apps.get_model("annotator", "Task").objects.filter(project=models.OuterRef("pk")).order_by()
 
-        def tasks(**condition: object) -> models.Func:
-            counted = Task.objects.filter(project=models.OuterRef("pk"), **condition).order_by()
-            return models.functions.Coalesce(
-                models.Subquery(counted.values("project").annotate(n=models.Count("pk")).values("n")), 0
-            )
+        def tasks(**condition: str) -> Coalesce:
+            counted = every.filter(**condition).values("project").annotate(n=models.Count("pk"))
+            return Coalesce(models.Subquery(counted.values("n")), 0)
 
         return self.annotate(
             tasks_total=tasks(),
@@ -138,7 +140,9 @@ class Project(models.Model):
     class Meta:
         ordering = ["name"]
         constraints = [
-            models.CheckConstraint(condition=Q(max_annotators__gte=F("base_annotators")), name="max_annotators_reach_base"),
+            models.CheckConstraint(
+                condition=Q(max_annotators__gte=F("base_annotators")), name="max_annotators_reach_base"
+            ),
             models.CheckConstraint(condition=Q(base_annotators__gte=1, keep__gte=1), name="somebody_annotates"),
         ]
 
@@ -165,7 +169,9 @@ class Guideline(models.Model):
 
     class Meta:
         ordering = ["-version"]
-        constraints = [models.UniqueConstraint(fields=["project", "version"], name="guideline_version_once_per_project")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "version"], name="guideline_version_once_per_project")
+        ]
 
     def __str__(self) -> str:
         return f"version {self.version}"

@@ -16,7 +16,7 @@ class _EveryValue(Func):
     output_field = models.BooleanField()
     conditional = True
 
-    def as_sql(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, Any]:
+    def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> tuple[str, Any]:
         sql, params = compiler.compile(self.source_expressions[0])
         path = self.extra["path"]
         # One column reference is compiled once and used twice: it carries no parameters.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
 from django.db import models
 from django.db.models import F, Q
 
@@ -22,9 +23,8 @@ class TaskQuerySet(models.QuerySet["Task"]):
 
     def untouched_by(self, user_id: int, *, states: tuple[str, ...]) -> TaskQuerySet:
         """Tasks with no assignment of this user in one of the states."""
-        from annotator.models.annotation import Assignment
-
-        mine = Assignment.objects.filter(task=models.OuterRef("pk"), annotator=user_id, state__in=states)
+        assignments = apps.get_model("annotator", "Assignment").objects
+        mine = assignments.filter(task=models.OuterRef("pk"), annotator=user_id, state__in=states)
         return self.filter(~models.Exists(mine))
 
 
@@ -49,7 +49,9 @@ class Task(models.Model):
     slots_wanted = models.PositiveSmallIntegerField(default=3)
     open_slots = models.PositiveSmallIntegerField(default=3)
     begun = models.GeneratedField(
-        expression=Q(open_slots__lt=F("slots_wanted")), output_field=models.BooleanField(), db_persist=True
+        expression=models.ExpressionWrapper(Q(open_slots__lt=F("slots_wanted")), output_field=models.BooleanField()),
+        output_field=models.BooleanField(),
+        db_persist=True,
     )
     content_hash = models.CharField(max_length=64)
     prompt_hash = models.CharField(max_length=64)

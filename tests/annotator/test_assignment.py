@@ -139,4 +139,3 @@ def test_expired_leases_are_freed_in_the_background(project: Project, cast: Cast
     assert assignment.expire_all(now=LATER) == 1
     task.refresh_from_db()
     assert task.open_slots == 3
-

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from annotator.models import Annotation, Assignment, Label, Project, Rating, Task, User
 from rewards.models import RewardModel, TrainingRun
-from tests.builders import NOW, ATTRIBUTES, make_task, make_user, rate
+from tests.builders import ATTRIBUTES, NOW, make_task, make_user, rate
 from tests.conftest import Cast
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
 from annotator.models import Project, User
@@ -44,8 +44,12 @@ class Complaints:
     def watch(self, page: Page) -> None:
         page.on("console", lambda message: self._note(message.type == "error", message.text))
         page.on("pageerror", lambda error: self._note(True, str(error)))
-        page.on("dialog", lambda dialog: (self._note(True, f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._refuse)
         page.on("request", lambda request: self._note(not request.url.startswith((self.host, "data:")), request.url))
+
+    def _refuse(self, dialog: Dialog) -> None:
+        self._note(True, f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _note(self, wrong: bool, what: str) -> None:
         # Chromium itself logs each answer of 422, which is how an incomplete form comes back.

@@ -97,7 +97,9 @@ def test_everything_that_a_project_may_ask_for_is_asked(open_page: Open, talk: P
 
 @pytest.mark.parametrize("width", [360, 1440])
 def test_no_page_scrolls_sideways(open_page: Open, talk: Project, alice: User, width: int) -> None:
-    make_task(talk, prompt="x" * 500 + "\n\n| a | b |\n|---|---|\n| " + "y" * 300 + " | z |\n\n```\n" + "z" * 400 + "\n```")
+    make_task(
+        talk, prompt="x" * 500 + "\n\n| a | b |\n|---|---|\n| " + "y" * 300 + " | z |\n\n```\n" + "z" * 400 + "\n```"
+    )
     page = open_page(alice, viewport={"width": width, "height": 800})
     for path in ("/", "/projects/talk/annotate/", "/projects/talk/guidelines/"):
         page.goto(path)
@@ -114,17 +116,17 @@ ATTACKS = [
     "[click](JaVaScRiPt:alert(1))",
     "[click](data:text/html,<script>alert(1)</script>)",
     "[click](vbscript:alert(1))",
-    "![x](x\"onerror=\"alert(1))",
+    '![x](x"onerror="alert(1))',
     "<a href='javascript:alert(1)'>x</a>",
     "<details open ontoggle=alert(1)>",
     "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
-    "```\"><script>alert(1)</script>\nx\n```",
+    '```"><script>alert(1)</script>\nx\n```',
     "`<script>alert(1)</script>`",
     "</textarea><script>alert(1)</script>",
     "<style>@import'javascript:alert(1)'</style>",
     "<form action='javascript:alert(1)'><button autofocus onfocus=alert(1)>x</button></form>",
     "{{constructor.constructor('alert(1)')()}}",
-    "<http://x\" onmouseover=\"alert(1)>",
+    '<http://x" onmouseover="alert(1)>',
 ]
 
 

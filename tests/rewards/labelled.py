@@ -5,14 +5,38 @@ import random
 from annotator.models import Project
 from tests.builders import imported, label_row, make_project
 
-WORDS = "the answer to this is that one has to look at every part of it before the next one comes".split()
+WORDS = [
+    "the",
+    "answer",
+    "to",
+    "this",
+    "is",
+    "that",
+    "one",
+    "has",
+    "to",
+    "look",
+    "at",
+    "every",
+    "part",
+    "of",
+    "it",
+    "before",
+    "the",
+    "next",
+    "one",
+    "comes",
+]
 
 
 def labelled_project(slug: str = "labelled", *, tasks: int = 40, **fields: object) -> Project:
     """Longer responses are better, with a little noise: something a model can learn."""
     project = make_project(slug, **{"validation_share": 0.3, **fields})
     dice = random.Random(7)
-    imported(project, *(_row(dice, number, level) for number in range(tasks) for level in (dice.randint(0, 2), dice.randint(2, 4))))
+    imported(
+        project,
+        *(_row(dice, number, level) for number in range(tasks) for level in (dice.randint(0, 2), dice.randint(2, 4))),
+    )
     return project
 
 

@@ -57,7 +57,10 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 def test_errors_are_summed_by_prompt() -> None:
     rows = [
-        {"prompt_hash": "p", "responses": [{"id": "1", "scores": {"h": 2.0}}, {"id": "2", "scores": {"h": 4.0, "c": 1.0}}]}
+        {
+            "prompt_hash": "p",
+            "responses": [{"id": "1", "scores": {"h": 2.0}}, {"id": "2", "scores": {"h": 4.0, "c": 1.0}}],
+        }
     ]
     found = promotion.held_out(rows, {"1": {"h": 1.0, "c": 0}, "2": {"h": 4.0, "c": 3.0}})
     assert (found.squared_errors, found.labels) == ({"p": 5.0}, {"p": 3})

@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from annotator import workers
+from annotator.celery import app
 from annotator.models import Project
 from annotator.workers import NoWorker, QueueHealth
 from rewards import retraining
@@ -26,7 +27,7 @@ def _workers_listen(monkeypatch: pytest.MonkeyPatch) -> None:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have gone to Redis."""
     messages: list[Any] = []
-    monkeypatch.setattr(retraining.app, "send_task", lambda name, args: messages.append((name, args)))
+    monkeypatch.setattr(app, "send_task", lambda name, args: messages.append((name, args)))
     return messages
 
 
@@ -43,9 +44,7 @@ def test_without_a_worker_it_says_so_and_leaves_no_run(project: Project, monkeyp
     assert not TrainingRun.objects.exists()
 
 
-def test_a_request_queues_a_run(
-    project: Project, sent: list[Any], django_capture_on_commit_callbacks: Any
-) -> None:
+def test_a_request_queues_a_run(project: Project, sent: list[Any], django_capture_on_commit_callbacks: Any) -> None:
     with django_capture_on_commit_callbacks(execute=True):
         run = retraining.request(project, reason="a test")
     assert (run.state, sent) == (RunState.QUEUED, [("rewards.tasks.train", [run.pk])])
@@ -104,7 +103,9 @@ def test_after_the_last_attempt_a_lost_run_fails(project: Project) -> None:
     assert "disappeared" in run.error
 
 
-def test_a_forgotten_message_is_sent_again(project: Project, django_capture_on_commit_callbacks: Any, sent: list[Any]) -> None:
+def test_a_forgotten_message_is_sent_again(
+    project: Project, django_capture_on_commit_callbacks: Any, sent: list[Any]
+) -> None:
     run = working(project, state=RunState.QUEUED, attempt=0, heartbeat_at=None)
     TrainingRun.objects.update(created_at=NOW)
     with django_capture_on_commit_callbacks(execute=True):

@@ -18,7 +18,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         project = named_project(options["project"])
         found = {selection: agreement(project, selection) for selection in Selection}
-        self.stdout.write(f"{'attribute':<16}" + "".join(f"{selection.value:>13}" for selection in Selection) + f"{'samples':>9}")
+        self.stdout.write(
+            f"{'attribute':<16}" + "".join(f"{selection.value:>13}" for selection in Selection) + f"{'samples':>9}"
+        )
         for key in project.attribute_keys():
             kappas = [found[selection][key].kappa for selection in Selection]
             cells = "".join(f"{'undefined' if kappa is None else format(kappa, '.3f'):>13}" for kappa in kappas)

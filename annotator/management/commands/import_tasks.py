@@ -16,7 +16,7 @@ SHOWN = 50
 
 
 class Command(BaseCommand):
-    help = "Imports tasks from JSON lines, a JSON list, CSV or Parquet, plain or gzipped. The same file twice changes nothing."
+    help = "Imports JSON lines, a JSON list, CSV or Parquet, plain or gzipped. The same file twice changes nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")

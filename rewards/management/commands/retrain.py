@@ -41,4 +41,6 @@ class Command(BaseCommand):
                 shown = run.state
         if run.state in (RunState.FAILED, RunState.CANCELLED):
             raise CommandError(f"Run {run.pk} {run.state}: {run.error}")
-        self.stdout.write(f"{run.verdict['reason']} Gain {run.verdict['gain']:.3f} [{run.verdict['low']:.3f}, {run.verdict['high']:.3f}]")
+        verdict = run.verdict
+        interval = f"[{verdict['low']:.3f}, {verdict['high']:.3f}]"
+        self.stdout.write(f"{verdict['reason']} Gain {verdict['gain']:.3f} {interval}")

@@ -12,6 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from annotator import embedded
 from annotator.embedded import accounts
@@ -80,7 +82,7 @@ def test_a_killed_parent_leaves_nobody_behind_and_the_next_start_recovers(var_di
 
 @pytest.mark.slow
 def test_a_killed_server_starts_again_on_its_data(var_dir: Path) -> None:
-    with embedded.services(var_dir, throwaway=True) as started:
+    with embedded.services(var_dir) as started:
         with psycopg.connect(started.database_url) as database:
             database.execute("CREATE TABLE kept AS SELECT 42 AS answer")
         for server in started.servers:
@@ -106,7 +108,7 @@ def test_redis_evicts_nothing_and_wants_its_password(var_dir: Path) -> None:
     with embedded.services(var_dir, throwaway=True) as started, redis.Redis.from_url(started.redis_url) as client:
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
         port = client.connection_pool.connection_kwargs["port"]
-        with redis.Redis(port=port) as stranger, pytest.raises(redis.AuthenticationError):
+        with redis.Redis(port=port, retry=Retry(NoBackoff(), 0)) as stranger, pytest.raises(redis.AuthenticationError):
             stranger.ping()
 
 

@@ -75,6 +75,7 @@ def run(var_dir: Path, *, address: str) -> None:
     with services(var_dir) as started, published(started, var_dir / "services.json"):
         environment = process_environment(started, var_dir)
         print("Bringing the database up to date ...", flush=True)
+        (var_dir / "logs").mkdir(exist_ok=True)
         prepare(environment, log=var_dir / "logs" / "prepare.log")
         supervisor = Supervisor(
             COMMANDS, servers=started.servers, environment=environment, root=ROOT, logs=var_dir / "logs"

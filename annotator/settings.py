@@ -3,6 +3,7 @@
 DATABASE_URL, REDIS_URL, SECRET_KEY, PUBLIC_URL, VAR_DIR, PORT and REWARD_BACKBONE are what an operator sets.
 """
 
+import json
 import os
 import sys
 from datetime import timedelta
@@ -54,6 +55,17 @@ def _secret_key() -> str:
     if kept.exists():
         return kept.read_text().strip()
     return "not-secret-" + "0" * 50 if {"test", "check", "makemigrations", "pytest"} & _words() else ""
+
+
+def _server(name: str, default: str) -> str:
+    """The variable, or the address of the servers that a running `make run` left for commands beside it."""
+    if address := os.environ.get(name, ""):
+        return address
+    left = VAR_DIR / "services.json"
+    try:
+        return str(json.loads(left.read_text()).get(name, default))
+    except (FileNotFoundError, PermissionError):
+        return default
 
 
 def _words() -> set[str]:
@@ -134,7 +146,7 @@ TEMPLATES = [
 ]
 
 # Database and people ---------------------------------------------------------------------------------------
-DATABASES = {"default": _database(os.environ.get("DATABASE_URL", "postgresql://rewardloop@127.0.0.1:5432/rewardloop"))}
+DATABASES = {"default": _database(_server("DATABASE_URL", "postgresql://rewardloop@127.0.0.1:5432/rewardloop"))}
 DATABASES["default"]["OPTIONS"] = {
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
     "pool": {"min_size": 1, "max_size": _number("DATABASE_POOL", 8), "timeout": 15},
@@ -192,7 +204,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # Work in the background ------------------------------------------------------------------------------------
-REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+REDIS_URL = _server("REDIS_URL", "redis://127.0.0.1:6379/0")
 CELERY_BROKER_URL = REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "light"

@@ -6,7 +6,7 @@ Only the worker of the queue `score` calls what loads a model.
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 CHUNK = 64
 MOST_ITEMS = 1_000
 JOBS_KEPT = timedelta(days=1)
+JOB_OVERDUE_AFTER = timedelta(minutes=1)
+MOST_RESENT = 100
 _POLL_SECONDS = 0.02
 _loading = threading.Lock()
 
@@ -140,6 +142,15 @@ def ask(model: RewardModel, items: Sequence[Mapping[str, Any]], *, by: User, wai
         if job.state != ScoringJob.State.QUEUED:
             break
     return job
+
+
+def resend_waiting(*, now: datetime) -> int:
+    """Jobs whose message was lost with Redis are sent again; a job that is answered twice is answered once."""
+    jobs = ScoringJob.objects.filter(state=ScoringJob.State.QUEUED, created_at__lt=now - JOB_OVERDUE_AFTER)
+    waiting = list(jobs.values_list("pk", flat=True)[:MOST_RESENT]) if workers.listening()["score"].alive else []
+    for job in waiting:
+        app.send_task("rewards.tasks.score_job", [job])
+    return len(waiting)
 
 
 def answer(job: ScoringJob) -> None:

@@ -66,4 +66,5 @@ def score_job(job_id: int) -> None:
 
 @shared_task
 def start_due_scoring() -> int:
+    scoring.resend_waiting(now=timezone.now())
     return scoring.start_due()

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +42,9 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
     _supervise(run, "train", folder)
     retraining.write(run, state=RunState.EVALUATING, heartbeat_at=timezone.now())
     metrics = json.loads((folder / "metrics.json").read_text())
-    chosen = _chosen(metrics)
-    verdict = _judge(run, snapshot, folder, metrics, chosen)
+    verdict = _judge(run, snapshot, folder, metrics)
     retraining.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
-    return _register(run, snapshot, metrics, chosen, verdict)
+    return _register(run, snapshot, metrics, verdict)
 
 
 def code_version() -> str:
@@ -146,30 +144,10 @@ def _last_word(code: int, tail: str) -> str:
 # The verdict -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Which of the run's two models stands for it: its checkpoint, its predictions, its place in the metrics."""
-
-    checkpoint: str
-    predictions: str
-    metrics: str
-
-
-FINE_TUNED = Chosen("model", "predictions.jsonl", "candidate")
-BASELINE = Chosen("baseline", "baseline_predictions.jsonl", "baseline")
-
-
-def _chosen(metrics: Mapping[str, Any]) -> Chosen:
-    """Fine-tuning that does no better than the ridge on frozen features gives way to it."""
-    return FINE_TUNED if metrics["candidate"]["rmse"] <= metrics["baseline"]["rmse"] else BASELINE
-
-
-def _judge(
-    run: TrainingRun, snapshot: Snapshot, folder: Path, metrics: Mapping[str, Any], chosen: Chosen
-) -> promotion.Verdict:
+def _judge(run: TrainingRun, snapshot: Snapshot, folder: Path, metrics: Mapping[str, Any]) -> promotion.Verdict:
     """The candidate against the champion, or against the mean where there is none, on the snapshot's held-out rows."""
     rows = _json_lines(snapshot.directory() / "validation.jsonl")
-    candidate = promotion.held_out(rows, _predictions(folder / chosen.predictions))
+    candidate = promotion.held_out(rows, _predictions(folder / "predictions.jsonl"))
     means = dict(zip(snapshot.manifest["attributes"], metrics["mean"]["values"], strict=True))
     every = {response["id"]: means for row in rows for response in row["responses"]}
     champion = RewardModel.objects.filter(project=run.project, is_champion=True).first()
@@ -204,20 +182,20 @@ def _predictions(path: Path) -> dict[str, dict[str, float]]:
 
 @transaction.atomic
 def _register(
-    run: TrainingRun, snapshot: Snapshot, metrics: dict[str, Any], chosen: Chosen, verdict: promotion.Verdict
+    run: TrainingRun, snapshot: Snapshot, metrics: dict[str, Any], verdict: promotion.Verdict
 ) -> RewardModel | None:
     """The model's row, its evaluation and, by the verdict, its promotion: all or nothing, once a run."""
     now = timezone.now()
     state = RunState.PROMOTED if verdict.promote else RunState.REJECTED
     retraining.write(run, state=state, finished_at=now)
     Project.objects.select_for_update().get(pk=run.project_id)
-    manifest = json.loads((run.directory() / chosen.checkpoint / "reward_model.json").read_text())
+    manifest = json.loads((run.directory() / "model" / "reward_model.json").read_text())
     latest = RewardModel.objects.filter(project=run.project).order_by("-version").first()
     model = RewardModel.objects.create(
         project=run.project,
         run=run,
         version=latest.version + 1 if latest else 1,
-        path=f"runs/{run.pk}/{chosen.checkpoint}",
+        path=f"runs/{run.pk}/model",
         attributes=manifest["attributes"],
         attribute_weights=manifest["attribute_weights"],
         manifest=manifest,
@@ -226,7 +204,7 @@ def _register(
         reward_model=model,
         name="validation",
         data_hash=snapshot.manifest["files"]["validation.jsonl"],
-        metrics=metrics[chosen.metrics],
+        metrics=metrics["candidate"],
     )
     if verdict.promote:
         promotion.promote(model, now=now)

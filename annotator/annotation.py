@@ -116,7 +116,7 @@ def _allow_revision(assignment: Assignment) -> None:
 
 def _take_slot(assignment: Assignment) -> None:
     if assignment.state == Assignment.State.SKIPPED:
-        raise Refused("You skipped this task. Undo the skip to rate it.")
+        raise Refused("You skipped this task, so it cannot be rated.")
     if assignment.slot is None:
         assignment.slot = free_slot(assignment.task)
     assignment.state = Assignment.State.SUBMITTED

@@ -1,5 +1,6 @@
 """The annotator's forms: a rating with one group of radios per response and attribute, a skip, a report."""
 
+from string import ascii_uppercase
 from typing import Any
 
 from django import forms
@@ -38,15 +39,17 @@ class RatingForm(forms.Form):
         project = assignment.task.project
         self.project, self.responses = project, responses
         self.attributes = project.attributes_for()
-        for response in responses:
+        for letter, response in zip(ascii_uppercase, responses, strict=False):
             for attribute in self.attributes:
-                self.fields[f"{attribute.key}-{response.pk}"] = _likert(attribute)
+                self.fields[f"{attribute.key}-{response.pk}"] = _likert(attribute, letter)
                 if attribute.checks:
                     self.fields[f"checks-{attribute.key}-{response.pk}"] = _checks(attribute)
             if project.ask_confidence:
-                self.fields[f"confidence-{response.pk}"] = _choice(CONFIDENCE_TEXTS, "Confidence in correctness")
+                self.fields[f"confidence-{response.pk}"] = _choice(
+                    CONFIDENCE_TEXTS, "Confidence in correctness", letter
+                )
             if project.ask_safety:
-                self.fields[f"safe-{response.pk}"] = _choice({1: "Safe", 0: "Unsafe"}, "Safety")
+                self.fields[f"safe-{response.pk}"] = _choice({1: "Safe", 0: "Unsafe"}, "Safety", letter)
         if project.ask_preference and len(responses) == 2:
             self.fields["preference"] = _choice(PREFERENCE_TEXTS, "Which response is better?")
 
@@ -54,14 +57,14 @@ class RatingForm(forms.Form):
         """Of each response: its letter, itself, and its bound fields, as the template shows them."""
         return [
             {
-                "letter": chr(ord("A") + number),
+                "letter": letter,
                 "response": response,
                 "attributes": [self._row(attribute, response) for attribute in self.attributes],
                 "extra": [
                     self[name] for name in (f"confidence-{response.pk}", f"safe-{response.pk}") if name in self.fields
                 ],
             }
-            for number, response in enumerate(self.responses)
+            for letter, response in zip(ascii_uppercase, self.responses, strict=False)
         ]
 
     def _row(self, attribute: Attribute, response: Response) -> dict[str, Any]:
@@ -94,7 +97,7 @@ class RatingForm(forms.Form):
         )
 
 
-def _likert(attribute: Attribute) -> forms.TypedChoiceField:
+def _likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
     """Levels 1 to 5 on the page, 0 to 4 in the data."""
     choices = [(level, text) for level, text in zip(range(LEVELS), attribute.levels, strict=True)]
     return forms.TypedChoiceField(
@@ -102,7 +105,7 @@ def _likert(attribute: Attribute) -> forms.TypedChoiceField:
         coerce=int,
         label=attribute.name,
         widget=forms.RadioSelect,
-        error_messages={"required": f"{attribute.name} has no answer yet."},
+        error_messages={"required": f"Response {letter}: {attribute.name} has no answer yet."},
     )
 
 
@@ -112,13 +115,13 @@ def _checks(attribute: Attribute) -> forms.MultipleChoiceField:
     )
 
 
-def _choice(texts: dict[int, str], label: str) -> forms.TypedChoiceField:
+def _choice(texts: dict[int, str], label: str, letter: str = "") -> forms.TypedChoiceField:
     return forms.TypedChoiceField(
         choices=list(texts.items()),
         coerce=int,
         label=label,
         widget=forms.RadioSelect,
-        error_messages={"required": f"{label}: no answer yet."},
+        error_messages={"required": f"{f'Response {letter}: ' if letter else ''}{label} has no answer yet."},
     )
 
 

@@ -17,7 +17,7 @@ from django.db import transaction
 from annotator import annotation, assignment
 from annotator.annotation import ResponseRating, Submission
 from annotator.importing import import_rows
-from annotator.models import Guideline, Membership, Origin, Project, Role, Rubric, Task, User
+from annotator.models import Assignment, Guideline, Membership, Origin, Project, Role, Rubric, Task, User
 from annotator.rubrics import DEFAULT_RUBRIC
 
 SLUG = "demo"
@@ -75,6 +75,8 @@ def _project(people: dict[str, User]) -> Project:
         name="Demo",
         description="Invented conversations with two responses each, to try everything on.",
         rubric=Rubric.objects.get(key=DEFAULT_RUBRIC),
+        ask_preference=True,
+        ask_confidence=True,
         retrain_after_labels=40,
         validation_share=0.25,
     )
@@ -113,17 +115,8 @@ def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -
         moment = now - timedelta(days=3, hours=number)
         while (claimed := assignment.claim(project, rater, now=moment)).assignment:
             held = claimed.assignment
-            ratings = {
-                response.pk: ResponseRating(_noisy(quality[response.external_id], dice))
-                for response in held.task.responses.all()
-            }
             moment += timedelta(seconds=dice.randint(60, 240))
-            annotation.submit(
-                held.pk,
-                Submission(ratings, active_seconds=dice.randint(50, 220)),
-                now=min(moment, now),
-                origin=Origin.SIMULATED,
-            )
+            annotation.submit(held.pk, _judgement(held, quality, dice), now=min(moment, now), origin=Origin.SIMULATED)
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.OPEN)
 
 
@@ -134,6 +127,22 @@ def _simulated_rater(project: Project, number: int) -> User:
     )
     Membership.objects.get_or_create(project=project, user=rater, defaults={"role": Role.ANNOTATOR})
     return rater
+
+
+def _judgement(held: Assignment, quality: dict[str, dict[str, int]], dice: random.Random) -> Submission:
+    """Scores around the author's, and the preference that follows from them in the order shown."""
+    shown = assignment.responses_in_order(held)
+    scores = [_noisy(quality[response.external_id], dice) for response in shown]
+    lead = scores[1]["helpfulness"] - scores[0]["helpfulness"]
+    ratings = {
+        response.pk: ResponseRating(each, confidence=dice.choices((2, 1, 0), (70, 25, 5))[0])
+        for response, each in zip(shown, scores, strict=True)
+    }
+    return Submission(
+        ratings,
+        preference=max(-3, min(3, lead)) or dice.choice((-1, 1)),
+        active_seconds=dice.randint(50, 220),
+    )
 
 
 def _noisy(quality: dict[str, int], dice: random.Random) -> dict[str, int]:

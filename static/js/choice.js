@@ -1,9 +1,7 @@
-// Shows the chosen level's text under its scale: on narrow screens the five texts do not fit beside each other.
+// A scale that has been answered is no longer marked as missing; a refused form puts the focus on what is missing.
 document.addEventListener("change", (event) => {
-  const input = event.target;
-  if (!(input instanceof HTMLInputElement) || input.type !== "radio") return;
-  const scale = input.closest(".likert");
-  if (scale) scale.classList.remove("missing");
+  const group = event.target.closest(".likert, .choice");
+  if (group) group.classList.remove("missing");
 });
 
 const errors = document.getElementById("errors");

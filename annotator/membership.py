@@ -5,7 +5,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from annotator import assignment
-from annotator.models import Assignment, Membership, Project, User
+from annotator.models import Assignment, Membership, Project, Role, User
 from annotator.refusals import Refusal
 
 
@@ -24,14 +24,19 @@ class WeakPassword(Refusal):
 
 
 @transaction.atomic
-def admit(project: Project, *, username: str, role: str, password: str | None = None) -> tuple[Membership, bool]:
+def admit(
+    project: Project, *, username: str, role: str | None = None, password: str | None = None
+) -> tuple[Membership, bool]:
     """Gives the user a role in the project, making the account where a password comes with a new name.
 
-    Returns the membership and whether it is new. A password never changes an account that exists.
+    Without a role, a new member annotates and an old one stays what they are. Returns the membership and whether it
+    is new. A password never changes an account that exists.
     """
     user = User.objects.filter(username=username).first() or _new_user(username, password)
-    member, created = Membership.objects.get_or_create(project=project, user=user, defaults={"role": role})
-    if not created and member.role != role:
+    member, created = Membership.objects.get_or_create(
+        project=project, user=user, defaults={"role": role or Role.ANNOTATOR}
+    )
+    if role and member.role != role:
         member.role = role
         member.save(update_fields=["role"])
     return member, created

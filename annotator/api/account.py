@@ -1,6 +1,7 @@
 """Tokens and the caller's own account."""
 
 from django.contrib.auth import authenticate
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from knox.models import AuthToken
 from rest_framework.exceptions import AuthenticationFailed
@@ -10,6 +11,8 @@ from rest_framework.response import Response
 from rest_framework.throttling import AnonRateThrottle
 from rest_framework.views import APIView
 
+from annotator import access
+from annotator.api.parsing import StorableJSONParser
 from annotator.api.serializers import MeSerializer, TokenRequestSerializer, TokenSerializer
 
 
@@ -24,6 +27,7 @@ class Token(APIView):
 
     authentication_classes = ()
     permission_classes = [AllowAny]
+    parser_classes = [StorableJSONParser]
     throttle_classes = [LoginThrottle]
 
     @extend_schema(request=TokenRequestSerializer, responses=TokenSerializer)
@@ -33,8 +37,13 @@ class Token(APIView):
         user = authenticate(request, **sent.validated_data)
         if user is None:
             raise AuthenticationFailed("The username or the password is wrong.")
+        AuthToken.objects.filter(user=user, expiry__lte=timezone.now()).delete()
         row, token = AuthToken.objects.create(user)
         return Response({"token": token, "expiry": row.expiry})
+
+    def get_authenticate_header(self, request: Request) -> str:
+        """Without one, a wrong password would answer 403 instead of 401."""
+        return "Token"
 
 
 class Me(APIView):
@@ -42,4 +51,4 @@ class Me(APIView):
 
     @extend_schema(responses=MeSerializer)
     def get(self, request: Request) -> Response:
-        return Response(MeSerializer(request.user).data)
+        return Response(MeSerializer(access.user_of(request)).data)

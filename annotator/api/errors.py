@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.http import Http404
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
+from django.views import defaults
 from rest_framework.exceptions import APIException, NotAuthenticated, ValidationError
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -11,18 +13,28 @@ from rest_framework.views import exception_handler
 from annotator.api.authentication import HOW
 from annotator.refusals import Refusal
 
+API = "/api/v1/"
+WHOLE = "non_field_errors"
+"""The place of what is wrong with a body as a whole."""
+
 
 def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None leaves the error to Django."""
     if isinstance(error, Refusal):
         return _answer(error.status, str(error), error.code, dict(error.errors))
+    if isinstance(error, RequestDataTooBig):
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        return _answer(413, f"The body is larger than {most} bytes: send it in several calls.", "too_large", {})
+    if isinstance(error, SuspiciousOperation):
+        return _answer(400, str(error) or "The request is malformed.", "bad_request", {})
     answered = exception_handler(error, context)
     if answered is None:
         return None
     if isinstance(error, ValidationError):
         errors = _flattened(error.detail)
-        first = next((f"{place}: {texts[0]}" if place else texts[0] for place, texts in errors.items()), "Invalid.")
-        answered.data = {"detail": first, "code": "invalid", "errors": errors}
+        place, texts = next(iter(errors.items()), ("", ["Invalid."]))
+        detail = texts[0] if place in {"", WHOLE} else f"{place}: {texts[0]}"
+        answered.data = {"detail": detail, "code": "invalid", "errors": errors}
     else:
         answered.data = {"detail": _detail(error), "code": _code(error), "errors": {}}
     return answered
@@ -58,5 +70,31 @@ def _flattened(detail: Any, place: str = "") -> dict[str, list[str]]:
         pairs = [(f"{place}.{number}" if place else str(number), value) for number, value in enumerate(detail)]
     else:
         texts = detail if isinstance(detail, list) else [detail]
-        return {place.removesuffix(".non_field_errors"): [str(text) for text in texts]} if texts else {}
+        return {place.removesuffix(f".{WHOLE}"): [str(text) for text in texts]} if texts else {}
     return {key: texts for name, value in pairs if value for key, texts in _flattened(value, name).items()}
+
+
+# Where no view was reached: Django's own handlers, in JSON for our callers -----------------------------------
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    if not request.path.startswith(API):
+        return defaults.page_not_found(request, exception)
+    hint = "" if request.path.endswith("/") else " Addresses end with a slash."
+    return _json(404, f"There is no such address.{hint} They are listed at {API}docs/.", "not_found")
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    if not request.path.startswith(API):
+        return defaults.bad_request(request, exception)
+    return _json(400, "The request is malformed.", "bad_request")
+
+
+def server_error(request: HttpRequest) -> HttpResponseBase:
+    if not request.path.startswith(API):
+        return defaults.server_error(request)
+    return _json(500, "Something broke on our side; the server's log has the error.", "error")
+
+
+def _json(status: int, detail: str, code: str) -> JsonResponse:
+    return JsonResponse({"detail": detail, "code": code, "errors": {}}, status=status)

@@ -6,6 +6,7 @@ from typing import Any
 import redis
 from django.db import DatabaseError, connection
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,13 +15,30 @@ from rest_framework.views import APIView
 from annotator import workers
 
 
+class LiveSerializer(serializers.Serializer[Any]):
+    status = serializers.CharField()
+
+
+class QueueSerializer(serializers.Serializer[Any]):
+    workers = serializers.IntegerField()
+    heartbeat_age = serializers.FloatField(allow_null=True, help_text="seconds since the youngest heartbeat")
+
+
+class ReadySerializer(serializers.Serializer[Any]):
+    status = serializers.ChoiceField(choices=["ready", "unavailable"])
+    database = serializers.BooleanField()
+    redis = serializers.BooleanField()
+    queues = serializers.DictField(child=QueueSerializer())
+    error = serializers.CharField()
+
+
 class Live(APIView):
     """Answers as long as the web does."""
 
     authentication_classes = ()
     permission_classes = [AllowAny]
 
-    @extend_schema(responses={200: dict})
+    @extend_schema(responses=LiveSerializer)
     def get(self, request: Request) -> Response:
         return Response({"status": "alive"})
 
@@ -31,7 +49,7 @@ class Ready(APIView):
     authentication_classes = ()
     permission_classes = [AllowAny]
 
-    @extend_schema(responses={200: dict, 503: dict})
+    @extend_schema(responses={200: ReadySerializer, 503: ReadySerializer})
     def get(self, request: Request) -> Response:
         found = readiness()
         return Response(found, status=200 if found["status"] == "ready" else 503)

@@ -14,10 +14,11 @@ from rest_framework.views import APIView
 
 from annotator import access, membership
 from annotator.agreement import Selection, agreement
+from annotator.api.parsing import StorableJSONParser
 from annotator.api.serializers import (
-    AgreementSerializer,
     AnnotationSerializer,
     MemberSerializer,
+    ProjectAgreementSerializer,
     ProjectSerializer,
     TaskSerializer,
 )
@@ -28,54 +29,64 @@ class Projects(generics.ListCreateAPIView[Project]):
     """The caller's projects; staff and managers may open new ones, and manage those."""
 
     serializer_class = ProjectSerializer
+    parser_classes = [StorableJSONParser]
     queryset = Project.objects.none()
 
     def get_queryset(self) -> QuerySet[Project]:
-        return Project.objects.visible_to(self.request.user).select_related("rubric")
+        return Project.objects.visible_to(access.user_of(self.request)).with_progress().select_related("rubric")
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        if not access.may_create_projects(request.user):
+        if not access.may_create_projects(access.user_of(request)):
             raise PermissionDenied("Only staff and managers may open projects.")
         return super().create(request, *args, **kwargs)
 
     @transaction.atomic
     def perform_create(self, serializer: serializers.BaseSerializer[Project]) -> None:
         project = serializer.save()
-        Membership.objects.create(project=project, user=self.request.user, role=Role.MANAGER)
+        Membership.objects.create(project=project, user=access.user_of(self.request), role=Role.MANAGER)
+        serializer.instance = with_progress(project)
 
 
 class OneProject(generics.RetrieveUpdateDestroyAPIView[Project]):
     """One project; changes and deletion by its managers."""
 
     serializer_class = ProjectSerializer
+    parser_classes = [StorableJSONParser]
     queryset = Project.objects.none()
     lookup_field = "slug"
     http_method_names = ["get", "patch", "delete", "options"]
 
     def get_object(self) -> Project:
         reach = access.visible_project if self.request.method == "GET" else access.managed_project
-        return reach(self.request.user, self.kwargs["slug"])
+        return with_progress(reach(access.user_of(self.request), self.kwargs["slug"]))
+
+
+def with_progress(project: Project) -> Project:
+    return Project.objects.with_progress().select_related("rubric").get(pk=project.pk)
 
 
 class Members(generics.ListCreateAPIView[Membership]):
     """A project's people; managers add them, with a password for a new account."""
 
     serializer_class = MemberSerializer
+    parser_classes = [StorableJSONParser]
     queryset = Membership.objects.none()
 
     def get_queryset(self) -> QuerySet[Membership]:
-        project = access.managed_project(self.request.user, self.kwargs["slug"])
+        project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
         return project.memberships.select_related("user").order_by("pk")
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        project = access.managed_project(request.user, self.kwargs["slug"])
+        project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         data = sent.validated_data
         member, created = membership.admit(
-            project, username=data["user"]["username"], role=data["role"], password=data.get("password")
+            project, username=data["user"]["username"], role=data.get("role"), password=data.get("password")
         )
-        return Response(MemberSerializer(member).data, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK)
+        return Response(
+            MemberSerializer(member).data, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK
+        )
 
 
 class Tasks(generics.ListAPIView[Task]):
@@ -86,7 +97,7 @@ class Tasks(generics.ListAPIView[Task]):
     filterset_fields = {"state": ["exact"], "external_id": ["exact"]}
 
     def get_queryset(self) -> QuerySet[Task]:
-        project = access.reviewed_project(self.request.user, self.kwargs["slug"])
+        project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])
         return project.tasks.prefetch_related("responses")
 
 
@@ -98,7 +109,7 @@ class Annotations(generics.ListAPIView[Annotation]):
     filterset_fields = {"origin": ["exact"], "submitted_at": ["gte", "lt"]}
 
     def get_queryset(self) -> QuerySet[Annotation]:
-        project = access.reviewed_project(self.request.user, self.kwargs["slug"])
+        project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])
         annotations = Annotation.objects.current().for_project(project.pk)
         return annotations.select_related("assignment__task", "assignment__annotator").prefetch_related("ratings")
 
@@ -106,9 +117,9 @@ class Annotations(generics.ListAPIView[Annotation]):
 class ProjectAgreement(APIView):
     """Quadratic-weighted kappa by attribute, for the first three, all and the kept annotations side by side."""
 
-    @extend_schema(responses={200: serializers.DictField(child=serializers.DictField(child=AgreementSerializer()))})
+    @extend_schema(responses=ProjectAgreementSerializer)
     def get(self, request: Request, slug: str) -> Response:
-        project = access.reviewed_project(request.user, slug)
+        project = access.reviewed_project(access.user_of(request), slug)
         return Response(
             {
                 selection.value: {key: asdict(found) for key, found in agreement(project, selection).items()}

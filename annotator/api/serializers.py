@@ -2,10 +2,19 @@
 
 from typing import Any
 
+from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotator.annotation import ResponseRating, Submission
+from annotator.api.fields import (
+    KnownFields,
+    NumberField,
+    OptionalCategoryField,
+    ScoreField,
+    SettingsField,
+    WholeNumberField,
+)
 from annotator.models import (
     Annotation,
     Attribute,
@@ -20,6 +29,9 @@ from annotator.models import (
     User,
 )
 from annotator.rubrics import DEFAULT_RUBRIC
+
+MOST = 25
+"""Annotators of one task, as the model's validator of max_annotators has it."""
 
 
 class AttributeSerializer(serializers.ModelSerializer[Attribute]):
@@ -45,10 +57,14 @@ class ProgressSerializer(serializers.Serializer[Project]):
     quarantined = serializers.IntegerField(source="tasks_quarantined")
 
 
-class ProjectSerializer(serializers.ModelSerializer[Project]):
+class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
+    """Its rows come from `with_progress()`."""
+
+    serializer_field_mapping = {**serializers.ModelSerializer.serializer_field_mapping, models.FloatField: NumberField}
     rubric = serializers.SlugRelatedField(slug_field="key", queryset=Rubric.objects.all(), required=False)
     guidelines = serializers.CharField(required=False, allow_blank=True, write_only=True)
-    progress = serializers.SerializerMethodField()
+    training_config = SettingsField(required=False)
+    progress = ProgressSerializer(source="*", read_only=True)
 
     class Meta:
         model = Project
@@ -77,25 +93,19 @@ class ProjectSerializer(serializers.ModelSerializer[Project]):
             "progress",
         ]
 
-    @extend_schema_field(ProgressSerializer)
-    def get_progress(self, project: Project) -> dict[str, int]:
-        return dict(ProgressSerializer(Project.objects.with_progress().get(pk=project.pk)).data)
-
-    def to_internal_value(self, data: Any) -> Any:
-        """A field we do not know is a typing error that would silently leave a default in force."""
-        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields), key=str)):
-            raise serializers.ValidationError({str(name): ["There is no such field."] for name in unknown})
-        return super().to_internal_value(data)
-
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         base = attrs.get("base_annotators", self.instance.base_annotators if self.instance else 3)
-        most = attrs.get("max_annotators", self.instance.max_annotators if self.instance else max(5, base))
+        most = attrs.get("max_annotators", self.instance.max_annotators if self.instance else min(max(5, base), MOST))
         if most < base:
             raise serializers.ValidationError({"max_annotators": f"It must be at least base_annotators ({base})."})
-        rubric = attrs.get("rubric") or (self.instance.rubric if self.instance else Rubric.objects.get(key=DEFAULT_RUBRIC))
+        rubric = attrs.get("rubric") or (
+            self.instance.rubric if self.instance else Rubric.objects.get(key=DEFAULT_RUBRIC)
+        )
         spread = attrs.get("spread_attribute", self.instance.spread_attribute if self.instance else "helpfulness")
         if not rubric.attributes.filter(key=spread).exists():
-            raise serializers.ValidationError({"spread_attribute": f"The rubric {rubric.key} has no attribute {spread}."})
+            raise serializers.ValidationError(
+                {"spread_attribute": f"The rubric {rubric.key} has no attribute {spread}."}
+            )
         return {**attrs, "rubric": rubric, "max_annotators": most}
 
     def create(self, validated_data: dict[str, Any]) -> Project:
@@ -118,15 +128,23 @@ def publish_guidelines(project: Project, text: str) -> None:
         Guideline.objects.create(project=project, version=current.version + 1 if current else 1, text=text)
 
 
-class MemberSerializer(serializers.ModelSerializer[Membership]):
+class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
     username = serializers.CharField(source="user.username", max_length=150)
     pseudonym = serializers.CharField(source="user.pseudonym", read_only=True)
-    role = serializers.ChoiceField(choices=Role.choices, default=Role.ANNOTATOR)
-    password = serializers.CharField(write_only=True, required=False)
+    role = serializers.ChoiceField(choices=Role.choices, required=False)
+    password = serializers.CharField(write_only=True, required=False, trim_whitespace=False)
 
     class Meta:
         model = Membership
         fields = ["username", "pseudonym", "role", "password", "created_at"]
+
+
+class OwnMembershipSerializer(serializers.ModelSerializer[Membership]):
+    project = serializers.CharField(source="project.slug")
+
+    class Meta:
+        model = Membership
+        fields = ["project", "role"]
 
 
 class MeSerializer(serializers.ModelSerializer[User]):
@@ -136,14 +154,15 @@ class MeSerializer(serializers.ModelSerializer[User]):
         model = User
         fields = ["username", "pseudonym", "is_staff", "memberships"]
 
-    def get_memberships(self, user: User) -> list[dict[str, str]]:
+    @extend_schema_field(OwnMembershipSerializer(many=True))
+    def get_memberships(self, user: User) -> Any:
         rows = user.memberships.select_related("project").order_by("project__slug")
-        return [{"project": row.project.slug, "role": row.role} for row in rows]
+        return OwnMembershipSerializer(rows, many=True).data
 
 
-class TokenRequestSerializer(serializers.Serializer[User]):
+class TokenRequestSerializer(KnownFields):
     username = serializers.CharField()
-    password = serializers.CharField()
+    password = serializers.CharField(trim_whitespace=False)
 
 
 class TokenSerializer(serializers.Serializer[User]):
@@ -154,16 +173,39 @@ class TokenSerializer(serializers.Serializer[User]):
 # Tasks, as managers and as annotators see them -------------------------------------------------------------
 
 
+class MessageSerializer(serializers.Serializer[Any]):
+    role = serializers.CharField()
+    content = serializers.CharField()
+
+
+class TaskResponseSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    text = serializers.CharField()
+    model = serializers.CharField()
+
+
 class TaskSerializer(serializers.ModelSerializer[Task]):
     """For managers and reviewers: with model names, without other people's ratings."""
 
     responses = serializers.SerializerMethodField()
     id = serializers.CharField(source="external_id")
+    conversation = MessageSerializer(many=True, read_only=True)
 
     class Meta:
         model = Task
-        fields = ["id", "conversation", "responses", "metadata", "priority", "state", "slots_wanted", "open_slots", "created_at"]
+        fields = [
+            "id",
+            "conversation",
+            "responses",
+            "metadata",
+            "priority",
+            "state",
+            "slots_wanted",
+            "open_slots",
+            "created_at",
+        ]
 
+    @extend_schema_field(TaskResponseSerializer(many=True))
     def get_responses(self, task: Task) -> list[dict[str, str]]:
         return [
             {"id": each.external_id or str(each.position + 1), "text": each.text, "model": each.model}
@@ -178,7 +220,7 @@ class LeasedResponseSerializer(serializers.Serializer[Any]):
 
 class LeasedTaskSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
-    conversation = serializers.ListField(child=serializers.DictField(child=serializers.CharField()))
+    conversation = MessageSerializer(many=True)
     responses = LeasedResponseSerializer(many=True)
 
 
@@ -196,50 +238,22 @@ class LeaseSerializer(serializers.Serializer[Any]):
 # What annotators send --------------------------------------------------------------------------------------
 
 
-class WholeNumberField(serializers.IntegerField):
-    """An integer as it is: no text and no truth value passes for one, as a stored score has to be what was chosen."""
-
-    default_error_messages = {"not_whole": "{value} is not a whole number."}
-
-    def to_internal_value(self, data: Any) -> int:
-        if type(data) is not int:
-            self.fail("not_whole", value=repr(data))
-        return super().to_internal_value(data)
-
-
-class ScoreField(WholeNumberField):
-    default_error_messages = {"min_value": "Scores go from 0 to 4.", "max_value": "Scores go from 0 to 4."}
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(min_value=0, max_value=4, **kwargs)
-
-
-class StorableText(serializers.CharField):
-    """Text that PostgreSQL stores: DRF refuses NUL, we refuse lone surrogates too."""
-
-    def to_internal_value(self, data: Any) -> str:
-        text = super().to_internal_value(data)
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise serializers.ValidationError("The text holds half a character pair; send valid Unicode.")
-        return text
-
-
-class RatingSerializer(serializers.Serializer[Any]):
+class RatingSerializer(KnownFields):
     response = WholeNumberField()
     scores = serializers.DictField(child=ScoreField())
-    checks = serializers.ListField(child=StorableText(), required=False)
+    checks = serializers.ListField(child=serializers.CharField(), required=False)
     confidence = WholeNumberField(min_value=0, max_value=2, required=False, allow_null=True)
     safe = serializers.BooleanField(required=False, allow_null=True)
-    unsafe_category = serializers.ChoiceField(choices=UnsafeCategory.choices, required=False, allow_blank=True)
+    unsafe_category = OptionalCategoryField()
 
 
-class SubmissionSerializer(serializers.Serializer[Any]):
+class SubmissionSerializer(KnownFields):
     """A finished rating. `preference` is relative to the order of the leased task's responses."""
 
     ratings = RatingSerializer(many=True)
     preference = WholeNumberField(required=False, allow_null=True)
-    justification = StorableText(required=False, allow_blank=True, trim_whitespace=False, max_length=20_000)
-    active_seconds = serializers.FloatField(required=False, allow_null=True, min_value=0, max_value=86_400 * 7)
+    justification = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False, max_length=20_000)
+    active_seconds = NumberField(required=False, allow_null=True, min_value=0, max_value=86_400 * 7)
 
     def validate_ratings(self, ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         named = [rating["response"] for rating in ratings]
@@ -267,14 +281,54 @@ def _response_rating(rating: dict[str, Any]) -> ResponseRating:
     )
 
 
-class SkipSerializer(serializers.Serializer[Any]):
+class SkipSerializer(KnownFields):
     reason = serializers.ChoiceField(choices=SkipReason.choices)
-    note = StorableText(required=False, allow_blank=True, default="", max_length=5_000)
+    note = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
 
 
-class ReportSerializer(serializers.Serializer[Any]):
+class ReportSerializer(KnownFields):
     category = serializers.ChoiceField(choices=UnsafeCategory.choices)
-    note = StorableText(required=False, allow_blank=True, default="", max_length=5_000)
+    note = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
+
+
+class StoredRatingSerializer(serializers.Serializer[Any]):
+    response = serializers.IntegerField()
+    scores = serializers.DictField(child=serializers.IntegerField())
+
+
+class StoredAnnotationSerializer(serializers.Serializer[Any]):
+    """What the database holds now."""
+
+    annotation = serializers.IntegerField()
+    assignment = serializers.IntegerField()
+    revision = serializers.IntegerField()
+    ratings = StoredRatingSerializer(many=True)
+    submitted_at = serializers.DateTimeField()
+    next = LeaseSerializer(required=False)
+
+
+class SkippedSerializer(serializers.Serializer[Any]):
+    assignment = serializers.IntegerField()
+    reason = serializers.CharField()
+    note = serializers.CharField()
+
+
+class ReportedSerializer(serializers.Serializer[Any]):
+    assignment = serializers.IntegerField()
+    category = serializers.CharField()
+    note = serializers.CharField()
+
+
+class RenewedSerializer(serializers.Serializer[Any]):
+    assignment = serializers.IntegerField()
+    lease_expires_at = serializers.DateTimeField()
+
+
+class RatingOutSerializer(StoredRatingSerializer):
+    checks = serializers.ListField(child=serializers.CharField())
+    confidence = serializers.IntegerField(allow_null=True)
+    safe = serializers.BooleanField(allow_null=True)
+    unsafe_category = serializers.CharField()
 
 
 class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
@@ -300,6 +354,7 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
             "submitted_at",
         ]
 
+    @extend_schema_field(RatingOutSerializer(many=True))
     def get_ratings(self, annotation: Annotation) -> list[dict[str, Any]]:
         return [
             {
@@ -319,6 +374,14 @@ class AgreementSerializer(serializers.Serializer[Any]):
     samples = serializers.IntegerField()
     ratings = serializers.IntegerField()
     undefined_because = serializers.CharField()
+
+
+class ProjectAgreementSerializer(serializers.Serializer[Any]):
+    """By attribute: of the first three annotations of each response, of all, and of those that make the label."""
+
+    first_three = serializers.DictField(child=AgreementSerializer())
+    all = serializers.DictField(child=AgreementSerializer())
+    kept = serializers.DictField(child=AgreementSerializer())
 
 
 class RejectedSerializer(serializers.Serializer[Any]):

@@ -8,12 +8,15 @@ from django.utils.dateparse import parse_datetime
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.parameters import flag
 from annotator.api.serializers import ImportResultSerializer
 from annotator.exporting import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
@@ -34,13 +37,17 @@ class Import(APIView):
     parser_classes = [MultiPartParser, StreamParser]
 
     @extend_schema(
-        request={"application/x-ndjson": OpenApiTypes.BINARY, "text/csv": OpenApiTypes.BINARY, "application/json": list},
+        request=dict.fromkeys(
+            ("application/x-ndjson", "text/csv", "application/vnd.apache.parquet", "application/gzip"),
+            OpenApiTypes.BINARY,
+        )
+        | {"application/json": {"type": "array", "items": {"type": "object"}}},
         responses=ImportResultSerializer,
         parameters=[OpenApiParameter("dry_run", bool, description="1: check and count, write nothing")],
     )
     def post(self, request: Request, slug: str) -> Response:
-        project = access.managed_project(request.user, slug)
-        dry_run = request.query_params.get("dry_run") in {"1", "true"}
+        project = access.managed_project(access.user_of(request), slug)
+        dry_run = flag(request, "dry_run")
         result = import_rows(project, _sent_file(request), now=timezone.now(), dry_run=dry_run)
         return Response(ImportResultSerializer(result).data)
 
@@ -50,14 +57,19 @@ def _sent_file(request: Request) -> IO[bytes]:
         return cast("IO[bytes]", next(iter(request.FILES.values())).file)
     if (request.content_type or "").startswith("multipart/"):
         raise serializers.ValidationError({"file": ["The upload holds no file."]})
-    return _Body(request)
+    return cast("IO[bytes]", _Body(request))
 
 
 class _Body:
     """The request's body as a raw stream for io.BufferedReader."""
 
     def __init__(self, request: Request) -> None:
-        self._read = request._request.read
+        environ = request._request.META
+        # Django reads as much as Content-Length says, which a chunked body lacks: nothing, and without a word.
+        chunked = environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked" and environ.get(
+            "wsgi.input_terminated"
+        )
+        self._read = environ["wsgi.input"].read if chunked else request._request.read
         self.closed = False
 
     def readable(self) -> bool:
@@ -78,8 +90,17 @@ class _Body:
         self.closed = True
 
 
+class _WhateverIsAccepted(DefaultContentNegotiation):
+    """The format is in the query: `Accept: text/csv` is no reason to refuse a CSV."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
 class Export(APIView):
     """Labels or annotations out, streamed."""
+
+    content_negotiation_class = _WhateverIsAccepted
 
     @extend_schema(
         responses={(200, "application/x-ndjson"): OpenApiTypes.BINARY},
@@ -90,7 +111,7 @@ class Export(APIView):
         ],
     )
     def get(self, request: Request, slug: str) -> StreamingHttpResponse:
-        project = access.reviewed_project(request.user, slug)
+        project = access.reviewed_project(access.user_of(request), slug)
         layout = request.query_params.get("layout", "helpsteer2")
         format = request.query_params.get("format", "jsonl")
         rows = export(project, layout=layout, format=format, since=_since(request))

@@ -10,11 +10,17 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access, annotation, assignment
+from annotator.api.parameters import flag
+from annotator.api.parsing import StorableJSONParser
 from annotator.api.serializers import (
     LeaseSerializer,
+    RenewedSerializer,
+    ReportedSerializer,
     ReportSerializer,
     RubricSerializer,
+    SkippedSerializer,
     SkipSerializer,
+    StoredAnnotationSerializer,
     SubmissionSerializer,
 )
 from annotator.assignment import Claim
@@ -26,36 +32,41 @@ class Next(APIView):
 
     @extend_schema(request=None, responses=LeaseSerializer)
     def post(self, request: Request, slug: str) -> Response:
-        project = access.membership(request.user, slug).project
-        return Response(lease(project, assignment.claim(project, request.user, now=timezone.now())))
+        project = access.membership(access.user_of(request), slug).project
+        return Response(lease(project, assignment.claim(project, access.user_of(request), now=timezone.now())))
 
 
 class AnnotationOfAssignment(APIView):
     """The caller's rating: 201 the first time, 200 for the same again or a revision."""
 
+    parser_classes = [StorableJSONParser]
+
     @extend_schema(
         request=SubmissionSerializer,
-        responses={200: dict, 201: dict},
+        responses={200: StoredAnnotationSerializer, 201: StoredAnnotationSerializer},
         parameters=[OpenApiParameter("next", bool, description="1: answer with the next task's lease under `next`")],
     )
     def put(self, request: Request, assignment_id: int) -> Response:
-        mine = access.own_assignment(request.user, assignment_id)
+        mine = access.own_assignment(access.user_of(request), assignment_id)
+        wants_next = flag(request, "next")
         sent = SubmissionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         done = annotation.submit(mine.pk, sent.submission(), now=timezone.now())
         answer = stored(done.annotation)
-        if request.query_params.get("next") in {"1", "true"}:
+        if wants_next:
             project = mine.task.project
-            answer["next"] = lease(project, assignment.claim(project, request.user, now=timezone.now()))
+            answer["next"] = lease(project, assignment.claim(project, access.user_of(request), now=timezone.now()))
         return Response(answer, status=status.HTTP_201_CREATED if done.created else status.HTTP_200_OK)
 
 
 class SkipOfAssignment(APIView):
     """Passes the task by. `pii` takes it from everyone until a manager decides."""
 
-    @extend_schema(request=SkipSerializer, responses={200: dict})
+    parser_classes = [StorableJSONParser]
+
+    @extend_schema(request=SkipSerializer, responses=SkippedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
-        mine = access.own_assignment(request.user, assignment_id)
+        mine = access.own_assignment(access.user_of(request), assignment_id)
         sent = SkipSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         done = annotation.skip(mine.pk, **sent.validated_data, now=timezone.now())
@@ -65,9 +76,11 @@ class SkipOfAssignment(APIView):
 class ReportOfAssignment(APIView):
     """Reports unsafe content; the task is taken from everyone until a manager decides."""
 
-    @extend_schema(request=ReportSerializer, responses={200: dict})
+    parser_classes = [StorableJSONParser]
+
+    @extend_schema(request=ReportSerializer, responses=ReportedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
-        mine = access.own_assignment(request.user, assignment_id)
+        mine = access.own_assignment(access.user_of(request), assignment_id)
         sent = ReportSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         done = annotation.report(mine.pk, **sent.validated_data, now=timezone.now())
@@ -77,9 +90,9 @@ class ReportOfAssignment(APIView):
 class Heartbeat(APIView):
     """Renews the lease."""
 
-    @extend_schema(request=None, responses={200: dict})
+    @extend_schema(request=None, responses=RenewedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
-        mine = access.own_assignment(request.user, assignment_id)
+        mine = access.own_assignment(access.user_of(request), assignment_id)
         renewed = assignment.heartbeat(mine.pk, now=timezone.now())
         return Response({"assignment": mine.pk, "lease_expires_at": renewed.lease_expires_at})
 
@@ -89,7 +102,7 @@ class OneAssignment(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, assignment_id: int) -> Response:
-        assignment.release(access.own_assignment(request.user, assignment_id).pk)
+        assignment.release(access.own_assignment(access.user_of(request), assignment_id).pk)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -116,6 +129,8 @@ def stored(made: Any) -> dict[str, Any]:
         "annotation": made.pk,
         "assignment": made.assignment_id,
         "revision": made.revision,
-        "ratings": list(Rating.objects.filter(annotation=made).order_by("response__position").values("response", "scores")),
+        "ratings": list(
+            Rating.objects.filter(annotation=made).order_by("response__position").values("response", "scores")
+        ),
         "submitted_at": made.submitted_at,
     }

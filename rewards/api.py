@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -14,12 +15,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.parsing import StorableJSONParser
 from annotator.models import Project, User
 from rewards import promotion, retraining, scoring, snapshots
-from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
+from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.serializers import (
     RewardModelSerializer,
     RunRequestSerializer,
+    ScoredSerializer,
     ScoreRequestSerializer,
     ScoringJobSerializer,
     SnapshotSerializer,
@@ -36,11 +39,13 @@ class Snapshots(generics.ListCreateAPIView[Snapshot]):
     queryset = Snapshot.objects.none()
 
     def get_queryset(self) -> QuerySet[Snapshot]:
-        return access.reviewed_project(self.request.user, self.kwargs["slug"]).snapshots.select_related("project")
+        return access.reviewed_project(access.user_of(self.request), self.kwargs["slug"]).snapshots.select_related(
+            "project"
+        )
 
     @extend_schema(request=None, responses={201: SnapshotSerializer})
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        project = access.managed_project(request.user, self.kwargs["slug"])
+        project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         taken = snapshots.take(project, now=timezone.now())
         return Response(SnapshotSerializer(taken).data, status=status.HTTP_201_CREATED)
 
@@ -49,26 +54,32 @@ class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
     """A project's runs; a POST starts one and answers 202, or says at once that no worker listens."""
 
     serializer_class = TrainingRunSerializer
+    parser_classes = [StorableJSONParser]
     queryset = TrainingRun.objects.none()
 
     def get_queryset(self) -> QuerySet[TrainingRun]:
-        project = access.reviewed_project(self.request.user, self.kwargs["slug"])
-        return project.training_runs.select_related("project", "snapshot")
+        project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])
+        return project.training_runs.select_related("project", "snapshot", "reward_model")
 
     @extend_schema(request=RunRequestSerializer, responses={202: TrainingRunSerializer})
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        project = access.managed_project(request.user, self.kwargs["slug"])
+        project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         sent = RunRequestSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         wish = sent.validated_data
-        run = retraining.request(project, reason=wish["reason"], by=request.user, config=wish.get("config", {}))
-        where = {"Location": reverse("training-run", args=[run.pk])}
+        run = retraining.request(
+            project, reason=wish["reason"], by=access.user_of(request), config=wish.get("config", {})
+        )
+        where = {"Location": reverse("api:training-run", args=[run.pk])}
         return Response(TrainingRunSerializer(run).data, status=status.HTTP_202_ACCEPTED, headers=where)
 
 
 def _run(user: User, pk: int) -> TrainingRun:
     return get_object_or_404(
-        TrainingRun.objects.filter(project__in=Project.objects.visible_to(user)).select_related("project", "snapshot"), pk=pk
+        TrainingRun.objects.filter(project__in=Project.objects.visible_to(user)).select_related(
+            "project", "snapshot", "reward_model"
+        ),
+        pk=pk,
     )
 
 
@@ -77,8 +88,8 @@ class OneTrainingRun(APIView):
 
     @extend_schema(responses=TrainingRunSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        run = _run(request.user, pk)
-        access.reviewed_project(request.user, run.project.slug)
+        run = _run(access.user_of(request), pk)
+        access.reviewed_project(access.user_of(request), run.project.slug)
         return Response(TrainingRunSerializer(run).data)
 
 
@@ -87,8 +98,8 @@ class CancelTrainingRun(APIView):
 
     @extend_schema(request=None, responses=TrainingRunSerializer)
     def post(self, request: Request, pk: int) -> Response:
-        run = _run(request.user, pk)
-        access.managed_project(request.user, run.project.slug)
+        run = _run(access.user_of(request), pk)
+        access.managed_project(access.user_of(request), run.project.slug)
         retraining.cancel(run, now=timezone.now())
         run.refresh_from_db()
         return Response(TrainingRunSerializer(run).data)
@@ -102,8 +113,17 @@ class RewardModels(generics.ListAPIView[RewardModel]):
     filterset_fields = {"project__slug": ["exact"], "is_champion": ["exact"]}
 
     def get_queryset(self) -> QuerySet[RewardModel]:
-        seen = access.reviewed_projects(self.request.user)
-        return RewardModel.objects.filter(project__in=seen).select_related("project").prefetch_related("evaluations")
+        seen = access.reviewed_projects(access.user_of(self.request))
+        return with_scored(RewardModel.objects.filter(project__in=seen))
+
+
+def with_scored(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
+    """What their serializer shows, in as many queries for many as for one."""
+    counted = (
+        Score.objects.filter(reward_model=OuterRef("pk")).order_by().values("reward_model").annotate(n=Count("pk"))
+    )
+    scored = Coalesce(Subquery(counted.values("n"), output_field=IntegerField()), 0)
+    return models.select_related("project").prefetch_related("evaluations").annotate(scored=scored)
 
 
 class Promote(APIView):
@@ -111,26 +131,30 @@ class Promote(APIView):
 
     @extend_schema(request=None, responses=RewardModelSerializer)
     def post(self, request: Request, pk: int) -> Response:
-        models = RewardModel.objects.filter(project__in=Project.objects.visible_to(request.user))
-        model = get_object_or_404(models.select_related("project"), pk=pk)
-        access.managed_project(request.user, model.project.slug)
+        models = RewardModel.objects.filter(project__in=Project.objects.visible_to(access.user_of(request)))
+        model = get_object_or_404(with_scored(models), pk=pk)
+        access.managed_project(access.user_of(request), model.project.slug)
         return Response(RewardModelSerializer(promotion.promote(model, now=timezone.now())).data)
 
 
 class ScoreItems(APIView):
     """Scores items by a warm worker: 200 with the results, or 202 with a job where it takes longer."""
 
-    @extend_schema(request=ScoreRequestSerializer, responses={200: dict, 202: ScoringJobSerializer})
+    parser_classes = [StorableJSONParser]
+
+    @extend_schema(request=ScoreRequestSerializer, responses={200: ScoredSerializer, 202: ScoringJobSerializer})
     def post(self, request: Request) -> Response:
         sent = ScoreRequestSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        model = _model_for(request.user, sent.validated_data)
-        job = scoring.ask(model, sent.validated_data["items"], by=request.user, wait_seconds=SCORE_WAIT_SECONDS)
+        model = _model_for(access.user_of(request), sent.validated_data)
+        job = scoring.ask(
+            model, sent.validated_data["items"], by=access.user_of(request), wait_seconds=SCORE_WAIT_SECONDS
+        )
         if job.state == ScoringJob.State.DONE:
             return Response({"model": model.pk, "results": job.results})
         if job.state == ScoringJob.State.FAILED:
             raise scoring.ScoringFailed(f"The worker could not score the items: {job.error}")
-        where = {"Location": reverse("scoring-job", args=[job.pk])}
+        where = {"Location": reverse("api:scoring-job", args=[job.pk])}
         return Response(ScoringJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=where)
 
 
@@ -154,7 +178,7 @@ class OneScoringJob(APIView):
 
     @extend_schema(responses=ScoringJobSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        job = ScoringJob.objects.filter(requested_by=request.user, pk=pk).first()
+        job = ScoringJob.objects.filter(requested_by=access.user_of(request), pk=pk).first()
         if job is None:
             raise Http404
         return Response(ScoringJobSerializer(job).data)

@@ -2,31 +2,49 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from annotator.api.fields import KnownFields, SettingsField
+from annotator.models import Project
 from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
 from rewards.scoring import MOST_ITEMS
 
+ROLES = ["system", "user", "assistant"]
+
 
 class SnapshotSerializer(serializers.ModelSerializer[Snapshot]):
-    project = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
 
     class Meta:
         model = Snapshot
-        fields = ["id", "project", "content_hash", "train_tasks", "validation_tasks", "labels", "manifest", "created_at"]
+        fields = [
+            "id",
+            "project",
+            "content_hash",
+            "train_tasks",
+            "validation_tasks",
+            "labels",
+            "manifest",
+            "created_at",
+        ]
 
 
-class RunRequestSerializer(serializers.Serializer[Any]):
+class RunRequestSerializer(KnownFields):
     """Settings for the trainer, over the project's; and whose wish it is."""
 
-    config = serializers.DictField(required=False)
+    config = SettingsField(required=False)
     reason = serializers.CharField(required=False, max_length=200, default="asked for over REST")
 
 
 class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):
-    project = serializers.SlugRelatedField(slug_field="slug", read_only=True)
-    snapshot = serializers.SlugRelatedField(slug_field="content_hash", read_only=True)
-    reward_model = serializers.SerializerMethodField()
+    project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    snapshot: "serializers.SlugRelatedField[Snapshot]" = serializers.SlugRelatedField(
+        slug_field="content_hash", read_only=True
+    )
+    reward_model: "serializers.PrimaryKeyRelatedField[RewardModel]" = serializers.PrimaryKeyRelatedField(
+        read_only=True, allow_null=True
+    )
 
     class Meta:
         model = TrainingRun
@@ -55,15 +73,11 @@ class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):
             "finished_at",
         ]
 
-    def get_reward_model(self, run: TrainingRun) -> int | None:
-        model = RewardModel.objects.filter(run=run).first()
-        return model.pk if model else None
-
 
 class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
-    project = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     evaluations = serializers.SerializerMethodField()
-    scored = serializers.IntegerField(source="scores.count", read_only=True)
+    scored = serializers.IntegerField(read_only=True)
 
     class Meta:
         model = RewardModel
@@ -85,20 +99,40 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
         return {each.name: each.metrics for each in model.evaluations.all()}
 
 
-class MessageSerializer(serializers.Serializer[Any]):
-    role = serializers.ChoiceField(choices=["system", "user", "assistant"])
+@extend_schema_field({"type": "string", "pattern": f"^({'|'.join(ROLES)})$"})
+class SpeakerField(serializers.ChoiceField):
+    """A pattern in the schema: as an enum it would share its name with the members' roles."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=ROLES, **kwargs)
+
+
+class TurnSerializer(KnownFields):
+    role = SpeakerField()
     content = serializers.CharField(trim_whitespace=False, allow_blank=True)
 
 
-class ScoreItemSerializer(serializers.Serializer[Any]):
-    conversation = MessageSerializer(many=True, allow_empty=False)
+class ScoreItemSerializer(KnownFields):
+    conversation = TurnSerializer(many=True, allow_empty=False)
     response = serializers.CharField(trim_whitespace=False)
 
 
-class ScoreRequestSerializer(serializers.Serializer[Any]):
+class ScoreRequestSerializer(KnownFields):
     model = serializers.IntegerField(required=False, help_text="a reward model's id; the champion by default")
     project = serializers.SlugField(required=False, help_text="whose champion; needed if you see more than one")
-    items = ScoreItemSerializer(many=True, allow_empty=False, max_length=MOST_ITEMS)
+    items = serializers.ListField(child=ScoreItemSerializer(), allow_empty=False, max_length=MOST_ITEMS)
+
+
+class ResultSerializer(serializers.Serializer[Any]):
+    scores = serializers.DictField(child=serializers.FloatField())
+    reward = serializers.FloatField()
+
+
+class ScoredSerializer(serializers.Serializer[Any]):
+    """`results` stand in the order of the items."""
+
+    model = serializers.IntegerField()
+    results = ResultSerializer(many=True)
 
 
 class ScoringJobSerializer(serializers.ModelSerializer[ScoringJob]):

@@ -104,6 +104,8 @@ class _Heartbeat(threading.Thread):
 
 
 _beating: list[_Heartbeat] = []
+stopping = threading.Event()
+"""Set in a worker that was asked to end: long work puts itself down where it can be taken up again."""
 
 
 @worker_ready.connect
@@ -115,5 +117,6 @@ def _start(sender: Any, **_: Any) -> None:
 
 @worker_shutting_down.connect
 def _stop(**_: Any) -> None:
+    stopping.set()
     while _beating:
         _beating.pop().stop()

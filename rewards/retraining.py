@@ -39,6 +39,10 @@ class LostRun(Exception):
     """Another attempt owns the run now, or somebody cancelled it: this worker has to let go of it."""
 
 
+class PutDown(Exception):
+    """The worker was asked to stop in the middle of the run."""
+
+
 def request(project: Project, *, reason: str, by: User | None = None, config: Mapping[str, Any] = {}) -> TrainingRun:
     """Queues a run and sends it to the workers.
 
@@ -143,6 +147,12 @@ def fail(run: TrainingRun, error: str, *, now: datetime) -> None:
     """Ends the attempt's run with its error, unless the run is somebody else's by now."""
     owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
     owned.update(state=RunState.FAILED, error=error[:10_000], finished_at=now)
+
+
+def put_down(run: TrainingRun) -> None:
+    """Back into the queue, for the next worker to go on from the last checkpoint."""
+    owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
+    owned.update(state=RunState.QUEUED, heartbeat_at=None)
 
 
 def cancel(run: TrainingRun, *, now: datetime) -> bool:

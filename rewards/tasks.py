@@ -20,6 +20,9 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         model = training.carry_out(run)
     except retraining.LostRun:
         return
+    except retraining.PutDown:
+        retraining.put_down(run)
+        return
     except Refusal as refused:
         retraining.fail(run, str(refused), now=timezone.now())
         return

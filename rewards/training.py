@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from annotator import workers
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards import promotion, retraining, snapshots
@@ -90,6 +91,8 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) ->
             process.wait(timeout=settings.RUN_HEARTBEAT_SECONDS)
             return
         except subprocess.TimeoutExpired:
+            if workers.stopping.is_set():
+                raise retraining.PutDown(f"the worker stops, run {run.pk} waits for the next") from None
             retraining.write(run, heartbeat_at=timezone.now(), **_progress(folder))
 
 

@@ -86,6 +86,17 @@ def test_a_killed_worker_leaves_no_trainer_and_the_next_worker_goes_on(tmp_path:
     assert RewardModel.objects.count() == 1
 
 
+def test_a_stopped_worker_puts_its_run_down(tmp_path: Path) -> None:
+    project = labelled_project(training_config=CONFIG)
+    with worker("train", tmp_path) as first:
+        run = retraining.request(project, reason="a test")
+        wait_for(lambda: trainer_of(run), what="the trainer")
+        first.terminate()
+        first.wait(timeout=20)
+    assert trainer_of(run) is None
+    assert TrainingRun.objects.get(pk=run.pk).state == RunState.QUEUED
+
+
 def test_a_flushed_redis_loses_no_run(tmp_path: Path) -> None:
     project = labelled_project(training_config={**CONFIG, "epochs": 0})
     with worker("train", tmp_path) as first:

@@ -83,3 +83,26 @@ def test_annotations_cannot_be_changed(open_page: Open, carol: User, busy: Proje
     page.goto("/admin/annotator/annotation/")
     page.locator("#result_list tbody a").first.click()
     expect(page.get_by_role("button", name="Save", exact=True)).to_have_count(0)
+
+
+def test_a_manager_invites_somebody(open_page: Open, carol: User, busy: Project) -> None:
+    page = open_page(carol)
+    page.goto("/admin/annotator/membership/add/")
+    page.select_option("[name=project]", label="Talk")
+    page.fill("[name=username]", "erin")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("There is no account 'erin'")).to_be_visible()
+    page.fill("[name=password]", PASSWORD)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("was added successfully")).to_be_visible()
+    assert busy.memberships.get(user__username="erin").role == "annotator"
+
+
+def test_new_guidelines_become_the_next_version(open_page: Open, carol: User, busy: Project) -> None:
+    page = open_page(carol)
+    page.goto(f"/admin/annotator/project/{busy.pk}/change/")
+    page.get_by_text("Add another Guideline").click()
+    page.fill("[name=guidelines-0-text]", "Read slowly.")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    assert [(each.version, each.text) for each in busy.guidelines.all()] == [(1, "Read slowly.")]

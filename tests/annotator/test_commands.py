@@ -1,0 +1,96 @@
+"""What manage.py offers for the human half."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from knox.auth import TokenAuthentication
+
+from annotator.models import Project, Task
+from tests.builders import json_lines, label_row, make_task, rate, task_row
+from tests.conftest import Cast
+
+
+def run(*words: str, **options: Any) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    try:
+        call_command(*words, stdout=out, stderr=err, **options)
+    except SystemExit as ended:
+        return out.getvalue(), f"{err.getvalue()}exit {ended.code}"
+    return out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes(json_lines(task_row("one"), b"{broken\n", task_row("two")).read())
+    return path
+
+
+def test_import_tasks_reports_each_bad_line(project: Project, file: Path) -> None:
+    out, err = run("import_tasks", "talk", str(file))
+    assert out.strip() == "2 tasks created, 0 existing, 1 rows rejected"
+    assert err.startswith("line 2: not JSON")
+    assert err.endswith("exit 1")
+
+
+def test_a_dry_run_writes_nothing(project: Project, file: Path) -> None:
+    out, _ = run("import_tasks", "talk", str(file), dry_run=True)
+    assert out.strip() == "2 tasks would be created, 0 existing, 1 rows rejected"
+    assert not Task.objects.exists()
+
+
+@pytest.mark.parametrize("words", [("import_tasks", "nowhere", "-"), ("agreement", "nowhere"), ("recount", "nowhere")])
+def test_an_unknown_project_is_named_with_those_that_exist(project: Project, words: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError, match="There is no project 'nowhere'. Projects: talk"):
+        call_command(*words)
+
+
+def test_a_missing_file_is_one_sentence(project: Project) -> None:
+    with pytest.raises(CommandError, match="No such file"):
+        call_command("import_tasks", "talk", "/nowhere/at/all.jsonl")
+
+
+def test_export_labels_writes_a_file(project: Project, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(json_lines(label_row("Why?", "Because."), label_row("Why?", "No idea.", helpfulness=0)).read())
+    run("import_tasks", "talk", str(source))
+    run("export_labels", "talk", output=str(target))
+    assert [json.loads(line)["helpfulness"] for line in target.read_text().splitlines()] == [3, 0]
+
+
+def test_an_unknown_layout_lists_those_that_exist(project: Project) -> None:
+    with pytest.raises(CommandError, match="Layouts: helpsteer2, disagreements, annotations"):
+        call_command("export_labels", "talk", layout="parquet")
+
+
+def test_agreement_prints_a_table(project: Project, cast: Cast) -> None:
+    for name, levels in (("one", (1, 2, 2)), ("two", (4, 4, 3))):
+        make_task(project, name)
+        for user, level in zip(cast.annotators, levels, strict=True):
+            rate(project, user, level)
+    out, _ = run("agreement", "talk")
+    assert "first_three" in out
+    assert out.splitlines()[1].split()[0] == "helpfulness"
+
+
+def test_a_token_lets_its_owner_in(project: Project, cast: Cast) -> None:
+    out, _ = run("issue_token", "alice")
+    user, _ = TokenAuthentication().authenticate_credentials(out.strip().encode())
+    assert user == cast.alice
+
+
+def test_a_token_for_nobody_is_refused(project: Project) -> None:
+    with pytest.raises(CommandError, match="There is no account 'nobody'"):
+        call_command("issue_token", "nobody")
+
+
+def test_recounting_changes_nothing_that_was_right(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    rate(project, cast.alice)
+    before = Task.objects.values_list("state", "open_slots", "slots_wanted").get(pk=task.pk)
+    run("recount", "talk")
+    assert Task.objects.values_list("state", "open_slots", "slots_wanted").get(pk=task.pk) == before

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -49,8 +49,9 @@ def helpsteer2_rows(project: Project, since: datetime | None) -> Iterator[Row]:
     rows = labels.order_by("response__task", "response__position").values_list(
         "response__task__conversation", "response__text", "scores"
     )
+    keys = project.attribute_keys()
     for conversation, text, scores in rows.iterator(chunk_size=CHUNK):
-        yield {"prompt": prompt_from_messages(conversation), "response": text, **_ordered(scores, project)}
+        yield {"prompt": prompt_from_messages(conversation), "response": text, **_ordered(scores, keys)}
 
 
 def disagreement_rows(project: Project, since: datetime | None) -> Iterator[Row]:
@@ -64,9 +65,10 @@ def disagreement_rows(project: Project, since: datetime | None) -> Iterator[Row]
         ratings = ratings.filter(response__in=news.values("response"))
     ordered = ratings.order_by("response__task", "response__position", "annotation__submitted_at", "annotation")
     rows = ordered.values_list("response", "response__task__conversation", "response__text", "scores")
+    keys = project.attribute_keys()
     for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=lambda row: row[0]):
         raters = list(group)
-        lists = {key: [row[3][key] for row in raters if key in row[3]] for key in project.attribute_keys()}
+        lists = {key: [row[3][key] for row in raters if key in row[3]] for key in keys}
         yield {"prompt": prompt_from_messages(raters[0][1]), "response": raters[0][2], **lists}
 
 
@@ -91,9 +93,10 @@ def annotation_rows(project: Project, since: datetime | None) -> Iterator[Row]:
         origin=F("annotation__origin"),
         submitted_at=F("annotation__submitted_at"),
     )
+    keys = project.attribute_keys()
     for row in rows.iterator(chunk_size=CHUNK):
         imported = row.pop("response_id_as_imported")
-        scores = _ordered(row.pop("scores"), project)
+        scores = _ordered(row.pop("scores"), keys)
         order = {"task": row.pop("task"), "response": imported or str(row["position"] + 1)}
         yield order | {"annotator": row.pop("annotator"), "revision": row.pop("revision"), "scores": scores} | row
 
@@ -107,8 +110,8 @@ def _since(queryset: Any, field: str, since: datetime | None) -> Any:
     return queryset.filter(**{f"{field}__gte": since}) if since else queryset
 
 
-def _ordered(scores: dict[str, int], project: Project) -> dict[str, int]:
-    return {key: scores[key] for key in project.attribute_keys() if key in scores}
+def _ordered(scores: dict[str, int], keys: Sequence[str]) -> dict[str, int]:
+    return {key: scores[key] for key in keys if key in scores}
 
 
 LAYOUTS: dict[str, Callable[[Project, datetime | None], Iterator[Row]]] = {

@@ -23,8 +23,7 @@ from annotator.rubrics import DEFAULT_RUBRIC
 SLUG = "demo"
 ACCOUNTS = ("manager", "alice", "bob", "erin")
 SIMULATED_RATERS = 5
-LEFT_TO_RATE = 12
-"""Tasks that no simulated rater touches, so that a visitor has something to do."""
+NOT_SIMULATED = ("pii", "unsafe")
 _FOLDER = Path(__file__).parent
 _RESPONSE_FIELDS = ("id", "model", "text")
 
@@ -107,9 +106,7 @@ def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -
     dice = random.Random(2406)
     quality = {response["id"]: response["quality"] for task in tasks for response in task["responses"]}
     raters = [_simulated_rater(project, number) for number in range(1, SIMULATED_RATERS + 1)]
-    untouched = [task["id"] for task in tasks if task["topic"] in ("pii", "unsafe")] + [
-        task["id"] for task in tasks[:LEFT_TO_RATE]
-    ]
+    untouched = list(_left_to_rate(tasks))
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.RETIRED)
     for number, rater in enumerate(raters):
         moment = now - timedelta(days=3, hours=number)
@@ -118,6 +115,15 @@ def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -
             moment += timedelta(seconds=dice.randint(60, 240))
             annotation.submit(held.pk, _judgement(held, quality, dice), now=min(moment, now), origin=Origin.SIMULATED)
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.OPEN)
+
+
+def _left_to_rate(tasks: list[dict[str, Any]]) -> Iterator[str]:
+    """One task of each topic, so that a visitor finds something of every kind to rate; and what is to be skipped."""
+    seen: set[str] = set()
+    for task in tasks:
+        if task["topic"] not in seen or task["topic"] in NOT_SIMULATED:
+            yield task["id"]
+        seen.add(task["topic"])
 
 
 def _simulated_rater(project: Project, number: int) -> User:

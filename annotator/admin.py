@@ -250,10 +250,11 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> Membership:
         data = self.cleaned_data
-        self.instance, _ = membership.admit(
+        member, _ = membership.admit(
             data["project"], username=data["username"], role=data["role"], password=data["password"]
         )
-        return self.instance
+        self.instance = member
+        return member
 
     def clean(self) -> dict[str, Any]:
         """Tries the admission and takes it back, so that a refusal is shown in the form."""
@@ -293,7 +294,7 @@ class MembershipAdmin(OfManagedProjects):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return ["user", "project"] if obj else []
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

@@ -45,7 +45,7 @@ def test_a_dry_run_writes_nothing(project: Project, file: Path) -> None:
 
 @pytest.mark.parametrize("words", [("import_tasks", "nowhere", "-"), ("agreement", "nowhere"), ("recount", "nowhere")])
 def test_an_unknown_project_is_named_with_those_that_exist(project: Project, words: tuple[str, ...]) -> None:
-    with pytest.raises(CommandError, match="There is no project 'nowhere'. Projects: talk"):
+    with pytest.raises(CommandError, match=r"There is no project 'nowhere'\. Projects: talk"):
         call_command(*words)
 
 

@@ -1,11 +1,13 @@
 """Projects, members, tasks, annotations, agreement."""
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
+from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
@@ -101,12 +103,28 @@ class Tasks(generics.ListAPIView[Task]):
         return project.tasks.prefetch_related("responses")
 
 
+def _require_utc_year(moment: datetime) -> None:
+    try:
+        moment.astimezone(UTC)
+    except OverflowError as beyond:
+        raise ValidationError("This time has no year that can be stored.") from beyond
+
+
+class AnnotationFilter(filters.FilterSet):  # type: ignore[misc]
+    submitted_at__gte = filters.IsoDateTimeFilter("submitted_at", "gte", validators=[_require_utc_year])
+    submitted_at__lt = filters.IsoDateTimeFilter("submitted_at", "lt", validators=[_require_utc_year])
+
+    class Meta:
+        model = Annotation
+        fields = ["origin"]
+
+
 class Annotations(generics.ListAPIView[Annotation]):
     """Current annotations, under pseudonyms, for managers and reviewers."""
 
     serializer_class = AnnotationSerializer
     queryset = Annotation.objects.none()
-    filterset_fields = {"origin": ["exact"], "submitted_at": ["gte", "lt"]}
+    filterset_class = AnnotationFilter
 
     def get_queryset(self) -> QuerySet[Annotation]:
         project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])

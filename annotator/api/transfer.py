@@ -1,10 +1,11 @@
 """Files in and out: import as the body or as an upload, export as a stream."""
 
+from collections.abc import Callable
+from datetime import UTC
 from typing import IO, Any, cast
 
 from django.http import StreamingHttpResponse
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -48,28 +49,29 @@ class Import(APIView):
     def post(self, request: Request, slug: str) -> Response:
         project = access.managed_project(access.user_of(request), slug)
         dry_run = flag(request, "dry_run")
-        result = import_rows(project, _sent_file(request), now=timezone.now(), dry_run=dry_run)
+        file = cast("IO[bytes]", _Stream(_reader(request)))
+        result = import_rows(project, file, now=timezone.now(), dry_run=dry_run)
         return Response(ImportResultSerializer(result).data)
 
 
-def _sent_file(request: Request) -> IO[bytes]:
+def _reader(request: Request) -> Callable[[int], bytes]:
+    """What reads the upload, or the body as it comes."""
     if request.FILES:
-        return cast("IO[bytes]", next(iter(request.FILES.values())).file)
+        return cast("Callable[[int], bytes]", next(iter(request.FILES.values())).read)
     if (request.content_type or "").startswith("multipart/"):
         raise serializers.ValidationError({"file": ["The upload holds no file."]})
-    return cast("IO[bytes]", _Body(request))
-
-
-class _Body:
-    """The request's body as a raw stream for io.BufferedReader."""
-
-    def __init__(self, request: Request) -> None:
-        environ = request._request.META
+    environ = request._request.META
+    if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked" and environ.get("wsgi.input_terminated"):
         # Django reads as much as Content-Length says, which a chunked body lacks: nothing, and without a word.
-        chunked = environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked" and environ.get(
-            "wsgi.input_terminated"
-        )
-        self._read = environ["wsgi.input"].read if chunked else request._request.read
+        return cast("Callable[[int], bytes]", environ["wsgi.input"].read)
+    return request._request.read
+
+
+class _Stream:
+    """A raw stream for io.BufferedReader over whatever reads bytes."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
         self.closed = False
 
     def readable(self) -> bool:
@@ -125,9 +127,6 @@ def _since(request: Request) -> Any:
     if not text:
         return None
     try:
-        moment = parse_datetime(text)
-    except ValueError:
-        moment = None
-    if moment is None:
-        raise serializers.ValidationError({"since": ["Write a time like 2026-01-31T12:00:00Z."]})
-    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
+        return serializers.DateTimeField(default_timezone=UTC).run_validation(text)
+    except serializers.ValidationError as wrong:
+        raise serializers.ValidationError({"since": ["Write a time like 2026-01-31T12:00:00Z."]}) from wrong

@@ -80,8 +80,7 @@ def _flattened(detail: Any, place: str = "") -> dict[str, list[str]]:
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if not request.path.startswith(API):
         return defaults.page_not_found(request, exception)
-    hint = "" if request.path.endswith("/") else " Addresses end with a slash."
-    return _json(404, f"There is no such address.{hint} They are listed at {API}docs/.", "not_found")
+    return _json(404, f"There is no such address. They are listed at {API}docs/.", "not_found")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:

@@ -1,0 +1,337 @@
+"""Projects, members, tasks, annotations, agreement."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
+
+from annotator.models import Guideline, Membership, Project, Role, Rubric, User
+from tests.builders import ATTRIBUTES, make_member, make_project, make_task, make_user, rate
+from tests.conftest import Cast
+
+As = Callable[[User], APIClient]
+
+
+@pytest.fixture
+def carol(cast: Cast, as_user: As) -> APIClient:
+    return as_user(cast.carol)
+
+
+def opened(client: APIClient, **fields: Any) -> Any:
+    return client.post("/api/v1/projects/", {"slug": "new", "name": "New", **fields})
+
+
+def changed(client: APIClient, **fields: Any) -> Any:
+    return client.patch("/api/v1/projects/talk/", fields)
+
+
+def queries(client: APIClient, path: str) -> int:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        assert client.get(f"/api/v1/{path}").status_code == 200
+    return len(captured)
+
+
+# Projects --------------------------------------------------------------------------------------------------
+
+
+def test_a_new_project_follows_helpsteer2(carol: APIClient) -> None:
+    answer = opened(carol)
+    assert answer.status_code == 201
+    protocol = ("rubric", "base_annotators", "max_annotators", "escalate_above", "keep", "drop_above", "spread_scope")
+    assert [answer.json()[key] for key in protocol] == ["helpsteer2", 3, 5, 2, 3, 2, "kept"]
+    assert answer.json()["progress"] == {"tasks": 0, "open": 0, "complete": 0, "quarantined": 0}
+
+
+def test_who_opens_a_project_manages_it(carol: APIClient, cast: Cast) -> None:
+    opened(carol)
+    assert Membership.objects.get(project__slug="new").user == cast.carol
+    assert opened(carol).status_code == 400
+
+
+def test_staff_may_open_projects(as_user: As, project: Project) -> None:
+    assert opened(as_user(make_user("staff", is_staff=True))).status_code == 201
+
+
+def test_more_annotators_at_first_raise_the_most(carol: APIClient) -> None:
+    assert opened(carol, base_annotators=7).json()["max_annotators"] == 7
+
+
+def test_the_protocol_can_be_given(carol: APIClient) -> None:
+    wanted: dict[str, Any] = {
+        "base_annotators": 2,
+        "max_annotators": 4,
+        "escalate_above": 1,
+        "keep": 2,
+        "drop_above": 1,
+    }
+    wanted |= {"spread_scope": "all", "lease_minutes": 5, "ask_preference": True, "validation_share": 0.25}
+    answer = opened(carol, **wanted).json()
+    assert {key: answer[key] for key in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("base_annotators", 0),
+        ("base_annotators", -1),
+        ("base_annotators", 6),
+        ("base_annotators", "many"),
+        ("base_annotators", None),
+        ("base_annotators", True),
+        ("max_annotators", 2),
+        ("max_annotators", 26),
+        ("max_annotators", 3.5),
+        ("keep", 0),
+        ("escalate_above", -1),
+        ("drop_above", []),
+        ("lease_minutes", 0),
+        ("spread_scope", "some"),
+        ("spread_attribute", "beauty"),
+        ("rubric", "none"),
+        ("rubric", None),
+        ("validation_share", 0),
+        ("validation_share", 0.6),
+        ("validation_share", "nan"),
+        ("validation_share", "0.2"),
+        ("retrain_after_labels", -1),
+        ("training_config", []),
+        ("training_config", "fast"),
+        ("training_config", None),
+        ("training_config", {"seed": 2**31}),
+        ("slug", "a b"),
+        ("slug", ""),
+        ("name", ""),
+        ("name", {}),
+        ("ask_safety", "perhaps"),
+        ("base_anotators", 3),
+    ],
+)
+def test_a_bad_value_changes_nothing(carol: APIClient, project: Project, field: str, value: Any) -> None:
+    before = Project.objects.values().get()
+    answer = changed(carol, **{field: value})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert any(place.split(".")[0] in {field, "max_annotators"} for place in answer.json()["errors"])
+    assert Project.objects.values().get() == before
+
+
+def test_more_annotators_than_there_may_be_are_refused(carol: APIClient) -> None:
+    assert opened(carol, base_annotators=26).status_code == 400
+
+
+def test_a_slug_is_taken_once(carol: APIClient, project: Project) -> None:
+    answer = opened(carol, slug="talk")
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["slug"])
+
+
+def test_an_answer_can_be_sent_back(carol: APIClient) -> None:
+    answer = carol.get("/api/v1/projects/talk/").json()
+    assert carol.patch("/api/v1/projects/talk/", answer).json() == answer
+
+
+def test_a_changed_guideline_is_a_new_version(carol: APIClient, project: Project) -> None:
+    for text in ("First.", "First.", "Second."):
+        assert changed(carol, guidelines=text).status_code == 200
+    assert list(project.guidelines.values_list("version", "text")) == [(2, "Second."), (1, "First.")]
+
+
+def test_an_empty_guideline_is_none(carol: APIClient) -> None:
+    opened(carol, guidelines="")
+    assert not Guideline.objects.exists()
+
+
+def test_progress_counts_tasks_by_state(carol: APIClient, project: Project, cast: Cast) -> None:
+    make_task(project)
+    for user in cast.annotators:
+        rate(project, user)
+    make_task(project)
+    assert carol.get("/api/v1/projects/talk/").json()["progress"] == {
+        "tasks": 2,
+        "open": 1,
+        "complete": 1,
+        "quarantined": 0,
+    }
+
+
+def test_people_see_their_projects_only(carol: APIClient, as_user: As, cast: Cast) -> None:
+    make_project("other")
+    assert [row["slug"] for row in carol.get("/api/v1/projects/").json()["results"]] == ["talk"]
+    assert as_user(cast.dave).get("/api/v1/projects/").json()["results"] == []
+
+
+def test_a_deleted_project_takes_its_tasks_along(carol: APIClient, project: Project, cast: Cast) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    assert carol.delete("/api/v1/projects/talk/").status_code == 204
+    assert not Project.objects.exists()
+
+
+# Members ---------------------------------------------------------------------------------------------------
+
+
+def admitted(client: APIClient, **fields: Any) -> Any:
+    return client.post("/api/v1/projects/talk/members/", fields)
+
+
+def test_an_account_joins_by_its_name(carol: APIClient, cast: Cast) -> None:
+    answer = admitted(carol, username="dave", role="reviewer")
+    assert answer.status_code == 201
+    assert set(answer.json()) == {"username", "pseudonym", "role", "created_at"}
+    assert answer.json()["pseudonym"] == cast.dave.pseudonym
+
+
+def test_a_password_makes_the_account(carol: APIClient) -> None:
+    assert admitted(carol, username="frank", role="annotator", password=" tall order 9 ").status_code == 201
+    assert User.objects.get(username="frank").check_password(" tall order 9 ")
+
+
+def test_a_second_invitation_changes_the_role(carol: APIClient) -> None:
+    answer = admitted(carol, username="alice", role="reviewer")
+    assert (answer.status_code, answer.json()["role"]) == (200, "reviewer")
+
+
+def test_no_role_leaves_the_role(carol: APIClient) -> None:
+    assert admitted(carol, username="carol").json()["role"] == "manager"
+    assert admitted(carol, username="dave").json()["role"] == "annotator"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"username": "frank"}, "unknown_account"),
+        ({"username": "frank", "password": "short"}, "weak_password"),
+        ({"username": "fr ank", "password": "tall order 9"}, "weak_password"),
+        ({"username": "dave", "role": "king"}, "invalid"),
+        ({"username": "", "role": "annotator"}, "invalid"),
+        ({"username": "x" * 151, "password": "tall order 9"}, "invalid"),
+        ({"role": "annotator"}, "invalid"),
+        ({"username": "dave", "rôle": "manager"}, "invalid"),
+    ],
+)
+def test_a_bad_invitation_is_400(carol: APIClient, fields: dict[str, str], code: str) -> None:
+    answer = admitted(carol, **fields)
+    assert (answer.status_code, answer.json()["code"]) == (400, code)
+    assert not Membership.objects.filter(user__username__in=["dave", "frank"]).exists()
+
+
+# Tasks, annotations, agreement -----------------------------------------------------------------------------
+
+
+def test_a_task_is_shown_as_it_was_imported(carol: APIClient, project: Project) -> None:
+    make_task(project, "one", metadata={"lang": "en"})
+    (row,) = carol.get("/api/v1/projects/talk/tasks/").json()["results"]
+    assert (row["id"], row["state"], row["metadata"]) == ("one", "open", {"lang": "en"})
+    assert row["conversation"] == [{"role": "user", "content": "What is one?"}]
+    assert row["responses"][1] == {"id": "2", "text": "Answer 1 to one.", "model": "model-1"}
+
+
+def test_tasks_are_found_by_state_and_id(carol: APIClient, project: Project) -> None:
+    make_task(project, "one")
+    make_task(project, "two")
+    found = carol.get("/api/v1/projects/talk/tasks/?external_id=two&state=open").json()["results"]
+    assert [row["id"] for row in found] == ["two"]
+    assert carol.get("/api/v1/projects/talk/tasks/?state=complete").json()["results"] == []
+
+
+def test_pages_lead_to_every_row_once(carol: APIClient, project: Project) -> None:
+    for number in range(5):
+        make_task(project, f"t{number}")
+    seen, page = [], carol.get("/api/v1/projects/talk/tasks/?page_size=2").json()
+    while True:
+        seen += [row["id"] for row in page["results"]]
+        if not page["next"]:
+            break
+        page = carol.get(page["next"]).json()
+    assert (seen, set(page)) == ([f"t{number}" for number in range(5)], {"next", "previous", "results"})
+    assert len(carol.get(page["previous"]).json()["results"]) == 2
+
+
+@pytest.mark.parametrize(("size", "rows"), [("2", 2), ("0", 3), ("-1", 3), ("many", 3), ("9" * 30, 3)])
+def test_a_page_size_that_is_none_is_the_usual(carol: APIClient, project: Project, size: str, rows: int) -> None:
+    for _ in range(3):
+        make_task(project)
+    assert len(carol.get(f"/api/v1/projects/talk/tasks/?page_size={size}").json()["results"]) == rows
+
+
+def test_an_annotation_is_shown_under_a_pseudonym(carol: APIClient, project: Project, cast: Cast) -> None:
+    make_task(project, "one")
+    rate(project, cast.alice, 2, justification="Because.", active_seconds=1.5)
+    (row,) = carol.get("/api/v1/projects/talk/annotations/").json()["results"]
+    assert (row["task"], row["annotator"], row["revision"]) == ("one", cast.alice.pseudonym, 1)
+    assert (row["justification"], row["active_seconds"], row["origin"]) == ("Because.", 1.5, "person")
+    assert row["ratings"][0]["scores"] == dict.fromkeys(ATTRIBUTES, 2)
+
+
+def test_annotations_are_found_by_time(carol: APIClient, project: Project, cast: Cast) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    path = "/api/v1/projects/talk/annotations/?submitted_at__{}=2026-02-01T00:00:00Z"
+    assert len(carol.get(path.format("lt")).json()["results"]) == 1
+    assert carol.get(path.format("gte")).json()["results"] == []
+
+
+def test_agreement_is_told_by_selection_and_attribute(carol: APIClient, project: Project, cast: Cast) -> None:
+    make_task(project)
+    for user, level in zip(cast.annotators, (1, 2, 3), strict=True):
+        rate(project, user, [level, 4 - level])
+    answer = carol.get("/api/v1/projects/talk/agreement/").json()
+    assert list(answer) == ["first_three", "all", "kept"]
+    assert list(answer["all"]) == list(ATTRIBUTES)
+    assert set(answer["all"]["helpfulness"]) == {"kappa", "samples", "ratings", "undefined_because"}
+    assert answer["all"]["helpfulness"]["samples"] == 2
+
+
+# As many queries for twenty rows as for three --------------------------------------------------------------
+
+
+def grown(make: Callable[[int], object], count: Callable[[], int]) -> tuple[int, int]:
+    for number in range(3):
+        make(number)
+    few = count()
+    for number in range(3, 20):
+        make(number)
+    return few, count()
+
+
+def test_the_list_of_projects_grows_without_queries(carol: APIClient, cast: Cast) -> None:
+    def make(number: int) -> None:
+        rubric = Rubric.objects.create(key=f"r{number}", name="R")
+        project = Project.objects.create(slug=f"p{number}", name="P", rubric=rubric)
+        make_member(project, cast.carol, role=Role.MANAGER)
+
+    few, many = grown(make, lambda: queries(carol, "projects/"))
+    assert few == many == 1
+
+
+def test_the_list_of_memberships_grows_without_queries(carol: APIClient, cast: Cast) -> None:
+    few, many = grown(lambda number: make_member(make_project(f"p{number}"), cast.carol), lambda: queries(carol, "me/"))
+    assert few == many == 1
+
+
+@pytest.mark.parametrize("name", ["tasks", "members"])
+def test_a_project_s_lists_grow_without_queries(carol: APIClient, project: Project, name: str) -> None:
+    def make(number: int) -> None:
+        make_task(project)
+        make_member(project, make_user(f"user-{number}"))
+
+    few, many = grown(make, lambda: queries(carol, f"projects/talk/{name}/"))
+    assert few == many
+
+
+def test_the_list_of_annotations_grows_without_queries(carol: APIClient, project: Project, cast: Cast) -> None:
+    for _ in range(20):
+        make_task(project)
+    users = [cast.alice, cast.bob]
+    few, many = grown(
+        lambda number: rate(project, users[number % 2]), lambda: queries(carol, "projects/talk/annotations/")
+    )
+    assert few == many
+
+
+def test_agreement_costs_few_queries(carol: APIClient, project: Project) -> None:
+    make_task(project)
+    assert queries(carol, "projects/talk/agreement/") < 12

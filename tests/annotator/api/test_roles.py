@@ -1,0 +1,169 @@
+"""Every address under /api/v1/ against every kind of caller."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from django.db import transaction
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from rest_framework.test import APIClient
+
+from annotator.models import Project, Role, User
+from tests import builders
+from tests.conftest import Cast
+
+Client = Callable[[User], APIClient]
+
+
+class Answers(NamedTuple):
+    """The status for each kind of caller. `super` is a superuser who is no member."""
+
+    nobody: int
+    stranger: int
+    annotator: int
+    reviewer: int
+    manager: int
+    super: int
+
+
+NOT_YOURS, NO_RIGHT = 404, 403
+MANAGERS = Answers(401, NOT_YOURS, NO_RIGHT, NO_RIGHT, 200, 200)
+REVIEWERS = Answers(401, NOT_YOURS, NO_RIGHT, 200, 200, 200)
+MEMBERS = Answers(401, NOT_YOURS, 200, 200, 200, NOT_YOURS)
+HOLDERS = Answers(401, NOT_YOURS, NOT_YOURS, NOT_YOURS, NOT_YOURS, NOT_YOURS)
+"""The assignment belongs to none of the callers here; test_work has its holder."""
+USERS = Answers(401, 200, 200, 200, 200, 200)
+ALL = Answers(200, 200, 200, 200, 200, 200)
+ABSENT = Answers(401, 404, 404, 404, 404, 404)
+"""Nothing of this kind exists here; tests/rewards has those that do."""
+
+TABLE: dict[tuple[str, str], Answers] = {
+    ("token", "post"): Answers(*[400] * 6),
+    ("me", "get"): USERS,
+    ("projects", "get"): USERS,
+    ("projects", "post"): Answers(401, 403, 403, 403, 400, 403),
+    ("project", "get"): Answers(401, NOT_YOURS, 200, 200, 200, 200),
+    ("project", "patch"): MANAGERS,
+    ("project", "delete"): MANAGERS._replace(manager=204, super=204),
+    ("members", "get"): MANAGERS,
+    ("members", "post"): MANAGERS._replace(manager=400, super=400),
+    ("import", "post"): MANAGERS,
+    ("export", "get"): REVIEWERS,
+    ("next", "post"): MEMBERS,
+    ("tasks", "get"): REVIEWERS,
+    ("annotations", "get"): REVIEWERS,
+    ("agreement", "get"): REVIEWERS,
+    ("assignment", "delete"): HOLDERS,
+    ("annotation", "put"): HOLDERS,
+    ("skip", "post"): HOLDERS,
+    ("report", "post"): HOLDERS,
+    ("heartbeat", "post"): HOLDERS,
+    ("live", "get"): ALL,
+    ("ready", "get"): ALL,
+    ("schema", "get"): ALL,
+    ("docs", "get"): ALL,
+    ("snapshots", "get"): REVIEWERS,
+    ("snapshots", "post"): MANAGERS._replace(manager=409, super=409),
+    ("training-runs", "get"): REVIEWERS,
+    ("training-runs", "post"): MANAGERS._replace(manager=503, super=503),
+    ("training-run", "get"): ABSENT,
+    ("cancel-training-run", "post"): ABSENT,
+    ("reward-models", "get"): USERS,
+    ("promote", "post"): ABSENT,
+    ("score", "post"): Answers(401, 400, 400, 400, 400, 400),
+    ("scoring-job", "get"): ABSENT,
+}
+
+
+def rest_views() -> Iterator[tuple[str, set[str]]]:
+    """The name of every address under /api/v1/ and its methods."""
+    for pattern, callback in _patterns(get_resolver(), ""):
+        if pattern.startswith("api/v1/"):
+            view: Any = vars(callback.callback)["cls"]
+            allowed = {name for name in view.http_method_names if name in dir(view)} - {"options", "head"}
+            yield str(callback.name), allowed
+
+
+def _patterns(resolver: URLResolver, place: str) -> Iterator[tuple[str, URLPattern]]:
+    for each in resolver.url_patterns:
+        below = place + str(each.pattern)
+        if isinstance(each, URLResolver):
+            yield from _patterns(each, below)
+        elif isinstance(each, URLPattern):
+            yield below, each
+
+
+def address(name: str, project: Project, assignment: int) -> str:
+    for places in ([], [project.slug], [assignment]):
+        matching = [each for each in _arguments(name) if len(each) == len(places)]
+        if matching and (not places or ("slug" in matching[0]) == isinstance(places[0], str)):
+            return reverse(f"api:{name}", args=places)
+    raise LookupError(name)
+
+
+def _arguments(name: str) -> list[list[str]]:
+    found = (pattern for _, pattern in _patterns(get_resolver(), "") if pattern.name == name)
+    rest = [pattern for pattern in found if "cls" in vars(pattern.callback)]
+    return [list(pattern.pattern.converters) for pattern in rest]
+
+
+@pytest.fixture
+def callers(project: Project, cast: Cast, as_user: Client) -> dict[str, APIClient]:
+    rita = builders.make_user("rita")
+    builders.make_member(project, rita, role=Role.REVIEWER)
+    users = {"stranger": cast.dave, "annotator": cast.bob, "reviewer": rita, "manager": cast.carol}
+    users["super"] = builders.make_user("root", is_superuser=True)
+    return {"nobody": APIClient(), **{kind: as_user(user) for kind, user in users.items()}}
+
+
+def test_every_address_is_in_the_table() -> None:
+    found = {(name, method) for name, methods in rest_views() for method in methods}
+    assert found == set(TABLE)
+
+
+@pytest.mark.parametrize(("name", "method"), TABLE, ids=str)
+def test_each_caller_gets_what_is_theirs(
+    callers: dict[str, APIClient], project: Project, cast: Cast, name: str, method: str
+) -> None:
+    builders.make_task(project)
+    path = address(name, project, builders.claimed(project, cast.alice).pk)
+    answers = {kind: called(client, method, path) for kind, client in callers.items()}
+    assert {kind: answer.status_code for kind, answer in answers.items()} == TABLE[name, method]._asdict()
+    refused = [answer.json() for answer in answers.values() if answer.status_code >= 400]
+    assert all(set(each) == {"detail", "code", "errors"} for each in refused)
+
+
+def called(client: APIClient, method: str, path: str) -> Any:
+    """The answer, and all that the call changed taken back."""
+    body: Any = {} if method in {"post", "put", "patch"} else None
+    with transaction.atomic():
+        answer = client.generic(method.upper(), path, json.dumps(body), content_type="application/json")
+        transaction.set_rollback(True)
+    return answer
+
+
+def everything(client: APIClient, project: Project) -> list[Any]:
+    """What every GET that the table opens to annotators says, and a lease."""
+    names = [name for name, method in TABLE if method == "get" and name not in {"schema", "docs"}]
+    found = [client.get(address(name, project, 1)) for name in names]
+    return [*found, client.post(address("next", project, 1))]
+
+
+def test_annotators_see_no_model_names_nor_others_work(project: Project, cast: Cast, as_user: Client) -> None:
+    builders.make_task(project, "one")
+    builders.make_task(project, "two")
+    builders.rate(project, cast.bob, 1, justification="Told only to reviewers.")
+    said = b" ".join(answer.content for answer in everything(as_user(cast.alice), project))
+    assert b"Answer 0 to" in said
+    for secret in (b"model-0", b"model-1", b'"scores"', b"Told only", cast.bob.pseudonym.encode(), b'"bob"'):
+        assert secret not in said
+
+
+def test_reviewers_see_the_ratings_under_pseudonyms(project: Project, cast: Cast, as_user: Client) -> None:
+    builders.make_task(project)
+    builders.rate(project, cast.bob, 1)
+    builders.make_member(project, cast.dave, role=Role.REVIEWER)
+    (row,) = as_user(cast.dave).get("/api/v1/projects/talk/annotations/").json()["results"]
+    assert row["annotator"] == cast.bob.pseudonym
+    assert row["ratings"][0]["scores"]["helpfulness"] == 1

@@ -31,13 +31,15 @@ def managed_project(user: User, slug: str) -> Project:
 
 def membership(user: User, slug: str) -> Membership:
     """The user's own membership: to rate, one has to be a member, superuser or not."""
-    return get_object_or_404(user.memberships.select_related("project__rubric"), project__slug=slug)
+    return get_object_or_404(user.memberships.select_related("project"), project__slug=slug)
 
 
 def own_assignment(user: User, assignment_id: int) -> Assignment:
-    """An assignment of the user's, as long as they are a member of its project."""
+    """An assignment of the user's, as long as they are a member of its project. Its task comes without long texts."""
     mine = user.assignments.filter(task__project__memberships__user=user)
-    return get_object_or_404(mine.select_related("task__project__rubric"), pk=assignment_id)
+    return get_object_or_404(
+        mine.select_related("task__project").defer("task__conversation", "task__metadata"), pk=assignment_id
+    )
 
 
 def may_create_projects(user: User) -> bool:

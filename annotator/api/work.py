@@ -1,5 +1,7 @@
 """The annotator's calls: next, annotation, skip, report, heartbeat, release."""
 
+from functools import lru_cache
+from time import monotonic
 from typing import Any
 
 from django.utils import timezone
@@ -24,7 +26,9 @@ from annotator.api.serializers import (
     SubmissionSerializer,
 )
 from annotator.assignment import Claim
-from annotator.models import Project, Rating
+from annotator.models import Project, Rating, Rubric
+
+RUBRIC_SECONDS = 30
 
 
 class Next(APIView):
@@ -119,8 +123,14 @@ def lease(project: Project, claimed: Claim) -> dict[str, Any]:
             "conversation": held.task.conversation,
             "responses": [{"id": each.pk, "text": each.text} for each in assignment.responses_in_order(held)],
         },
-        "rubric": RubricSerializer(project.rubric).data,
+        "rubric": _rubric(project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
     }
+
+
+@lru_cache(maxsize=64)
+def _rubric(rubric_id: int, moment: int) -> Any:
+    """The rubric as it is sent, read anew every RUBRIC_SECONDS: it comes with every task and hardly ever changes."""
+    return RubricSerializer(Rubric.objects.prefetch_related("attributes").get(pk=rubric_id)).data
 
 
 def stored(made: Any) -> dict[str, Any]:

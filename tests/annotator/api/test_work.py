@@ -351,5 +351,5 @@ def test_a_longer_queue_costs_no_more_queries(
     for _ in range(20):
         make_task(project)
     lease = leased(alice)
-    with django_assert_max_num_queries(60):
+    with django_assert_max_num_queries(34):
         submitted(alice, lease, form(lease), "?next=1")

@@ -1,10 +1,16 @@
 """Markdown to safe HTML. Everything passes the sanitiser last, whatever the renderer made of it."""
 
+from collections.abc import Callable, Sequence
 from functools import cache
+from html import escape
+from typing import Any
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.texmath import texmath_plugin
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
@@ -13,10 +19,18 @@ from pygments.util import ClassNotFound
 HIGHLIGHT_UP_TO = 20_000
 """Characters: a longer code block is shown plain, as highlighting it would hold up the page."""
 
+MATH = {
+    "math_inline": "span",
+    "math_inline_double": "span",
+    "math_block": "div",
+    "math_block_label": "div",
+    "math_block_eqno": "div",
+}
 TAGS = nh3.ALLOWED_TAGS - {"img", "map", "area"}
 ATTRIBUTES = {
     **{tag: names for tag, names in nh3.ALLOWED_ATTRIBUTES.items() if tag != "img"},
     "code": {"class"},
+    "div": {"class"},
     "span": {"class"},
     "ol": {"start"},
 }
@@ -49,7 +63,19 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("gfm-like", {"html": False, "linkify": True, "highlight": _highlighted})
     # Raw HTML stays visible as text; an image becomes its description, as showing it would call another host.
     parser.disable("image")
+    parser.use(dollarmath_plugin, allow_space=False, double_inline=True).use(texmath_plugin, delimiters="brackets")
+    for kind, tag in MATH.items():
+        parser.add_render_rule(kind, _math_as(tag))
     return parser
+
+
+def _math_as(tag: str) -> Callable[..., str]:
+    """LaTeX goes to the page as text; the browser sets it, and shows it as it is where that fails."""
+
+    def render(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
+        return f'<{tag} class="math">{escape(tokens[index].content.strip(), quote=False)}</{tag}>'
+
+    return render
 
 
 def _highlighted(code: str, language: str, _: str) -> str:

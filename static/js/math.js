@@ -1,0 +1,27 @@
+// Sets LaTeX. KaTeX is fetched only for a task that has some; where it fails, the source stays readable.
+const source = document.currentScript.dataset;
+let katexReady = null;
+
+function loadKatex() {
+  katexReady ??= new Promise((resolve, reject) => {
+    const style = Object.assign(document.createElement("link"), { rel: "stylesheet", href: source.style });
+    const script = Object.assign(document.createElement("script"), { src: source.katex, onload: resolve, onerror: reject });
+    document.head.append(style, script);
+  });
+  return katexReady;
+}
+
+function setMath() {
+  const found = [...document.querySelectorAll(".math:not([data-set])")];
+  if (!found.length) return;
+  loadKatex().then(() => {
+    for (const place of found) {
+      const options = { displayMode: place.tagName === "DIV", throwOnError: false, maxSize: 50, maxExpand: 500 };
+      place.dataset.set = place.textContent;
+      window.katex.render(place.textContent, place, options);
+    }
+  }, () => {});
+}
+
+setMath();
+document.addEventListener("htmx:afterSettle", setMath);

@@ -24,6 +24,8 @@ urlpatterns = [
     path("projects/<slug:slug>/guidelines/", views.guidelines, name="guidelines"),
     path("projects/<slug:slug>/annotate/", views.annotate, name="annotate"),
     path("assignments/<int:assignment_id>/submit/", views.submit, name="submit"),
+    path("assignments/<int:assignment_id>/draft/", views.draft, name="draft"),
+    path("assignments/<int:assignment_id>/heartbeat/", views.heartbeat, name="heartbeat"),
     path("assignments/<int:assignment_id>/skip/", views.skip, name="skip"),
     path("assignments/<int:assignment_id>/report/", views.report, name="report"),
     path("admin/", include("rewards.admin_urls")),

@@ -1,8 +1,10 @@
 """The annotator's pages. Each works without JavaScript; the access decorator stands on top."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -10,7 +12,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.forms import RatingForm, ReportForm, SkipForm
-from annotator.models import Assignment, Project, SkipReason
+from annotator.htmx import HtmxRequest
+from annotator.models import Assignment, Draft, Project, SkipReason
 from annotator.refusals import Refusal
 
 
@@ -52,49 +55,89 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     member = access.membership(user_of(request), slug)
     if member.unread_guideline():
         return redirect("guidelines", slug)
-    claimed = assignment.claim(member.project, user_of(request), now=timezone.now())
+    return render(request, "annotate.html", _next_work(request, member.project))
+
+
+def _next_work(request: HttpRequest, project: Project) -> dict[str, Any]:
+    """What the work area shows: a leased task with its form, or an explanation."""
+    claimed = assignment.claim(project, user_of(request), now=timezone.now())
     if claimed.assignment is None:
-        return render(request, "nothing.html", {"project": member.project, "explanation": claimed.explanation})
-    return _rating_page(request, claimed.assignment)
-
-
-def _rating_page(
-    request: HttpRequest, held: Assignment, *, form: RatingForm | None = None, status: int = 200
-) -> HttpResponse:
+        return {"project": project, "explanation": claimed.explanation}
+    held = claimed.assignment
     responses = assignment.responses_in_order(held)
+    draft = Draft.objects.filter(assignment=held).first()
+    return _work(request, held, RatingForm(held, responses, initial=draft.form if draft else None))
+
+
+def _work(request: HttpRequest, held: Assignment, form: RatingForm) -> dict[str, Any]:
     project = held.task.project
-    context = {
+    return {
         "assignment": held,
         "project": project,
         "conversation": held.task.conversation,
-        "form": form or RatingForm(held, responses),
+        "form": form,
         "skip_form": SkipForm(),
         "report_form": ReportForm(),
         "done": _done_by(request, project.pk),
     }
-    return render(request, "annotate.html", context, status=status)
 
 
 @login_required
-@require_POST
-def submit(request: HttpRequest, assignment_id: int) -> HttpResponse:
-    """Stores a complete rating and goes on to the next task; shows an incomplete one again, as it was."""
+@require_http_methods(["GET", "POST"])
+def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
+    """Stores a complete rating and answers with the next task; an incomplete one comes back as it was.
+
+    A GET is somebody who had to log in again: their draft is on the rating page.
+    """
     held = access.own_assignment(user_of(request), assignment_id)
+    if request.method == "GET":
+        return redirect("annotate", held.task.project.slug)
     form = RatingForm(held, assignment.responses_in_order(held), request.POST)
     if not form.is_valid():
-        return _rating_page(request, held, form=form, status=422)
+        page = "_work.html" if request.htmx else "annotate.html"
+        return render(request, page, _work(request, held, form), status=422)
     try:
         annotation.submit(held.pk, form.submission(), now=timezone.now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
         messages.success(request, f"Stored at {timezone.localtime():%H:%M:%S}.")
+    return _onwards(request, held)
+
+
+def _onwards(request: HtmxRequest, held: Assignment) -> HttpResponse:
+    """The next task, in the same round trip where htmx asks."""
+    if request.htmx:
+        return render(request, "_work.html", _next_work(request, held.task.project))
     return redirect("annotate", held.task.project.slug)
 
 
 @login_required
 @require_POST
-def skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
+def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
+    """Keeps the half-filled form, and says when."""
+    held = access.own_assignment(user_of(request), assignment_id)
+    form = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
+    form.pop("csrfmiddlewaretoken", None)
+    saved = annotation.save_draft(held.pk, form, now=timezone.now())
+    return JsonResponse({"saved_at": saved.saved_at})
+
+
+@login_required
+@require_POST
+def heartbeat(request: HttpRequest, assignment_id: int) -> JsonResponse:
+    """Renews the lease of somebody at work."""
+    held = access.own_assignment(user_of(request), assignment_id)
+    try:
+        renewed = assignment.heartbeat(held.pk, now=timezone.now())
+    except Refusal as refused:
+        return JsonResponse({"detail": str(refused)}, status=refused.status)
+    return JsonResponse({"lease_expires_at": renewed.lease_expires_at})
+
+
+@login_required
+@require_POST
+def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Passes the task by, for a reason."""
     held = access.own_assignment(user_of(request), assignment_id)
     form = SkipForm(request.POST)
@@ -117,7 +160,7 @@ def skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
 
 @login_required
 @require_POST
-def report(request: HttpRequest, assignment_id: int) -> HttpResponse:
+def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Reports unsafe content."""
     held = access.own_assignment(user_of(request), assignment_id)
     form = ReportForm(request.POST)

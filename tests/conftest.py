@@ -59,5 +59,7 @@ def _static_root() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _artifacts(settings: LazySettings, tmp_path: Path) -> None:
+def _test_settings(settings: LazySettings, tmp_path: Path) -> None:
     settings.ARTIFACTS = tmp_path / "artifacts"
+    # The real hasher is slow on purpose.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -97,4 +97,6 @@ def open_page(browser: Browser, live_server: LiveServer, complaints: Complaints)
 
     yield opened
     for context in contexts:
+        for page in context.pages:
+            page.wait_for_load_state("networkidle")  # a request cut off in the middle breaks the server's thread
         context.close()

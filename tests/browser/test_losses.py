@@ -1,0 +1,136 @@
+"""Nothing that was chosen is lost: reload, a dropped line, a session that ran out, a double click."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.sessions.models import Session
+from playwright.sync_api import Page, expect
+
+from annotator.models import Annotation, Assignment, Draft, Project, User
+from tests.browser.conftest import PASSWORD, Complaints
+from tests.browser.test_annotate import rate_everything
+from tests.builders import make_task
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True, serialized_rollback=True)]
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def page(open_page: Open, talk: Project, alice: User) -> Page:
+    make_task(talk, "first")
+    make_task(talk, "second", prompt="And the second?")
+    opened = open_page(alice)
+    opened.goto("/projects/talk/annotate/")
+    return opened
+
+
+def chosen(page: Page, count: int) -> None:
+    expect(page.locator("#rating [type=radio]:checked")).to_have_count(count)
+
+
+def test_each_choice_is_saved_and_said(page: Page) -> None:
+    rate_everything(page, 1, scales=3)
+    expect(page.locator("#saved")).to_contain_text("saved")
+    assert len([name for name in Draft.objects.get().form if name != "active_seconds"]) >= 3
+
+
+def test_a_reload_brings_the_choices_back(page: Page) -> None:
+    rate_everything(page, 1, scales=4)
+    page.get_by_label("Key information is missing").first.check()
+    expect(page.locator("#saved")).to_contain_text("saved")
+    page.reload()
+    chosen(page, 4)
+    expect(page.get_by_label("Key information is missing").first).to_be_checked()
+
+
+def test_a_dropped_line_keeps_the_choices_and_sends_them_later(page: Page, complaints: Complaints) -> None:
+    page.context.set_offline(True)
+    rate_everything(page, 2, scales=5)
+    expect(page.locator("#saved")).to_contain_text("kept on this machine")
+    page.context.set_offline(False)
+    expect(page.locator("#saved")).to_contain_text("saved", timeout=15_000)
+    complaints.seen.clear()  # Chromium logs each request that the dropped line refused
+    page.reload()
+    chosen(page, 5)
+
+
+def test_choices_that_never_reached_the_server_survive_a_reload(page: Page, complaints: Complaints) -> None:
+    page.route("**/draft/", lambda route: route.abort())
+    rate_everything(page, 3, scales=2)
+    expect(page.locator("#saved")).to_contain_text("kept on this machine")
+    page.unroute("**/draft/")
+    page.reload()
+    chosen(page, 2)
+    expect(page.locator("#saved")).to_contain_text("saved", timeout=15_000)
+    complaints.seen.clear()
+
+
+def test_a_session_that_ran_out_leads_back_to_the_same_task(page: Page) -> None:
+    rate_everything(page, 4)
+    expect(page.locator("#saved")).to_contain_text("saved")
+    Session.objects.all().delete()
+    page.get_by_role("button", name="Submit and next").click()
+    page.fill("#id_username", "alice")
+    page.fill("#id_password", PASSWORD)
+    page.click("main button")
+    chosen(page, 10)
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.get_by_text("And the second?")).to_be_visible()
+
+
+def test_a_double_click_stores_one_annotation(page: Page) -> None:
+    rate_everything(page, 3)
+    page.get_by_role("button", name="Submit and next").dblclick()
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    assert Annotation.objects.count() == 1
+
+
+def test_the_next_task_starts_empty(page: Page) -> None:
+    rate_everything(page, 3)
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    chosen(page, 0)
+    assert not Draft.objects.filter(assignment__state=Assignment.State.SUBMITTED).exists()
+    assert page.evaluate("Object.keys(localStorage).length") == 0
+
+
+def test_a_whole_task_without_a_mouse(page: Page) -> None:
+    for _ in range(10):
+        page.keyboard.press("4")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    ratings = Annotation.objects.get().ratings.all()
+    assert {score for rating in ratings for score in rating.scores.values()} == {3}
+
+
+def test_up_and_down_walk_the_scales_without_changing_them(page: Page) -> None:
+    page.keyboard.press("2")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("5")
+    chosen(page, 1)
+    assert page.locator(".likert").first.locator("[type=radio]").nth(4).is_checked()
+
+
+def test_a_skip_without_a_mouse(page: Page) -> None:
+    page.keyboard.press("s")
+    page.keyboard.press("3")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    assert Assignment.objects.get(state=Assignment.State.SKIPPED).skips.get().reason == "needs_coding"
+
+
+def test_keys_are_ignored_while_typing(page: Page) -> None:
+    page.get_by_text("Skip this task").click()
+    page.get_by_label("Note (optional)").first.fill("")
+    page.keyboard.type("123 s r ?")
+    chosen(page, 0)
+    expect(page.get_by_label("Note (optional)").first).to_have_value("123 s r ?")
+
+
+def test_the_question_mark_lists_the_keys_of_the_page(page: Page) -> None:
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keys")
+    expect(dialog).to_contain_text("Skip this task")
+    expect(dialog).to_contain_text("Submit, when everything is rated")

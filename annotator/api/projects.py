@@ -110,9 +110,20 @@ def _require_utc_year(moment: datetime) -> None:
         raise ValidationError("This time has no year that can be stored.") from beyond
 
 
+class MomentFilter(filters.IsoDateTimeFilter):  # type: ignore[misc]
+    """Compares in UTC: PostgreSQL refuses an offset of 16 hours or more."""
+
+    def __init__(self, field: str, lookup: str) -> None:
+        super().__init__(field, lookup, validators=[_require_utc_year])
+
+    def filter(self, queryset: QuerySet[Annotation], value: datetime | None) -> QuerySet[Annotation]:
+        found: QuerySet[Annotation] = super().filter(queryset, value and value.astimezone(UTC))
+        return found
+
+
 class AnnotationFilter(filters.FilterSet):  # type: ignore[misc]
-    submitted_at__gte = filters.IsoDateTimeFilter("submitted_at", "gte", validators=[_require_utc_year])
-    submitted_at__lt = filters.IsoDateTimeFilter("submitted_at", "lt", validators=[_require_utc_year])
+    submitted_at__gte = MomentFilter("submitted_at", "gte")
+    submitted_at__lt = MomentFilter("submitted_at", "lt")
 
     class Meta:
         model = Annotation

@@ -274,6 +274,14 @@ def test_annotations_are_found_by_time(carol: APIClient, project: Project, cast:
     assert carol.get(path.format("gte")).json()["results"] == []
 
 
+def test_an_odd_offset_is_a_time_all_the_same(carol: APIClient, project: Project, cast: Cast) -> None:
+    """PostgreSQL itself refuses offsets of 16 hours and more."""
+    make_task(project)
+    rate(project, cast.alice)
+    path = "/api/v1/projects/talk/annotations/?submitted_at__gte=2026-01-01T00:00:00-23:30"
+    assert len(carol.get(path).json()["results"]) == 1
+
+
 def test_agreement_is_told_by_selection_and_attribute(carol: APIClient, project: Project, cast: Cast) -> None:
     make_task(project)
     for user, level in zip(cast.annotators, (1, 2, 3), strict=True):

@@ -76,6 +76,13 @@ def pairwise(tasks: Sequence[Task], rewards: Sequence[float], weights: Mapping[s
     return {"pairs": pairs, "ties": tied, "accuracy": right / pairs, "longer_wins": longer / pairs}
 
 
+def beyond_chance(gains: Floats) -> bool:
+    """Whether the mean of the gains lies more than one standard error above 0; one gain alone tells nothing."""
+    if len(gains) < 2:
+        return False
+    return bool(gains.mean() > gains.std(ddof=1) / np.sqrt(len(gains)))
+
+
 def human_ceiling(tasks: Sequence[Task], predicted: Floats, attribute: str, index: int) -> Measures:
     """RMSE of the other raters' mean against the rater left out, and of the model against the same ratings."""
     human: list[float] = []

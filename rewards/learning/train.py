@@ -1,7 +1,7 @@
 """Stage: a snapshot in; the ridge baseline, the fine-tuned candidate and what both are worth out.
 
 Checkpoints are chosen on a dev part of the train prompts. The validation prompts, by which promotion decides, are
-read once, at the end, for both models. A candidate that fine-tuning did not improve is the ridge.
+read once, at the end, for both models. A candidate that fine-tuning did not improve beyond chance is the ridge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import transformers
 
 from rewards.learning.backbones import find_backbone
 from rewards.learning.batches import padding_share, token_budget_batches
-from rewards.learning.checkpoint import FINETUNED, RIDGE, Checkpoint, Manifest, save_checkpoint
+from rewards.learning.checkpoint import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
 from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights
 from rewards.learning.data import (
     Floats,
@@ -36,7 +36,7 @@ from rewards.learning.encoding import template_hash, truncation_of
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, frozen_features, predict
-from rewards.learning.measures import attribute_measures
+from rewards.learning.measures import attribute_measures, beyond_chance
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.progress import Progress
 from rewards.learning.resuming import Place
@@ -79,10 +79,13 @@ def train(directory: Path) -> None:
     if dev.tasks:
         _fit_head(loaded, features[: len(fit.rows.encoded)], [fit], config)
     identity = f"{config_hash(config)}:{snapshot.content_hash}"
+    before = _errors_by_prompt(loaded, dev, config)
     place = fine_tune(Run(config, loaded, fit.rows, dev.rows, progress, directory / "checkpoint", identity))
+    if place.best_step and not beyond_chance(before - _errors_by_prompt(loaded, dev, config)):
+        place.best_step = 0
     if place.best_step == 0:
-        # The ridge was best: then the one fitted on all train rows, dev included.
-        _fit_head(loaded, features, [fit, dev], config)
+        # The ridge stays: the one fitted on all train rows, dev included.
+        loaded = load_checkpoint(directory / "baseline", device=loaded.device).loaded
     manifest = replace(manifest, kind=FINETUNED if place.best_step else RIDGE)
     save_checkpoint(directory / "model", Checkpoint(loaded, manifest))
     candidate_scores = baseline_scores
@@ -161,6 +164,15 @@ def _fit_head(loaded: Loaded, features: Floats, parts: list[Part], config: Train
     weight, bias, constant = map(torch.from_numpy, (ridge.weight, ridge.bias, constant_direction(features)))
     loaded.network.set_head(weight, bias, constant)
     return ridge
+
+
+def _errors_by_prompt(loaded: Loaded, part: Part, config: TrainConfig) -> Floats:
+    """The mean squared error of each of the part's prompts [prompts]."""
+    if not part.tasks:
+        return np.zeros(0)
+    errors = (predict(loaded, part.rows.encoded, batch_tokens=config.batch_tokens) - part.rows.targets) ** 2
+    prompts = np.array(prompts_of(part.tasks))
+    return np.array([np.nanmean(errors[prompts == prompt]) for prompt in sorted(set(prompts))])
 
 
 def _mean_predictor(validation: Part, manifest: Manifest) -> dict[str, Any]:

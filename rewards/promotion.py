@@ -8,9 +8,11 @@ from typing import Any
 from django.db import transaction
 
 from annotator.models import Project
-from rewards.learning.bootstrap import paired_bootstrap
+from rewards.learning.bootstrap import Gain, paired_bootstrap
 from rewards.models import RewardModel
 
+FEWEST_PROMPTS = 5
+"""Held-out prompts below which no model is promoted: chance would decide."""
 GUARD_TOLERANCE = 0.05
 """How far the RMSE of any one attribute, on the scale of 0 to 4, may rise in a promotion."""
 
@@ -53,22 +55,24 @@ def decide(candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, seed:
         [candidate.labels[prompt] for prompt in prompts],
         seed=seed,
     )
-    promote, reason = _ruled(gain.mean, gain.low, candidate, champion)
+    promote, reason = _ruled(gain, candidate, champion)
     return Verdict(promote, reason, against, gain.mean, gain.low, gain.high, len(prompts))
 
 
-def _ruled(gain: float, low: float, candidate: HeldOut, champion: HeldOut | None) -> tuple[bool, str]:
+def _ruled(gain: Gain, candidate: HeldOut, champion: HeldOut | None) -> tuple[bool, str]:
+    if gain.prompts < FEWEST_PROMPTS:
+        return False, f"{gain.prompts} held-out prompts are too few to judge by: at least {FEWEST_PROMPTS} are needed."
     if champion is None:
         return (
             (True, "The first model, and better than predicting the mean.")
-            if gain > 0
+            if gain.mean > 0
             else (
                 False,
                 "It does no better than predicting the mean.",
             )
         )
     worse = [key for key, value in candidate.rmse.items() if value > champion.rmse.get(key, value) + GUARD_TOLERANCE]
-    if low <= 0:
+    if gain.low <= 0:
         return False, "No evidence that it is better: the interval of the gain reaches 0 or below."
     if worse:
         return False, f"Better on the whole, but clearly worse at {', '.join(worse)}."

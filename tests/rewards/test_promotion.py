@@ -50,6 +50,12 @@ def test_the_first_model_has_to_beat_the_mean() -> None:
     assert not decide(MEAN, None, MEAN, seed=0).promote
 
 
+def test_a_handful_of_prompts_is_too_few_to_judge_by() -> None:
+    verdict = decide(held_out(0.1, prompts=4), None, held_out(2.0, prompts=4), seed=0)
+    assert not verdict.promote
+    assert "too few" in verdict.reason
+
+
 def test_the_same_seed_gives_the_same_interval() -> None:
     rough = replace(held_out(0.9), squared_errors={f"p{n}": (n * 7919 % 13) / 7 for n in range(40)})
     assert decide(rough, held_out(1.0), MEAN, seed=3) == decide(rough, held_out(1.0), MEAN, seed=3)

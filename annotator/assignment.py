@@ -12,11 +12,12 @@ from annotator.refusals import Refusal
 
 TAKEN = (Assignment.State.LEASED, Assignment.State.SUBMITTED, Assignment.State.SKIPPED)
 RECLAIM_AT_ONCE = 20
+RECOUNT_AT_ONCE = 200
 
 REASONS = {
     "empty": "This project has no tasks yet.",
     "all_done": "All tasks are done. Thank you!",
-    "you_did_all": "You have rated or skipped every task that is open. Others are still at work on the rest.",
+    "you_did_all": "You have rated or skipped every task that is open.",
     "leased_by_others": "Every remaining task is with another annotator just now. Look again in a few minutes.",
 }
 
@@ -176,11 +177,17 @@ def locked(assignment_id: int) -> Assignment:
     return assignment
 
 
-@transaction.atomic
-def recount(project: Project, *, now: datetime) -> None:
-    """Recomputes counters, states and labels of every task of the project from its rows."""
-    tasks = list(Task.objects.filter(project=project).select_for_update().order_by("pk"))
-    consensus.settle(tasks, project=project, now=now)
+def recount(project: Project, *, now: datetime) -> int:
+    """Recomputes slots, states and labels of every task by the project's rules of today; returns how many tasks."""
+    last = counted = 0
+    while True:
+        with transaction.atomic():
+            later = Task.objects.filter(project=project, pk__gt=last).order_by("pk")
+            tasks = list(later.select_for_update()[:RECOUNT_AT_ONCE])
+            consensus.settle(tasks, project=project, now=now)
+        if not tasks:
+            return counted
+        last, counted = tasks[-1].pk, counted + len(tasks)
 
 
 def expire_all(*, now: datetime) -> int:

@@ -204,20 +204,29 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     rules = Rules.of(project)
     found = rated_by_task([task.pk for task in tasks])
     held = _slots_held(tasks)
-    finished = {}
+    finished, reopened = {}, []
     for task in tasks:
         rated = found.get(task.pk, [])
         slots, submitted = held.get(task.pk, (0, 0))
-        if task.slots_wanted == rules.base and submitted >= rules.base and needs_more(rated, rules):
-            task.slots_wanted = rules.most
+        task.slots_wanted = max(submitted, _wanted(rated, submitted, rules))
         task.open_slots = max(task.slots_wanted - slots, 0)
         done = submitted >= task.slots_wanted
+        if task.state == Task.State.COMPLETE and not done:
+            reopened.append(task)
         if task.state in (Task.State.OPEN, Task.State.COMPLETE):
             task.state = Task.State.COMPLETE if done else Task.State.OPEN
         if done or any(each.preference is not None for each in rated):
             finished[task] = outcome(rated, rules) if done else _preference_alone(rated, rules)
     Task.objects.bulk_update(tasks, ["slots_wanted", "open_slots", "state"])
+    if reopened:
+        Consensus.objects.filter(task__in=reopened).delete()
+        Label.objects.filter(response__task__in=reopened, source=Label.Source.CONSENSUS).delete()
     _write(finished, {task: _annotators(found.get(task.pk, [])) for task in finished}, now)
+
+
+def _wanted(rated: Sequence[Rated], submitted: int, rules: Rules) -> int:
+    """How many annotators the rules ask for, by what has come so far."""
+    return rules.most if submitted >= rules.base and needs_more(rated, rules) else rules.base
 
 
 def _annotators(rated: Sequence[Rated]) -> int:

@@ -4,11 +4,19 @@ from celery import shared_task
 from django.utils import timezone
 
 from annotator import assignment, workers
+from annotator.models import Project
 
-__all__ = ["expire_leases", "workers"]
+__all__ = ["expire_leases", "recount", "workers"]
 
 
 @shared_task
 def expire_leases() -> int:
     """Frees leases that ran out, so that counts are right on pages even where nobody claims."""
     return assignment.expire_all(now=timezone.now())
+
+
+@shared_task
+def recount(project_id: int) -> int:
+    """Brings a project's tasks in line with numbers of the protocol that have changed."""
+    project = Project.objects.filter(pk=project_id).first()
+    return assignment.recount(project, now=timezone.now()) if project else 0

@@ -9,6 +9,7 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
+import annotator.models.project
 import annotator.models.scores
 import annotator.models.user
 
@@ -116,7 +117,12 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "training_config",
-                    models.JSONField(blank=True, default=dict, help_text="settings for the trainer, such as epochs"),
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        help_text="settings for the trainer, such as epochs",
+                        validators=[annotator.models.project.usable_by_the_trainer],
+                    ),
                 ),
             ],
             options={
@@ -679,6 +685,7 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(("max_annotators__gte", models.F("base_annotators"))),
                 name="max_annotators_reach_base",
+                violation_error_message="Max annotators must be at least base annotators.",
             ),
         ),
         migrations.AddConstraint(

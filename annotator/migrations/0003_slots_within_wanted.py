@@ -5,7 +5,8 @@ from django.db import migrations
 MAKE = """
 CREATE FUNCTION annotator_slot_within_wanted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.slot > (SELECT slots_wanted FROM annotator_task WHERE id = NEW.task_id) THEN
+    -- A slot that somebody holds already stays theirs when fewer are wanted later.
+    IF (TG_OP = 'INSERT' OR NEW.slot IS DISTINCT FROM OLD.slot) AND NEW.slot > (SELECT slots_wanted FROM annotator_task WHERE id = NEW.task_id) THEN
         RAISE EXCEPTION 'slot % is more than task % wants', NEW.slot, NEW.task_id
             USING ERRCODE = 'check_violation', CONSTRAINT = 'slot_within_wanted';
     END IF;

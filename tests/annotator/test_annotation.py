@@ -208,3 +208,34 @@ def test_a_draft_is_kept_until_the_submission(project: Project, cast: Cast) -> N
     assert Draft.objects.get().form == {"helpfulness": 3}
     annotation.submit(held.pk, submission(task), now=NOW)
     assert not Draft.objects.exists()
+
+
+def test_fewer_wanted_annotators_complete_what_is_done(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    rate(project, cast.alice)
+    Project.objects.update(base_annotators=1, max_annotators=1)
+    assert assignment.recount(Project.objects.get(), now=LATER) == 1
+    task.refresh_from_db()
+    assert (task.state, task.slots_wanted, task.open_slots) == (Task.State.COMPLETE, 1, 0)
+    assert Label.objects.in_force().count() == 2
+
+
+def test_more_wanted_annotators_reopen_what_was_done(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    for user in cast.annotators:
+        rate(project, user)
+    Project.objects.update(base_annotators=4)
+    assignment.recount(Project.objects.get(), now=LATER)
+    task.refresh_from_db()
+    assert (task.state, task.open_slots) == (Task.State.OPEN, 1)
+    assert not Label.objects.exists()
+
+
+def test_a_lease_beyond_what_is_wanted_now_may_still_be_finished(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    rate(project, cast.alice)
+    held = claimed(project, cast.bob)
+    Project.objects.update(base_annotators=1, max_annotators=1)
+    assignment.recount(Project.objects.get(), now=LATER)
+    annotation.submit(held.pk, submission(task), now=LATER)
+    assert Annotation.objects.current().count() == 2

@@ -17,4 +17,5 @@ class Command(BaseCommand):
         parser.add_argument("project", help="the project's slug")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        assignment.recount(named_project(options["project"]), now=timezone.now())
+        counted = assignment.recount(named_project(options["project"]), now=timezone.now())
+        self.stdout.write(f"{counted} tasks recomputed")

@@ -158,6 +158,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
+CSRF_FAILURE_VIEW = "annotator.views.csrf_failure"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
@@ -187,7 +188,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["annotator.api.parsing.StorableJSONParser"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_PAGINATION_CLASS": "annotator.api.pagination.CursorPages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -226,6 +227,7 @@ CELERY_BEAT_SCHEDULE = {
 WORKER_HEARTBEAT_SECONDS = 5
 
 # Reward models ---------------------------------------------------------------------------------------------
+TRAINING_CONFIG_CHECK = "rewards.retraining.check_config"
 REWARD_BACKBONE = os.environ.get("REWARD_BACKBONE", "minilm")
 RUN_HEARTBEAT_SECONDS = 2
 RUN_LOST_AFTER_SECONDS = _number("RUN_LOST_AFTER_SECONDS", 60)

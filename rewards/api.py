@@ -15,7 +15,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.parsing import StorableJSONParser
 from annotator.models import Project, User
 from rewards import promotion, retraining, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
@@ -54,7 +53,6 @@ class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
     """A project's runs; a POST starts one and answers 202, or says at once that no worker listens."""
 
     serializer_class = TrainingRunSerializer
-    parser_classes = [StorableJSONParser]
     queryset = TrainingRun.objects.none()
 
     def get_queryset(self) -> QuerySet[TrainingRun]:
@@ -139,8 +137,6 @@ class Promote(APIView):
 
 class ScoreItems(APIView):
     """Scores items by a warm worker: 200 with the results, or 202 with a job where it takes longer."""
-
-    parser_classes = [StorableJSONParser]
 
     @extend_schema(request=ScoreRequestSerializer, responses={200: ScoredSerializer, 202: ScoringJobSerializer})
     def post(self, request: Request) -> Response:

@@ -28,6 +28,12 @@ class AlreadyRunning(Refusal):
     code = "already_running"
 
 
+class NotActive(Refusal):
+    """The run has ended."""
+
+    code = "not_active"
+
+
 class UnusableConfig(Refusal):
     """The trainer would refuse these settings."""
 
@@ -70,12 +76,16 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
     return run
 
 
-def check_config(config: Mapping[str, Any]) -> None:
+def check_config(config: Any) -> None:
     """Raises UnusableConfig where the trainer would refuse the settings."""
+    if not isinstance(config, dict) or "snapshot" in config:
+        raise UnusableConfig(
+            "The trainer's settings are an object of names and values; the snapshot is not one of them."
+        )
     try:
         parse_config(TrainConfig, {"snapshot": "-", **config})
     except BadConfig as bad:
-        raise UnusableConfig(str(bad)) from bad
+        raise UnusableConfig(f"The trainer would refuse these settings: {bad}.") from bad
 
 
 def send(run: TrainingRun) -> None:
@@ -155,10 +165,16 @@ def put_down(run: TrainingRun) -> None:
     owned.update(state=RunState.QUEUED, heartbeat_at=None)
 
 
-def cancel(run: TrainingRun, *, now: datetime) -> bool:
-    """Ends an active run; its worker notices at the next heartbeat and stops the trainer."""
+def cancel(run: TrainingRun, *, now: datetime) -> None:
+    """Ends an active run; its worker notices at the next heartbeat and stops the trainer.
+
+    Raises:
+        NotActive: it has ended already.
+    """
     active = TrainingRun.objects.active().filter(pk=run.pk)
-    return bool(active.update(state=RunState.CANCELLED, finished_at=now))
+    if not active.update(state=RunState.CANCELLED, finished_at=now):
+        run.refresh_from_db(fields=["state"])
+        raise NotActive(f"Run {run.pk} has ended already: it is {run.get_state_display()}.")
 
 
 def recover_lost(*, now: datetime) -> list[TrainingRun]:

@@ -50,6 +50,10 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends an active run."""
     managed = Project.objects.managed_by(user_of(request))
     run = get_object_or_404(TrainingRun.objects.filter(project__in=managed), pk=pk)
-    done = retraining.cancel(run, now=timezone.now())
-    messages.info(request, f"Run {run.pk} is cancelled." if done else f"Run {run.pk} has ended already.")
+    try:
+        retraining.cancel(run, now=timezone.now())
+    except Refusal as refused:
+        messages.warning(request, str(refused))
+    else:
+        messages.info(request, f"Run {run.pk} is cancelled.")
     return redirect("admin:rewards_trainingrun_change", run.pk)

@@ -12,7 +12,6 @@ from rest_framework.throttling import AnonRateThrottle
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.parsing import StorableJSONParser
 from annotator.api.serializers import MeSerializer, TokenRequestSerializer, TokenSerializer
 
 
@@ -27,7 +26,6 @@ class Token(APIView):
 
     authentication_classes = ()
     permission_classes = [AllowAny]
-    parser_classes = [StorableJSONParser]
     throttle_classes = [LoginThrottle]
 
     @extend_schema(request=TokenRequestSerializer, responses=TokenSerializer)

@@ -16,7 +16,6 @@ from rest_framework.views import APIView
 
 from annotator import access, membership
 from annotator.agreement import Selection, agreement
-from annotator.api.parsing import StorableJSONParser
 from annotator.api.serializers import (
     AnnotationSerializer,
     MemberSerializer,
@@ -31,7 +30,6 @@ class Projects(generics.ListCreateAPIView[Project]):
     """The caller's projects; staff and managers may open new ones, and manage those."""
 
     serializer_class = ProjectSerializer
-    parser_classes = [StorableJSONParser]
     queryset = Project.objects.none()
 
     def get_queryset(self) -> QuerySet[Project]:
@@ -53,7 +51,6 @@ class OneProject(generics.RetrieveUpdateDestroyAPIView[Project]):
     """One project; changes and deletion by its managers."""
 
     serializer_class = ProjectSerializer
-    parser_classes = [StorableJSONParser]
     queryset = Project.objects.none()
     lookup_field = "slug"
     http_method_names = ["get", "patch", "delete", "options"]
@@ -71,7 +68,6 @@ class Members(generics.ListCreateAPIView[Membership]):
     """A project's people; managers add them, with a password for a new account."""
 
     serializer_class = MemberSerializer
-    parser_classes = [StorableJSONParser]
     queryset = Membership.objects.none()
 
     def get_queryset(self) -> QuerySet[Membership]:

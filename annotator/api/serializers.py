@@ -6,6 +6,7 @@ from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from annotator import protocol
 from annotator.annotation import ResponseRating, Submission
 from annotator.api.fields import (
     KnownFields,
@@ -15,10 +16,10 @@ from annotator.api.fields import (
     SettingsField,
     WholeNumberField,
 )
+from annotator.guidelines import publish_guidelines
 from annotator.models import (
     Annotation,
     Attribute,
-    Guideline,
     Membership,
     Project,
     Role,
@@ -28,6 +29,7 @@ from annotator.models import (
     UnsafeCategory,
     User,
 )
+from annotator.models.project import usable_by_the_trainer
 from annotator.rubrics import DEFAULT_RUBRIC
 
 MOST = 25
@@ -63,7 +65,7 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
     serializer_field_mapping = {**serializers.ModelSerializer.serializer_field_mapping, models.FloatField: NumberField}
     rubric = serializers.SlugRelatedField(slug_field="key", queryset=Rubric.objects.all(), required=False)
     guidelines = serializers.CharField(required=False, allow_blank=True, write_only=True)
-    training_config = SettingsField(required=False)
+    training_config = SettingsField(required=False, validators=[usable_by_the_trainer])
     progress = ProgressSerializer(source="*", read_only=True)
 
     class Meta:
@@ -115,17 +117,13 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
         return project
 
     def update(self, instance: Project, validated_data: dict[str, Any]) -> Project:
+        before = protocol.numbers(instance)
         guidelines = validated_data.pop("guidelines", "")
         project = super().update(instance, validated_data)
         publish_guidelines(project, guidelines)
+        if protocol.numbers(project) != before:
+            protocol.recount_later(project)
         return project
-
-
-def publish_guidelines(project: Project, text: str) -> None:
-    """A changed text becomes the next version."""
-    current = project.current_guideline()
-    if text and (current is None or current.text != text):
-        Guideline.objects.create(project=project, version=current.version + 1 if current else 1, text=text)
 
 
 class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):

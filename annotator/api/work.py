@@ -13,7 +13,6 @@ from rest_framework.views import APIView
 
 from annotator import access, annotation, assignment
 from annotator.api.parameters import flag
-from annotator.api.parsing import StorableJSONParser
 from annotator.api.serializers import (
     LeaseSerializer,
     RenewedSerializer,
@@ -43,8 +42,6 @@ class Next(APIView):
 class AnnotationOfAssignment(APIView):
     """The caller's rating: 201 the first time, 200 for the same again or a revision."""
 
-    parser_classes = [StorableJSONParser]
-
     @extend_schema(
         request=SubmissionSerializer,
         responses={200: StoredAnnotationSerializer, 201: StoredAnnotationSerializer},
@@ -66,8 +63,6 @@ class AnnotationOfAssignment(APIView):
 class SkipOfAssignment(APIView):
     """Passes the task by. `pii` takes it from everyone until a manager decides."""
 
-    parser_classes = [StorableJSONParser]
-
     @extend_schema(request=SkipSerializer, responses=SkippedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
         mine = access.own_assignment(access.user_of(request), assignment_id)
@@ -79,8 +74,6 @@ class SkipOfAssignment(APIView):
 
 class ReportOfAssignment(APIView):
     """Reports unsafe content; the task is taken from everyone until a manager decides."""
-
-    parser_classes = [StorableJSONParser]
 
     @extend_schema(request=ReportSerializer, responses=ReportedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:

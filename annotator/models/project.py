@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.apps import apps
+from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
+from django.utils.module_loading import import_string
+
+from annotator.refusals import Refusal
 
 if TYPE_CHECKING:
     from annotator.models.user import User
@@ -52,6 +57,14 @@ class Role(models.TextChoices):
     MANAGER = "manager"
 
 
+def usable_by_the_trainer(config: object) -> None:
+    """A validator; what the trainer accepts is the machine half's to say, and settings.py names who says it."""
+    try:
+        import_string(settings.TRAINING_CONFIG_CHECK)(config)
+    except Refusal as refused:
+        raise ValidationError(str(refused)) from refused
+
+
 class ProjectQuerySet(models.QuerySet["Project"]):
     def visible_to(self, user: User) -> ProjectQuerySet:
         """Every project for a superuser, else those the user is a member of."""
@@ -63,7 +76,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return self.filter(memberships__user=user, memberships__role=Role.MANAGER)
 
     def with_progress(self) -> ProjectQuerySet:
-        """Counts of tasks by state, as `tasks_total`, `tasks_open`, `tasks_complete` and `tasks_quarantined`."""
+        """Counts of tasks by state, as `tasks_total`, `tasks_open`, `tasks_complete`, ...."""
         every = apps.get_model("annotator", "Task").objects.filter(project=models.OuterRef("pk")).order_by()
 
         def tasks(**condition: str) -> Coalesce:
@@ -75,6 +88,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
             tasks_open=tasks(state="open"),
             tasks_complete=tasks(state="complete"),
             tasks_quarantined=tasks(state="quarantined"),
+            tasks_retired=tasks(state="retired"),
         )
 
 
@@ -133,7 +147,12 @@ class Project(models.Model):
         validators=[MinValueValidator(0.01), MaxValueValidator(0.5)],
         help_text="share of prompts held out to judge models; a prompt's side depends on this share and its text alone",
     )
-    training_config = models.JSONField(default=dict, blank=True, help_text="settings for the trainer, such as epochs")
+    training_config = models.JSONField(
+        default=dict,
+        blank=True,
+        validators=[usable_by_the_trainer],
+        help_text="settings for the trainer, such as epochs",
+    )
 
     objects = ProjectQuerySet.as_manager()
 
@@ -141,7 +160,9 @@ class Project(models.Model):
         ordering = ["name"]
         constraints = [
             models.CheckConstraint(
-                condition=Q(max_annotators__gte=F("base_annotators")), name="max_annotators_reach_base"
+                condition=Q(max_annotators__gte=F("base_annotators")),
+                name="max_annotators_reach_base",
+                violation_error_message="Max annotators must be at least base annotators.",
             ),
             models.CheckConstraint(condition=Q(base_annotators__gte=1, keep__gte=1), name="somebody_annotates"),
         ]

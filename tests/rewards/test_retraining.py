@@ -81,10 +81,11 @@ def test_a_stale_attempt_writes_nothing(project: Project) -> None:
 
 def test_a_cancelled_run_is_lost_to_its_worker(project: Project) -> None:
     run = working(project)
-    assert retraining.cancel(run, now=NOW)
+    retraining.cancel(run, now=NOW)
     with pytest.raises(retraining.LostRun):
         retraining.write(run, log="late")
-    assert not retraining.cancel(run, now=NOW)
+    with pytest.raises(retraining.NotActive, match="Cancelled"):
+        retraining.cancel(run, now=NOW)
 
 
 def test_a_silent_worker_loses_its_run_to_the_next(project: Project) -> None:

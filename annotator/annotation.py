@@ -172,7 +172,7 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
     errors: Errors = {}
     known = {response.pk for response in responses}
     for stranger in set(submission.ratings) - known:
-        errors.setdefault("ratings", []).append(f"response {stranger} does not belong to this task")
+        errors.setdefault("ratings", []).append(f"response id {stranger} does not belong to this task")
     for number, response in enumerate(responses):
         rating = submission.ratings.get(response.pk)
         place = f"ratings.{response.pk}"

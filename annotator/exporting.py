@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import F
 
 from annotator.importing.prompts import prompt_from_messages
@@ -129,7 +130,7 @@ _LINE_ENDS = {ord(each): json.dumps(each)[1:-1] for each in "\u0085\u2028\u2029"
 
 def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
     for row in rows:
-        yield json.dumps(row, ensure_ascii=False, default=str).translate(_LINE_ENDS).encode() + b"\n"
+        yield json.dumps(row, ensure_ascii=False, cls=DjangoJSONEncoder).translate(_LINE_ENDS).encode() + b"\n"
 
 
 def _columns(project: Project, layout: str) -> list[str]:

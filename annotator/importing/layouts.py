@@ -299,7 +299,15 @@ def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) ->
     else:
         label = {key: _score(value, key) for key, value in given.items()}
     response = ResponseRow(_text(text, "response"), raw.line, label=label, ratings=ratings)
-    return _FlatRow(raw.line, _text(prompt, "prompt"), response)
+    return _FlatRow(raw.line, _prompt(prompt), response)
+
+
+def _prompt(value: Any) -> str:
+    """A prompt whose last turn is the user's: the responses answer it."""
+    prompt = _text(value, "prompt")
+    if messages_from_prompt(prompt)[-1]["role"] != "user":
+        raise BadRow("the prompt ends with another turn than the user's, which the responses would answer")
+    return prompt
 
 
 def _from_cell(cell: str) -> Any:
@@ -334,7 +342,7 @@ def _preference_row(line: int, values: dict[str, Any]) -> TaskRow:
     extra = {key: values[key] for key in ("split", "preference_statement", "preference_elaboration") if key in values}
     return TaskRow(
         line=line,
-        messages=messages_from_prompt(_text(values["prompt"], "prompt")),
+        messages=messages_from_prompt(_prompt(values["prompt"])),
         responses=tuple(ResponseRow(text=_text(values[key], key)) for key in ("response_1", "response_2")),
         metadata=_metadata(extra, "metadata"),
         preference=_strength(values["preference_strength"], "preference_strength", zero=True) or None,

@@ -100,7 +100,11 @@ def test_annotations_carry_ids_as_imported_and_pseudonyms(project: Project, cast
     rate(project, cast.alice, [4, 1])
     first, second = rows(project, "annotations")
     assert (first["task"], first["response"], second["response"]) == ("t-1", "1", "r-b")
-    assert (first["annotator"], first["revision"], first["submitted_at"]) == (cast.alice.pseudonym, 1, str(NOW))
+    assert (first["annotator"], first["revision"], first["submitted_at"]) == (
+        cast.alice.pseudonym,
+        1,
+        "2026-01-31T12:00:00Z",
+    )
     assert (first["scores"], second["scores"]) == (dict.fromkeys(ATTRIBUTES, 4), dict.fromkeys(ATTRIBUTES, 1))
 
 

@@ -9,15 +9,29 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django_celery_beat import models as beat
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from annotator import annotation, membership
+from annotator import annotation, membership, protocol
 from annotator.access import user_of
 from annotator.guidelines import publish_guidelines
-from annotator.models import Annotation, Guideline, Membership, Project, Rating, Response, Task, User
+from annotator.models import (
+    Annotation,
+    Guideline,
+    Membership,
+    Project,
+    Rating,
+    Report,
+    Response,
+    Skip,
+    SkipReason,
+    Task,
+    User,
+)
 from annotator.refusals import Refusal
 
 for scheduled in (
@@ -86,6 +100,14 @@ class GuidelineInline(TabularInline):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """The empty form starts with the text in force, so that changing a word takes no retyping."""
+        formset = super().get_formset(request, obj, **kwargs)
+        current = obj.current_guideline() if obj else None
+        if current:
+            formset.form.base_fields["text"].initial = current.text
+        return formset
+
 
 @admin.register(Project)
 class ProjectAdmin(OfManagedProjects):
@@ -127,6 +149,9 @@ class ProjectAdmin(OfManagedProjects):
         super().save_model(request, obj, form, change)
         if not change:
             Membership.objects.create(project=obj, user=user_of(request), role="manager")
+        elif set(form.changed_data) & set(protocol.NUMBERS):
+            protocol.recount_later(obj)
+            messages.info(request, "The protocol has changed: the light worker recomputes every task.")
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         """A new text becomes the next version."""
@@ -167,15 +192,49 @@ class ResponseInline(TabularInline):
 
 @admin.register(Task)
 class TaskAdmin(OfManagedProjects):
-    list_display = ["external_id", "project", "state", "priority", "slots_wanted", "open_slots"]
+    list_display = ["external_id", "project", "state", "set_aside", "priority", "slots_wanted", "open_slots"]
     list_filter = ["state", ("project", ManagedOnly)]
     search_fields = ["external_id"]
     list_select_related = ["project"]
     show_full_result_count = False
-    fields = ["external_id", "project", "state", "priority", "slots_wanted", "open_slots", "conversation", "metadata"]
-    readonly_fields = ["external_id", "project", "state", "slots_wanted", "open_slots", "conversation", "metadata"]
+    fields = [
+        "external_id",
+        "project",
+        ("state", "set_aside"),
+        ("priority", "slots_wanted", "open_slots"),
+        "turns",
+        "metadata",
+    ]
+    readonly_fields = [
+        "external_id",
+        "project",
+        "state",
+        "set_aside",
+        "slots_wanted",
+        "open_slots",
+        "turns",
+        "metadata",
+    ]
     inlines = [ResponseInline]
     actions = ["release", "retire"]
+
+    @admin.display(description="set aside because")
+    def set_aside(self, task: Task) -> str:
+        """What annotators said when they reported the task or skipped it for personal information."""
+        reports = Report.objects.filter(assignment__task=task)
+        skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
+        said = [f"{report.get_category_display()} {report.note}".strip() for report in reports]
+        said += [f"{skip.get_reason_display()} {skip.note}".strip() for skip in skips]
+        return "; ".join(said)
+
+    @admin.display(description="conversation")
+    def turns(self, task: Task) -> SafeString:
+        """Plain text, turn by turn."""
+        return format_html_join(
+            "",
+            '<p style="white-space: pre-wrap; overflow-wrap: anywhere"><strong>{}</strong>\n{}</p>',
+            ((turn["role"], turn["content"]) for turn in task.conversation),
+        )
 
     @admin.action(description="False alarm: release from quarantine")
     def release(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
 from rewards.dashboard import measured
-from rewards.models import ACTIVE_STATES, RewardModel, Snapshot, TrainingRun
+from rewards.models import ACTIVE_STATES, RewardModel, Score, Snapshot, TrainingRun
 
 REFRESH_SECONDS = 5
 """How often the page of an active run loads itself anew."""
@@ -29,7 +29,7 @@ class TrainingRunAdmin(OfManagedProjects):
     list_display = ["id", "project", "state", "reason", "attempt", "created_at", "finished_at"]
     list_filter = ["state", ("project", ManagedOnly)]
     list_select_related = ["project"]
-    fields = ["project", "snapshot", "reason", "requested_by", "config", "code_version", "attempt", "worker", "log"]
+    fields = ["project", "snapshot", "reason", "requested_by", "config", "code_version", "attempt", "worker"]
     change_form_outer_before_template = "admin/_training_run.html"
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
@@ -54,24 +54,33 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
 
 
 def _curve(losses: list[dict[str, Any]]) -> dict[str, Any]:
-    """Chart.js data: training loss by step, and the validation loss where it was measured."""
-    return {
-        "labels": [event.get("step", "") for event in losses],
-        "datasets": [
-            {
-                "label": "training loss",
-                "data": [event.get("loss") for event in losses],
-                "borderColor": "#6366f1",
-                "spanGaps": True,
-            },
-            {
-                "label": "validation loss",
-                "data": [event.get("validation_loss") for event in losses],
-                "borderColor": "#d97706",
-                "spanGaps": True,
-            },
-        ],
-    }
+    """Chart.js data: the training loss by step, and the validation loss where it was measured."""
+    steps: dict[int, dict[str, Any]] = {}
+    for event in losses:
+        steps.setdefault(event.get("step", 0), {}).update(event)
+
+    def line(label: str, key: str, colour: str) -> dict[str, Any]:
+        values = [steps[step].get(key) for step in sorted(steps)]
+        return {"label": label, "data": values, "borderColor": colour, "spanGaps": True}
+
+    lines = [line("training loss", "loss", "#6366f1"), line("loss on the dev part", "validation_loss", "#d97706")]
+    return {"labels": sorted(steps), "datasets": lines}
+
+
+@admin.register(Score)
+class ScoreAdmin(OfManagedProjects):
+    read_only = True
+    project_path = "reward_model__project"
+    list_display = ["task", "response", "reward", "scores", "reward_model"]
+    list_filter = [("reward_model__project", ManagedOnly), "reward_model__is_champion"]
+    search_fields = ["response__task__external_id"]
+    list_select_related = ["response__task", "reward_model__project"]
+    ordering = ["-reward"]
+    show_full_result_count = False
+
+    @admin.display(ordering="response__task__external_id")
+    def task(self, score: Score) -> str:
+        return score.response.task.external_id
 
 
 @admin.register(RewardModel)
@@ -80,7 +89,7 @@ class RewardModelAdmin(OfManagedProjects):
     list_display = ["__str__", "project", "champion", "scored", "created_at", "promoted_at"]
     list_filter = [("project", ManagedOnly), "is_champion"]
     list_select_related = ["project"]
-    fields = ["project", "version", "run", "is_champion", "attributes", "attribute_weights", "path", "manifest"]
+    fields = ["project", "version", "run", "is_champion", "attribute_weights", "path"]
     change_form_outer_before_template = "admin/_reward_model.html"
 
     @admin.display(boolean=True, ordering="is_champion")

@@ -107,6 +107,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 link("Snapshots", "photo_camera", "admin:rewards_snapshot_changelist"),
                 link("Training runs", "model_training", "admin:rewards_trainingrun_changelist"),
                 link("Reward models", "emoji_events", "admin:rewards_rewardmodel_changelist"),
+                link("Scores", "leaderboard", "admin:rewards_score_changelist"),
             ],
         },
     ]

@@ -7,6 +7,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access, annotation, assignment
@@ -49,6 +50,7 @@ def guidelines(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @login_required
+@never_cache
 @require_GET
 def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     """The next task to rate, or why there is none. Unread guidelines come first."""
@@ -83,6 +85,7 @@ def _work(request: HttpRequest, held: Assignment, form: RatingForm) -> dict[str,
 
 
 @login_required
+@never_cache
 @require_http_methods(["GET", "POST"])
 def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Stores a complete rating and answers with the next task; an incomplete one comes back as it was.
@@ -92,6 +95,9 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     held = access.own_assignment(user_of(request), assignment_id)
     if request.method == "GET":
         return redirect("annotate", held.task.project.slug)
+    if held.state == Assignment.State.SUBMITTED:
+        messages.info(request, "You have rated this task already, and that rating stands.")
+        return _onwards(request, held)
     form = RatingForm(held, assignment.responses_in_order(held), request.POST)
     if not form.is_valid():
         page = "_work.html" if request.htmx else "annotate.html"
@@ -136,10 +142,12 @@ def heartbeat(request: HttpRequest, assignment_id: int) -> JsonResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
-    """Passes the task by, for a reason."""
+    """Passes the task by, for a reason. A GET is somebody who had to log in again."""
     held = access.own_assignment(user_of(request), assignment_id)
+    if request.method == "GET":
+        return redirect("annotate", held.task.project.slug)
     form = SkipForm(request.POST)
     if not form.is_valid():
         return _refused_form(request, held, form)
@@ -159,10 +167,12 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
 
 
 @login_required
-@require_POST
+@require_http_methods(["GET", "POST"])
 def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
-    """Reports unsafe content."""
+    """Reports unsafe content. A GET is somebody who had to log in again."""
     held = access.own_assignment(user_of(request), assignment_id)
+    if request.method == "GET":
+        return redirect("annotate", held.task.project.slug)
     form = ReportForm(request.POST)
     if not form.is_valid():
         return _refused_form(request, held, form)
@@ -176,3 +186,8 @@ def _refused_form(request: HttpRequest, held: Assignment, form: SkipForm | Repor
         for text in texts:
             messages.error(request, str(text))
     return redirect("annotate", held.task.project.slug)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """The form's token does not fit the session: most often somebody logged out, or in as another, in between."""
+    return render(request, "csrf.html", {"reason": reason}, status=403)

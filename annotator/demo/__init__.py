@@ -76,6 +76,7 @@ def _project(people: dict[str, User]) -> Project:
         rubric=Rubric.objects.get(key=DEFAULT_RUBRIC),
         ask_preference=True,
         ask_confidence=True,
+        ask_safety=True,
         retrain_after_labels=40,
         validation_share=0.25,
     )
@@ -141,7 +142,7 @@ def _judgement(held: Assignment, quality: dict[str, dict[str, int]], dice: rando
     scores = [_noisy(quality[response.external_id], dice) for response in shown]
     lead = scores[1]["helpfulness"] - scores[0]["helpfulness"]
     ratings = {
-        response.pk: ResponseRating(each, confidence=dice.choices((2, 1, 0), (70, 25, 5))[0])
+        response.pk: ResponseRating(each, confidence=dice.choices((2, 1, 0), (70, 25, 5))[0], safe=True)
         for response, each in zip(shown, scores, strict=True)
     }
     return Submission(

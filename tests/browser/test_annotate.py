@@ -85,7 +85,7 @@ def test_everything_that_a_project_may_ask_for_is_asked(open_page: Open, talk: P
     rate_everything(page, 4)
     for group in page.locator(".choice").all():
         group.locator("input").first.check()
-    page.get_by_label("Why?").fill("It is shorter.")
+    page.get_by_label("Why? (optional)").fill("It is shorter.")
     page.get_by_role("button", name="Submit and next").click()
     expect(page.get_by_role("heading", name="No task for you now")).to_be_visible()
     stored = Annotation.objects.get()

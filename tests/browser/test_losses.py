@@ -134,3 +134,27 @@ def test_the_question_mark_lists_the_keys_of_the_page(page: Page) -> None:
     dialog = page.get_by_role("dialog", name="Keys")
     expect(dialog).to_contain_text("Skip this task")
     expect(dialog).to_contain_text("Submit, when everything is rated")
+
+
+def test_a_second_tab_does_not_replace_the_first_rating(page: Page) -> None:
+    second = page.context.new_page()
+    second.goto("/projects/talk/annotate/")
+    rate_everything(page, 3)
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    rate_everything(second, 0)
+    second.get_by_role("button", name="Submit and next").click()
+    expect(second.get_by_text("that rating stands")).to_be_visible()
+    assert {score for rating in Annotation.objects.get().ratings.all() for score in rating.scores.values()} == {3}
+
+
+def test_a_form_of_another_session_is_refused_kindly(page: Page) -> None:
+    rate_everything(page, 3)
+    expect(page.locator("#saved")).to_contain_text("saved")
+    page.evaluate(
+        "document.querySelectorAll('[name=csrfmiddlewaretoken]').forEach(field => field.value = 'x'.repeat(64))"
+    )
+    page.evaluate("document.getElementById('rating').submit()")
+    expect(page.get_by_role("heading", name="This form is out of date")).to_be_visible()
+    page.goto("/projects/talk/annotate/")
+    chosen(page, 10)

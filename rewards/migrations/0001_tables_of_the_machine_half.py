@@ -6,140 +6,249 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('annotator', '0003_slots_within_wanted'),
+        ("annotator", "0003_slots_within_wanted"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='RewardModel',
+            name="RewardModel",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('version', models.PositiveIntegerField()),
-                ('path', models.CharField(help_text="relative to the artifacts' folder", max_length=300)),
-                ('attributes', models.JSONField()),
-                ('attribute_weights', models.JSONField()),
-                ('manifest', models.JSONField()),
-                ('is_champion', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('promoted_at', models.DateTimeField(blank=True, null=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reward_models', to='annotator.project')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("version", models.PositiveIntegerField()),
+                ("path", models.CharField(help_text="relative to the artifacts' folder", max_length=300)),
+                ("attributes", models.JSONField()),
+                ("attribute_weights", models.JSONField()),
+                ("manifest", models.JSONField()),
+                ("is_champion", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("promoted_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="reward_models",
+                        to="annotator.project",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-pk'],
+                "ordering": ["-pk"],
             },
         ),
         migrations.CreateModel(
-            name='ScoringJob',
+            name="ScoringJob",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('state', models.CharField(choices=[('queued', 'Queued'), ('done', 'Done'), ('failed', 'Failed')], default='queued', max_length=10)),
-                ('items', models.JSONField()),
-                ('results', models.JSONField(null=True)),
-                ('error', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('requested_by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('reward_model', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='jobs', to='rewards.rewardmodel')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("queued", "Queued"), ("done", "Done"), ("failed", "Failed")],
+                        default="queued",
+                        max_length=10,
+                    ),
+                ),
+                ("items", models.JSONField()),
+                ("results", models.JSONField(null=True)),
+                ("error", models.TextField(blank=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "requested_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "reward_model",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="jobs", to="rewards.rewardmodel"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Snapshot',
+            name="Snapshot",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('content_hash', models.CharField(max_length=64)),
-                ('path', models.CharField(help_text="relative to the artifacts' folder", max_length=300)),
-                ('manifest', models.JSONField()),
-                ('train_tasks', models.PositiveIntegerField()),
-                ('validation_tasks', models.PositiveIntegerField()),
-                ('labels', models.PositiveIntegerField(help_text='labelled responses')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='snapshots', to='annotator.project')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("content_hash", models.CharField(max_length=64)),
+                ("path", models.CharField(help_text="relative to the artifacts' folder", max_length=300)),
+                ("manifest", models.JSONField()),
+                ("train_tasks", models.PositiveIntegerField()),
+                ("validation_tasks", models.PositiveIntegerField()),
+                ("labels", models.PositiveIntegerField(help_text="labelled responses")),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="snapshots", to="annotator.project"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-pk'],
+                "ordering": ["-pk"],
             },
         ),
         migrations.CreateModel(
-            name='TrainingRun',
+            name="TrainingRun",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('state', models.CharField(choices=[('queued', 'Queued'), ('snapshotting', 'Snapshotting'), ('training', 'Training'), ('evaluating', 'Evaluating'), ('awaiting_promotion', 'Awaiting Promotion'), ('promoted', 'Promoted'), ('rejected', 'Rejected'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=20)),
-                ('reason', models.CharField(help_text='why it was started', max_length=200)),
-                ('config', models.JSONField(default=dict)),
-                ('config_hash', models.CharField(blank=True, max_length=64)),
-                ('code_version', models.CharField(blank=True, max_length=40)),
-                ('seed', models.PositiveIntegerField(default=0)),
-                ('attempt', models.PositiveSmallIntegerField(default=0)),
-                ('worker', models.CharField(blank=True, max_length=200)),
-                ('heartbeat_at', models.DateTimeField(blank=True, null=True)),
-                ('progress', models.JSONField(blank=True, default=dict)),
-                ('losses', models.JSONField(blank=True, default=list)),
-                ('metrics', models.JSONField(blank=True, default=dict)),
-                ('verdict', models.JSONField(blank=True, default=dict)),
-                ('error', models.TextField(blank=True)),
-                ('log', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='training_runs', to='annotator.project')),
-                ('requested_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('snapshot', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='runs', to='rewards.snapshot')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("snapshotting", "Snapshotting"),
+                            ("training", "Training"),
+                            ("evaluating", "Evaluating"),
+                            ("awaiting_promotion", "Awaiting Promotion"),
+                            ("promoted", "Promoted"),
+                            ("rejected", "Rejected"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="queued",
+                        max_length=20,
+                    ),
+                ),
+                ("reason", models.CharField(help_text="why it was started", max_length=200)),
+                ("config", models.JSONField(default=dict)),
+                ("config_hash", models.CharField(blank=True, max_length=64)),
+                ("code_version", models.CharField(blank=True, max_length=40)),
+                ("seed", models.PositiveIntegerField(default=0)),
+                ("attempt", models.PositiveSmallIntegerField(default=0)),
+                ("worker", models.CharField(blank=True, max_length=200)),
+                ("heartbeat_at", models.DateTimeField(blank=True, null=True)),
+                ("progress", models.JSONField(blank=True, default=dict)),
+                ("losses", models.JSONField(blank=True, default=list)),
+                ("metrics", models.JSONField(blank=True, default=dict)),
+                ("verdict", models.JSONField(blank=True, default=dict)),
+                ("error", models.TextField(blank=True)),
+                ("log", models.TextField(blank=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="training_runs",
+                        to="annotator.project",
+                    ),
+                ),
+                (
+                    "requested_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "snapshot",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.RESTRICT,
+                        related_name="runs",
+                        to="rewards.snapshot",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-pk'],
+                "ordering": ["-pk"],
             },
         ),
         migrations.AddField(
-            model_name='rewardmodel',
-            name='run',
-            field=models.OneToOneField(on_delete=django.db.models.deletion.RESTRICT, related_name='reward_model', to='rewards.trainingrun'),
+            model_name="rewardmodel",
+            name="run",
+            field=models.OneToOneField(
+                on_delete=django.db.models.deletion.RESTRICT, related_name="reward_model", to="rewards.trainingrun"
+            ),
         ),
         migrations.CreateModel(
-            name='Evaluation',
+            name="Evaluation",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100)),
-                ('data_hash', models.CharField(max_length=64)),
-                ('metrics', models.JSONField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('reward_model', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='evaluations', to='rewards.rewardmodel')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100)),
+                ("data_hash", models.CharField(max_length=64)),
+                ("metrics", models.JSONField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "reward_model",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="evaluations",
+                        to="rewards.rewardmodel",
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('reward_model', 'name', 'data_hash'), name='evaluation_once_per_model_and_data')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("reward_model", "name", "data_hash"), name="evaluation_once_per_model_and_data"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Score',
+            name="Score",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('scores', models.JSONField()),
-                ('reward', models.FloatField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('response', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='model_scores', to='annotator.response')),
-                ('reward_model', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='scores', to='rewards.rewardmodel')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("scores", models.JSONField()),
+                ("reward", models.FloatField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "response",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="model_scores",
+                        to="annotator.response",
+                    ),
+                ),
+                (
+                    "reward_model",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="scores", to="rewards.rewardmodel"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('reward_model', 'response'), name='one_score_per_model_and_response')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("reward_model", "response"), name="one_score_per_model_and_response"
+                    )
+                ],
             },
         ),
         migrations.AddConstraint(
-            model_name='snapshot',
-            constraint=models.UniqueConstraint(fields=('project', 'content_hash'), name='snapshot_content_once_per_project'),
+            model_name="snapshot",
+            constraint=models.UniqueConstraint(
+                fields=("project", "content_hash"), name="snapshot_content_once_per_project"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='trainingrun',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ('queued', 'snapshotting', 'training', 'evaluating', 'awaiting_promotion'))), fields=('project',), name='one_active_run_per_project'),
+            model_name="trainingrun",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ("state__in", ("queued", "snapshotting", "training", "evaluating", "awaiting_promotion"))
+                ),
+                fields=("project",),
+                name="one_active_run_per_project",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='rewardmodel',
-            constraint=models.UniqueConstraint(fields=('project', 'version'), name='model_version_once_per_project'),
+            model_name="rewardmodel",
+            constraint=models.UniqueConstraint(fields=("project", "version"), name="model_version_once_per_project"),
         ),
         migrations.AddConstraint(
-            model_name='rewardmodel',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_champion', True)), fields=('project',), name='one_champion_per_project'),
+            model_name="rewardmodel",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("is_champion", True)), fields=("project",), name="one_champion_per_project"
+            ),
         ),
     ]

@@ -47,7 +47,9 @@ def test_links_open_beside_the_task_and_tell_nobody() -> None:
     assert 'rel="noopener noreferrer nofollow"' in html
 
 
-@pytest.mark.parametrize("target", ["javascript:alert(1)", "/logout/", "//example.org", "data:text/html,x", "vbscript:x"])
+@pytest.mark.parametrize(
+    "target", ["javascript:alert(1)", "/logout/", "//example.org", "data:text/html,x", "vbscript:x"]
+)
 def test_other_links_lead_nowhere(target: str) -> None:
     assert "href" not in render_markdown(f"[x]({target})")
 

@@ -2,9 +2,12 @@
 
 import json
 from datetime import UTC, datetime
+from importlib import import_module
 from io import BytesIO
 from itertools import count
 from typing import Any
+
+from django.apps import apps
 
 from annotator import annotation, assignment
 from annotator.annotation import ResponseRating, Submission, Submitted
@@ -14,6 +17,7 @@ from annotator.models import Assignment, Membership, Project, Role, Rubric, Task
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
 _number = count(1)
+add_rubrics = import_module("annotator.migrations.0002_rubrics").add_rubrics
 
 
 def make_user(name: str, **fields: Any) -> User:
@@ -21,6 +25,9 @@ def make_user(name: str, **fields: Any) -> User:
 
 
 def make_project(slug: str = "talk", **fields: Any) -> Project:
+    if not Rubric.objects.exists():
+        # A test with real transactions ends by emptying every table, those that migrations filled too.
+        add_rubrics(apps, None)
     rubric = Rubric.objects.get(key="helpsteer2")
     return Project.objects.create(slug=slug, name=slug.capitalize(), rubric=rubric, **fields)
 

@@ -58,7 +58,7 @@ LEFT_OUT = ("/members/", "/token/")
 
 
 @pytest.mark.slow
-@pytest.mark.django_db(transaction=True, serialized_rollback=True)
+@pytest.mark.django_db(transaction=True)
 def test_no_request_breaks_the_server(schema: dict[str, Any], project: Project, cast: Cast) -> None:
     make_task(project)
     rate(project, cast.alice)

@@ -78,7 +78,7 @@ class Rater:
 
 
 @pytest.mark.slow
-@pytest.mark.django_db(transaction=True, serialized_rollback=True)
+@pytest.mark.django_db(transaction=True)
 def test_the_whole_loop(live_server: LiveServer, tmp_path: Path) -> None:
     tasks = rows()
     project = make_project("story", validation_share=0.25)

@@ -10,7 +10,7 @@ from tests.annotator.test_constraints import make_model
 from tests.browser.conftest import PASSWORD
 from tests.builders import make_member, make_project, make_task, make_user, rate
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True, serialized_rollback=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
 LISTS = [
     "annotator/project",

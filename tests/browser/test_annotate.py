@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from annotator.models import Annotation, Guideline, Project, Rating, Task, User
 from tests.builders import make_task
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True, serialized_rollback=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
 
 

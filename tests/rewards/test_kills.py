@@ -16,7 +16,7 @@ from rewards.models import RewardModel, RunState, TrainingRun
 from tests.celery_workers import wait_for, worker
 from tests.rewards.labelled import labelled_project
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True, serialized_rollback=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 CONFIG = {"epochs": 3, "max_steps": 12, "batch_tokens": 512, "checkpoint_steps": 2, "threads": 1}
 
 

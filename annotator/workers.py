@@ -15,6 +15,8 @@ from typing import Any
 import redis
 from celery.signals import worker_ready, worker_shutting_down
 from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from annotator.refusals import Refusal
 
@@ -45,7 +47,9 @@ class QueueHealth:
 
 @cache
 def connection() -> "redis.Redis":
-    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=3)
+    # A Redis that is away has to be reported at once: no page waits for several tries.
+    once = Retry(NoBackoff(), 1)
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=3, retry=once)
 
 
 def listening() -> dict[str, QueueHealth]:

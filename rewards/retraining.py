@@ -5,6 +5,7 @@ The row is the truth: Celery carries ids, and a message too many or too few chan
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,6 +21,8 @@ from annotator.models import Label, Project, User
 from annotator.refusals import Refusal
 from rewards.learning.config import BadConfig, TrainConfig, parse_config
 from rewards.models import ACTIVE_STATES, RunState, Snapshot, TrainingRun
+
+_log = logging.getLogger(__name__)
 
 
 class AlreadyRunning(Refusal):
@@ -103,7 +106,17 @@ def start_due(*, now: datetime) -> list[TrainingRun]:
     wanted = {project: reason for project, reason in reasons.items() if reason}
     if not wanted or not workers.listening()["train"].alive:
         return []
-    return [request(project, reason=reason) for project, reason in wanted.items()]
+    started = (_started(project, reason) for project, reason in wanted.items())
+    return [run for run in started if run]
+
+
+def _started(project: Project, reason: str) -> TrainingRun | None:
+    """One project's refusal must not keep the others waiting."""
+    try:
+        return request(project, reason=reason)
+    except Refusal as refused:
+        _log.warning("no run of %s, although %s: %s", project.slug, reason, refused)
+        return None
 
 
 def due(project: Project, *, now: datetime) -> str:

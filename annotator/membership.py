@@ -39,6 +39,10 @@ def admit(
     if role and member.role != role:
         member.role = role
         member.save(update_fields=["role"])
+    if member.role == Role.MANAGER and not user.is_staff:
+        # The admin lets staff in, and shows managers their own projects.
+        user.is_staff = True
+        user.save(update_fields=["is_staff"])
     return member, created
 
 

@@ -59,3 +59,10 @@ def test_finished_work_stays(project: Project, cast: Cast) -> None:
     annotation.submit(claimed(project, cast.alice).pk, submission(task), now=NOW)
     membership.dismiss(Membership.objects.get(user=cast.alice))
     assert Annotation.objects.count() == 1
+
+
+def test_a_manager_may_enter_the_admin(project: Project) -> None:
+    member, _ = membership.admit(project, username="lead", role=Role.MANAGER, password="a long enough phrase")
+    assert member.user.is_staff
+    plain, _ = membership.admit(project, username="rater", role=Role.ANNOTATOR, password="a long enough phrase")
+    assert not plain.user.is_staff

@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
 from rewards.learning.backbones import Source
 from rewards.learning.checkpoint import (
     MANIFEST,
@@ -23,8 +26,6 @@ from rewards.learning.directories import whole_directory
 from rewards.learning.encoding import template_hash
 from rewards.learning.inference import predict
 from rewards.learning.model import IncompleteWeights, load_backbone
-from safetensors.torch import load_file, save_file
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 CPU = torch.device("cpu")
 ATTRIBUTES = ("helpfulness", "verbosity")

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from rewards.learning.losses import masked_mse
 
 

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr  # type: ignore[import-untyped]
+from sklearn.metrics import cohen_kappa_score
+
 from rewards.learning.data import Response, Task, Turn
 from rewards.learning.measures import (
     attribute_measures,
@@ -10,8 +13,6 @@ from rewards.learning.measures import (
     quadratic_weighted_kappa,
     spearman,
 )
-from scipy.stats import spearmanr  # type: ignore[import-untyped]
-from sklearn.metrics import cohen_kappa_score
 
 RNG = np.random.default_rng(0)
 A, B = RNG.integers(0, 5, 200).astype(float), RNG.integers(0, 5, 200).astype(float)

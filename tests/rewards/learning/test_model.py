@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from rewards.learning.backbones import MissingBackbone, Source, find_backbone
 from rewards.learning.data import Item, Turn
 from rewards.learning.inference import frozen_features, predict

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge as Oracle
+
 from rewards.learning.config import RIDGE_ALPHAS
 from rewards.learning.data import Floats
 from rewards.learning.ridge import constant_direction, fit_ridge, most_cautious, scaling_of
-from sklearn.linear_model import Ridge as Oracle
 
 PROMPTS = [str(i // 2) for i in range(40)]
 

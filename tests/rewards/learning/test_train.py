@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
+
 from rewards.learning import finetune
 from rewards.learning.checkpoint import load_checkpoint
 from rewards.learning.data import EmptyPart, items_of, read_snapshot
@@ -15,8 +17,6 @@ from rewards.learning.finetune import Diverged
 from rewards.learning.inference import predict
 from rewards.learning.progress import Progress
 from rewards.learning.train import train
-from safetensors.torch import load_file
-
 from tests.rewards.learning.builders import make_rows, make_run, make_snapshot, read_events, read_json
 
 QUICK: dict[str, Any] = {"epochs": 3, "patience": 3, "learning_rate": 1e-3, "checkpoint_steps": 2}

@@ -1,6 +1,6 @@
 """The pytest plugin that starts PostgreSQL and Redis, before pytest-django reads the settings.
 
-Loaded by `-p tests.services`. The servers are thrown away at the end, and end with pytest even when it is killed.
+Loaded by `-p tests.servers`. The servers are thrown away at the end, and end with pytest even when it is killed.
 """
 
 import atexit

@@ -71,7 +71,7 @@ def _curve(losses: list[dict[str, Any]]) -> dict[str, Any]:
 class ScoreAdmin(OfManagedProjects):
     read_only = True
     project_path = "reward_model__project"
-    list_display = ["task", "response", "reward", "scores", "reward_model"]
+    list_display = ["task", "response", "rounded", "by_attribute", "reward_model"]
     list_filter = [("reward_model__project", ManagedOnly), "reward_model__is_champion"]
     search_fields = ["response__task__external_id"]
     list_select_related = ["response__task", "reward_model__project"]
@@ -81,6 +81,14 @@ class ScoreAdmin(OfManagedProjects):
     @admin.display(ordering="response__task__external_id")
     def task(self, score: Score) -> str:
         return score.response.task.external_id
+
+    @admin.display(ordering="reward", description="reward")
+    def rounded(self, score: Score) -> str:
+        return f"{score.reward:.2f}"
+
+    @admin.display(description="scores")
+    def by_attribute(self, score: Score) -> str:
+        return ", ".join(f"{key} {score.scores[key]:.2f}" for key in score.reward_model.attributes)
 
 
 @admin.register(RewardModel)

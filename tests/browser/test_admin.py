@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from annotator.models import Project, User
+from rewards.models import RewardModel, Score
 from tests.annotator.test_constraints import make_model
 from tests.browser.conftest import PASSWORD
 from tests.builders import make_member, make_project, make_task, make_user, rate
@@ -20,6 +21,7 @@ LISTS = [
     "rewards/snapshot",
     "rewards/trainingrun",
     "rewards/rewardmodel",
+    "rewards/score",
 ]
 
 
@@ -36,7 +38,10 @@ def carol(talk: Project) -> User:
 def busy(talk: Project, alice: User) -> Project:
     make_task(talk)
     rate(talk, alice)
-    make_model(talk, 1, is_champion=True)
+    champion = make_model(talk, 1, is_champion=True)
+    RewardModel.objects.update(attributes=["helpfulness"])
+    response = talk.tasks.get().responses.all()[0]
+    Score.objects.create(reward_model=champion, response=response, scores={"helpfulness": 3.14159}, reward=2.0)
     make_model(talk, 2)
     return talk
 
@@ -52,6 +57,12 @@ def test_every_page_opens(open_page: Open, carol: User, busy: Project) -> None:
         if link.count():
             link.click()
             expect(page.locator("#content-main")).to_be_visible()
+
+
+def test_scores_are_listed_in_words(open_page: Open, carol: User, busy: Project) -> None:
+    page = open_page(carol)
+    page.goto("/admin/rewards/score/")
+    expect(page.get_by_text("helpfulness 3.14")).to_be_visible()
 
 
 def test_retraining_without_a_worker_says_so(open_page: Open, carol: User, busy: Project) -> None:

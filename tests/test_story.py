@@ -73,8 +73,8 @@ class Rater:
         return rated
 
     def scores(self, text: str) -> dict[str, int]:
-        level = 4 - 4 * self.place.get(text, 0.5)
-        return {key: min(4, max(0, round(level + self.dice.gauss(0, 0.7)))) for key in ATTRIBUTES}
+        level = 3.5 - 3 * self.place.get(text, 0.5)
+        return {key: min(4, max(0, round(level + self.dice.gauss(0, 0.9)))) for key in ATTRIBUTES}
 
 
 @pytest.mark.slow

@@ -3,10 +3,12 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Playwright, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 from pytest_django.live_server_helper import LiveServer
 
 from annotator.models import Project, User
@@ -21,17 +23,44 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-dev-shm-usage",
 ]
 
 
+class Chromium:
+    """The browser of all tests; one that has crashed is started again, as its crash is not the page's doing."""
+
+    def __init__(self, playwright: Playwright) -> None:
+        self.playwright = playwright
+        self.started: Browser | None = None
+
+    def running(self) -> Browser:
+        if self.started is None or not self.started.is_connected():
+            path = shutil.which("chromium")
+            self.started = self.playwright.chromium.launch(executable_path=path, args=FLAGS)
+        return self.started
+
+
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def chromium() -> Iterator[Chromium]:
     # Playwright's event loop makes Django think it is called from asynchronous code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        yield started
-        started.close()
+        found = Chromium(playwright)
+        yield found
+        found.running().close()
+
+
+@pytest.fixture
+def browser(chromium: Chromium) -> Browser:
+    """A browser that has shown a page: Chromium crashes, where it does, in its first moments."""
+    for _ in range(3):
+        with suppress(PlaywrightError):
+            page = chromium.running().new_page()
+            page.goto("data:text/html,<p>ready</p>")
+            page.close()
+            break
+    return chromium.running()
 
 
 @dataclass

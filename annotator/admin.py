@@ -335,7 +335,6 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Membership)
 class MembershipAdmin(OfManagedProjects):
-    add_form = InvitationForm
     actions = ["remove_from_project"]
     list_display = ["user", "project", "role", "acknowledged_version", "submitted"]
     list_filter = [("project", ManagedOnly), "role"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.apps import apps
 from django.db import models
 from django.db.models import F, Q
@@ -80,9 +78,6 @@ class Task(models.Model):
 
     def __str__(self) -> str:
         return self.external_id
-
-    def turns(self) -> list[dict[str, Any]]:
-        return list(self.conversation)
 
 
 class Response(models.Model):

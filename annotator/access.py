@@ -42,6 +42,11 @@ def own_assignment(user: User, assignment_id: int) -> Assignment:
     )
 
 
+def done_by(user: User, project_id: int) -> int:
+    """How many tasks of the project the user has rated."""
+    return user.assignments.submitted().filter(task__project=project_id).count()
+
+
 def may_create_projects(user: User) -> bool:
     """Staff and whoever manages a project already."""
     return user.is_staff or user.memberships.filter(role=Role.MANAGER).exists()

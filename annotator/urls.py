@@ -5,7 +5,7 @@ from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from annotator import views
+from annotator.views import projects, work
 
 handler400 = "annotator.api.errors.bad_request"
 handler404 = "annotator.api.errors.not_found"
@@ -18,16 +18,16 @@ rest: list[URLPattern | URLResolver] = [
     path("docs/", SpectacularSwaggerView.as_view(url_name="api:schema"), name="docs"),
 ]
 urlpatterns = [
-    path("", views.home, name="home"),
+    path("", projects.home, name="home"),
     path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
-    path("projects/<slug:slug>/guidelines/", views.guidelines, name="guidelines"),
-    path("projects/<slug:slug>/annotate/", views.annotate, name="annotate"),
-    path("assignments/<int:assignment_id>/submit/", views.submit, name="submit"),
-    path("assignments/<int:assignment_id>/draft/", views.draft, name="draft"),
-    path("assignments/<int:assignment_id>/heartbeat/", views.heartbeat, name="heartbeat"),
-    path("assignments/<int:assignment_id>/skip/", views.skip, name="skip"),
-    path("assignments/<int:assignment_id>/report/", views.report, name="report"),
+    path("projects/<slug:slug>/guidelines/", projects.guidelines, name="guidelines"),
+    path("projects/<slug:slug>/annotate/", work.annotate, name="annotate"),
+    path("assignments/<int:assignment_id>/submit/", work.submit, name="submit"),
+    path("assignments/<int:assignment_id>/draft/", work.draft, name="draft"),
+    path("assignments/<int:assignment_id>/heartbeat/", work.heartbeat, name="heartbeat"),
+    path("assignments/<int:assignment_id>/skip/", work.skip, name="skip"),
+    path("assignments/<int:assignment_id>/report/", work.report, name="report"),
     path("admin/", include("rewards.admin_urls")),
     path("admin/", admin.site.urls),
     path("api/v1/", include((rest, "api"))),

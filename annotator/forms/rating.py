@@ -1,4 +1,4 @@
-"""The annotator's forms: a rating with one group of radios per response and attribute, a skip, a report."""
+"""The rating: one group of radios per response and attribute, and what else the project asks."""
 
 from string import ascii_uppercase
 from typing import Any
@@ -6,14 +6,7 @@ from typing import Any
 from django import forms
 
 from annotator.annotation import ResponseRating, Submission
-from annotator.models import (
-    NEITHER_VALID,
-    Assignment,
-    Attribute,
-    Response,
-    SkipReason,
-    UnsafeCategory,
-)
+from annotator.models import NEITHER_VALID, Attribute, Project, Response
 from annotator.rubrics import LEVELS
 
 PREFERENCE_TEXTS = {
@@ -34,9 +27,8 @@ class RatingForm(forms.Form):
     justification = forms.CharField(required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 3}))
     active_seconds = forms.FloatField(required=False, min_value=0, widget=forms.HiddenInput)
 
-    def __init__(self, assignment: Assignment, responses: list[Response], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, project: Project, responses: list[Response], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        project = assignment.task.project
         self.project, self.responses = project, responses
         self.attributes = project.attributes_for()
         for letter, response in zip(ascii_uppercase, responses, strict=False):
@@ -123,23 +115,3 @@ def _choice(texts: dict[int, str], label: str, letter: str = "") -> forms.TypedC
         widget=forms.RadioSelect,
         error_messages={"required": f"{f'Response {letter}: ' if letter else ''}{label} has no answer yet."},
     )
-
-
-class SkipForm(forms.Form):
-    """Why the task is passed by."""
-
-    reason = forms.ChoiceField(
-        choices=SkipReason.choices, widget=forms.RadioSelect, error_messages={"required": "Choose a reason to skip."}
-    )
-    note = forms.CharField(required=False, max_length=5_000)
-
-
-class ReportForm(forms.Form):
-    """What is unsafe."""
-
-    category = forms.ChoiceField(
-        choices=UnsafeCategory.choices,
-        widget=forms.RadioSelect,
-        error_messages={"required": "Choose what is unsafe about it."},
-    )
-    note = forms.CharField(required=False, max_length=5_000)

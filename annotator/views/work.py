@@ -1,4 +1,4 @@
-"""The annotator's pages. Each works without JavaScript; the access decorator stands on top."""
+"""Rating: the next task, its draft, and what an annotator does with it."""
 
 from typing import Any
 
@@ -16,37 +16,6 @@ from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.htmx import HtmxRequest
 from annotator.models import Assignment, Draft, Project, SkipReason
 from annotator.refusals import Refusal
-
-
-@login_required
-@require_GET
-def home(request: HttpRequest) -> HttpResponse:
-    """The user's projects, with what is left to do in each."""
-    memberships = user_of(request).memberships.select_related("project").order_by("project__name")
-    progress = {project.pk: project for project in Project.objects.visible_to(user_of(request)).with_progress()}
-    mine = [(member, progress[member.project_id], _done_by(request, member.project_id)) for member in memberships]
-    return render(request, "home.html", {"projects": mine})
-
-
-def _done_by(request: HttpRequest, project_id: int) -> int:
-    return user_of(request).assignments.submitted().filter(task__project=project_id).count()
-
-
-@login_required
-@require_http_methods(["GET", "POST"])
-def guidelines(request: HttpRequest, slug: str) -> HttpResponse:
-    """The guidelines in force; a POST acknowledges them."""
-    member = access.membership(user_of(request), slug)
-    current = member.project.current_guideline()
-    if request.method == "POST":
-        member.acknowledged_version = current.version if current else 0
-        member.save(update_fields=["acknowledged_version"])
-        return redirect("annotate", slug)
-    return render(
-        request,
-        "guidelines.html",
-        {"member": member, "guideline": current, "attributes": member.project.attributes_for()},
-    )
 
 
 @login_required
@@ -68,7 +37,7 @@ def _next_work(request: HttpRequest, project: Project) -> dict[str, Any]:
     held = claimed.assignment
     responses = assignment.responses_in_order(held)
     draft = Draft.objects.filter(assignment=held).first()
-    return _work(request, held, RatingForm(held, responses, initial=draft.form if draft else None))
+    return _work(request, held, RatingForm(held.task.project, responses, initial=draft.form if draft else None))
 
 
 def _work(request: HttpRequest, held: Assignment, form: RatingForm) -> dict[str, Any]:
@@ -80,7 +49,7 @@ def _work(request: HttpRequest, held: Assignment, form: RatingForm) -> dict[str,
         "form": form,
         "skip_form": SkipForm(),
         "report_form": ReportForm(),
-        "done": _done_by(request, project.pk),
+        "done": access.done_by(user_of(request), project.pk),
     }
 
 
@@ -98,7 +67,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if held.state == Assignment.State.SUBMITTED:
         messages.info(request, "You have rated this task already, and that rating stands.")
         return _onwards(request, held)
-    form = RatingForm(held, assignment.responses_in_order(held), request.POST)
+    form = RatingForm(held.task.project, assignment.responses_in_order(held), request.POST)
     if not form.is_valid():
         page = "_work.html" if request.htmx else "annotate.html"
         return render(request, page, _work(request, held, form), status=422)
@@ -186,8 +155,3 @@ def _refused_form(request: HttpRequest, held: Assignment, form: SkipForm | Repor
         for text in texts:
             messages.error(request, str(text))
     return redirect("annotate", held.task.project.slug)
-
-
-def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """The form's token does not fit the session: most often somebody logged out, or in as another, in between."""
-    return render(request, "csrf.html", {"reason": reason}, status=403)

@@ -13,6 +13,7 @@ from annotator.models.annotation import (
     SkipReason,
     UnsafeCategory,
 )
+from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.label import Consensus, Label
 from annotator.models.project import Attribute, Guideline, Membership, Project, Role, Rubric
 from annotator.models.task import Response, Task
@@ -26,11 +27,15 @@ __all__ = [
     "Attribute",
     "Consensus",
     "Draft",
+    "ExpertRating",
+    "Gold",
     "Guideline",
     "Label",
     "Membership",
     "Origin",
     "Project",
+    "QualificationAnswer",
+    "QualificationRun",
     "Rating",
     "Report",
     "Response",

@@ -136,6 +136,29 @@ class Project(models.Model):
     ask_safety = models.BooleanField(default=False)
     ask_confidence = models.BooleanField(default=False)
 
+    qualification_required = models.BooleanField(
+        default=False, help_text="annotators pass a test of gold tasks before their first task"
+    )
+    qualification_threshold = models.FloatField(
+        default=0.5,
+        validators=[MinValueValidator(-1), MaxValueValidator(1)],
+        help_text="mean weighted kappa with the experts that passes the test",
+    )
+    qualification_tries = models.PositiveSmallIntegerField(
+        default=3, validators=[MinValueValidator(1)], help_text="how often the test may be taken"
+    )
+    gold_every = models.PositiveSmallIntegerField(
+        default=0, help_text="one in about this many tasks is a gold task; 0: none"
+    )
+    gold_window = models.PositiveSmallIntegerField(
+        default=10, validators=[MinValueValidator(2)], help_text="the last gold tasks of an annotator that are judged"
+    )
+    gold_threshold = models.FloatField(
+        default=0.3,
+        validators=[MinValueValidator(-1), MaxValueValidator(1)],
+        help_text="mean weighted kappa with the experts below which an annotator is paused",
+    )
+
     retrain_after_labels = models.PositiveIntegerField(
         default=0, help_text="retrain when this many new labels have come; 0 turns it off"
     )
@@ -199,17 +222,29 @@ class Guideline(models.Model):
 
 
 class Membership(models.Model):
-    """A user's role in a project, and the guideline version that the user has acknowledged (0: none)."""
+    """A user's role in a project, the guideline version acknowledged (0: none), and whether they may rate.
+
+    Gold tasks rated since `gold_counts_from` are judged; `paused_because` says why somebody was paused.
+    """
 
     user = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="memberships")
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role.choices, default=Role.ANNOTATOR)
     acknowledged_version = models.PositiveIntegerField(default=0)
+    qualified_at = models.DateTimeField(null=True, blank=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_because = models.CharField(max_length=200, blank=True)
+    gold_counts_from = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ["user__username"]
-        constraints = [models.UniqueConstraint(fields=["user", "project"], name="one_role_per_user_and_project")]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "project"], name="one_role_per_user_and_project"),
+            models.CheckConstraint(
+                condition=Q(paused_at__isnull=False) | Q(paused_because=""), name="a_reason_needs_a_pause"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.user} as {self.role}"

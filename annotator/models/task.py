@@ -29,7 +29,8 @@ class TaskQuerySet(models.QuerySet["Task"]):
 class Task(models.Model):
     """A conversation whose next turn is rated, and how many annotators it still wants.
 
-    `open_slots` is `slots_wanted` less the assignments that hold a slot; the stage functions keep it so.
+    `open_slots` is `slots_wanted` less the assignments that hold a slot; the stage functions keep it so. A gold task
+    measures annotators: anybody may rate it, and it yields no label.
     """
 
     class State(models.TextChoices):
@@ -37,6 +38,7 @@ class Task(models.Model):
         COMPLETE = "complete"
         QUARANTINED = "quarantined"
         RETIRED = "retired"
+        GOLD = "gold"
 
     project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="tasks")
     external_id = models.CharField(max_length=200)

@@ -1,0 +1,82 @@
+"""Gold tasks with the experts' ratings, and the tests that annotators take on them."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from annotator.models.scores import likert5
+
+
+class Gold(models.Model):
+    """Makes a task gold, and says where it is used: practice and test of the qualification, or the stream of work."""
+
+    class Use(models.TextChoices):
+        PRACTICE = "practice"
+        TEST = "test"
+        STREAM = "stream"
+
+    task = models.OneToOneField("annotator.Task", on_delete=models.CASCADE, related_name="gold")
+    use = models.CharField(max_length=10, choices=Use.choices)
+
+    class Meta:
+        verbose_name = "gold task"
+
+    def __str__(self) -> str:
+        return f"{self.task} for {self.use}"
+
+
+class ExpertRating(models.Model):
+    """What the experts give one response of a gold task, and why."""
+
+    gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="ratings")
+    response = models.OneToOneField("annotator.Response", on_delete=models.CASCADE, related_name="expert_rating")
+    scores = models.JSONField()
+    explanation = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=likert5("scores"), name="expert_scores_are_integers_0_to_4")]
+
+
+class QualificationRun(models.Model):
+    """One member's way through the practice or the test. `kappa` is the mean over attributes, against the experts."""
+
+    class Kind(models.TextChoices):
+        PRACTICE = "practice"
+        TEST = "test"
+
+    member = models.ForeignKey("annotator.Membership", on_delete=models.CASCADE, related_name="qualification_runs")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    number = models.PositiveSmallIntegerField()
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+    kappa = models.FloatField(null=True, blank=True)
+    passed = models.BooleanField(null=True, blank=True)
+    draft = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["kind", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["member", "kind", "number"], name="qualification_run_number_once"),
+            models.UniqueConstraint(
+                fields=["member", "kind"], condition=Q(finished_at__isnull=True), name="one_open_qualification_run"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.member}, {self.kind} {self.number}"
+
+
+class QualificationAnswer(models.Model):
+    """The scores that one run gives one response."""
+
+    run = models.ForeignKey(QualificationRun, on_delete=models.CASCADE, related_name="answers")
+    response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, related_name="+")
+    scores = models.JSONField()
+    answered_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "response"], name="one_answer_per_run_and_response"),
+            models.CheckConstraint(condition=likert5("scores"), name="answer_scores_are_integers_0_to_4"),
+        ]

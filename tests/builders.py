@@ -57,6 +57,14 @@ def ratings_row(prompt: str, response: str, levels: list[Any], **lists: Any) -> 
     return {"prompt": prompt, "response": response, **{key: list(levels) for key in ATTRIBUTES}, **lists}
 
 
+def gold_row(name: str = "", *, use: str = "stream", levels: tuple[int, ...] = (3, 1), **fields: Any) -> dict[str, Any]:
+    """A gold task whose response n the experts give levels[n] on every attribute."""
+    row = task_row(name, responses=len(levels), gold=use, **fields)
+    for response, level in zip(row["responses"], levels, strict=True):
+        response["expert"] = {"scores": dict.fromkeys(ATTRIBUTES, level), "explanation": f"Level {level} it is."}
+    return row
+
+
 def json_lines(*rows: Any) -> BytesIO:
     return BytesIO(b"".join(row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n" for row in rows))
 
@@ -68,6 +76,12 @@ def imported(project: Project, *rows: Any, dry_run: bool = False) -> ImportResul
 def make_task(project: Project, name: str = "", **fields: Any) -> Task:
     row = task_row(name, **fields)
     imported(project, row)
+    return Task.objects.get(project=project, external_id=row["id"])
+
+
+def make_gold(project: Project, name: str = "", **fields: Any) -> Task:
+    row = gold_row(name, **fields)
+    assert imported(project, row).rejected == []
     return Task.objects.get(project=project, external_id=row["id"])
 
 

@@ -4,15 +4,26 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
 from typing import Any
 
+from annotator.importing.experts import Expert, check_gold, expert_of, gold_use
 from annotator.importing.prompts import Message, content_hash, messages_from_prompt, prompt_hash
 from annotator.importing.sources import RawRow
+from annotator.importing.values import (
+    BadRow,
+    checked_metadata,
+    identifier,
+    level,
+    only_known,
+    required,
+    shown,
+    storable_text,
+    with_metadata,
+)
 from annotator.models.annotation import NEITHER_VALID, PREFERENCES
 
-TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "lang", "tree"}
-RESPONSE_FIELDS = {"id", "text", "model", "rank", "metadata"}
+TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "gold", "lang", "tree"}
+RESPONSE_FIELDS = {"id", "text", "model", "rank", "metadata", "expert"}
 PREFERENCE_FIELDS = {
     "split",
     "prompt",
@@ -25,13 +36,7 @@ PREFERENCE_FIELDS = {
     "all_preferences_unprocessed",
 }
 ROLES = {"system", "user", "assistant"}
-DEEPEST = 50
-"""Levels of metadata. Deeper ones exhaust the stack of whoever reads them next."""
 _LEVELS = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4}
-
-
-class BadRow(Exception):
-    """The row breaks its layout; the message names the field."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class ResponseRow:
     metadata: dict[str, Any] = field(default_factory=dict)
     label: dict[str, int] = field(default_factory=dict)
     ratings: tuple[dict[str, int], ...] = ()
+    expert: Expert | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,7 @@ class TaskRow:
     metadata: dict[str, Any] = field(default_factory=dict)
     preference: int | None = None
     preferences: tuple[GivenPreference, ...] = ()
+    gold: str = ""
 
     @cached_property
     def prompt_hash(self) -> str:
@@ -128,7 +135,7 @@ def _parsed(raw: RawRow, attributes: Sequence[str]) -> TaskRow | _FlatRow | Reje
         return Rejected(raw.line, raw.error)
     try:
         if "messages" in raw.values or "responses" in raw.values:
-            return _task_row(raw.line, raw.values)
+            return _task_row(raw.line, raw.values, attributes)
         if "response_1" in raw.values or "response_2" in raw.values:
             return _preference_row(raw.line, raw.values)
         return _flat_row(raw, raw.values, attributes)
@@ -146,102 +153,33 @@ def _paired(*rows: _FlatRow) -> TaskRow:
     )
 
 
-# Checks of single values -----------------------------------------------------------------------------------
-
-
-def _text(value: Any, name: str) -> str:
-    """A storable, non-empty text."""
-    if not isinstance(value, str):
-        raise BadRow(f"{name} is {_shown(value)}: it must be text")
-    if not value.strip():
-        raise BadRow(f"{name} is empty")
-    if "\x00" in value:
-        raise BadRow(f"{name} has a NUL byte at position {value.index(chr(0)) + 1}")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as wrong:
-        raise BadRow(f"{name} is not UTF-8 at position {wrong.start + 1}") from wrong
-    return value
-
-
-def _score(value: Any, name: str) -> int:
-    if type(value) is not int:
-        raise BadRow(f"{name} is {_shown(value)}: scores are the whole numbers 0 to 4")
-    if not 0 <= value <= 4:
-        raise BadRow(f"{name} is {value}: scores go from 0 to 4")
-    return value
-
-
-def _required(values: dict[str, Any], name: str) -> Any:
-    if name not in values:
-        raise BadRow(f"the field {name} is missing")
-    return values[name]
-
-
-def _only(values: dict[str, Any], allowed: set[str], what: str) -> None:
-    if unknown := sorted(set(values) - allowed, key=str):
-        raise BadRow(f"unknown {what} {', '.join(map(_shown, unknown[:5]))}: known are {', '.join(sorted(allowed))}")
-
-
-def _shown(value: Any) -> str:
-    return repr(value) if len(repr(value)) <= 40 else repr(value)[:40] + "..."
-
-
-def _metadata(value: Any, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise BadRow(f"{name} is {_shown(value)}: it must be an object")
-    _check_tree(value, name, DEEPEST)
-    return value
-
-
-def _with_metadata(extra: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, Any]:
-    given = values.get("metadata", {})
-    return _metadata({**extra, **given} if isinstance(given, dict) else given, name)
-
-
-def _check_tree(value: Any, name: str, levels: int) -> None:
-    """PostgreSQL's JSONB refuses NUL and lone surrogates anywhere inside, and numbers that are none."""
-    if not levels:
-        raise BadRow(f"{name} is nested more than {DEEPEST} levels deep")
-    if isinstance(value, str):
-        _text(value + ".", name)
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            _check_tree(key, name, levels - 1)
-            _check_tree(each, name, levels - 1)
-    elif isinstance(value, list):
-        for each in value:
-            _check_tree(each, name, levels - 1)
-    elif isinstance(value, float) and not isfinite(value):
-        raise BadRow(f"{name} holds {value}: not a JSON number")
-    elif value is not None and not isinstance(value, int | float):
-        raise BadRow(f"{name} holds a {type(value).__name__}: not a JSON value")
-
-
 # Layouts ---------------------------------------------------------------------------------------------------
 
 
-def _task_row(line: int, values: dict[str, Any]) -> TaskRow:
-    _only(values, TASK_FIELDS, "field")
-    messages, responses = _required(values, "messages"), _required(values, "responses")
+def _task_row(line: int, values: dict[str, Any], attributes: Sequence[str]) -> TaskRow:
+    only_known(values, TASK_FIELDS, "field")
+    messages, responses = required(values, "messages"), required(values, "responses")
     if not isinstance(responses, list) or not responses:
         raise BadRow("responses must be a list of at least one response")
     priority = values.get("priority", 0)
     if type(priority) is not int or not -1000 <= priority <= 1000:
-        raise BadRow(f"priority is {_shown(priority)}: it must be a whole number from -1000 to 1000")
+        raise BadRow(f"priority is {shown(priority)}: it must be a whole number from -1000 to 1000")
     extra: dict[str, Any] = {key: values[key] for key in ("lang", "tree") if key in values}
-    metadata = _with_metadata(extra, values, "metadata")
-    parsed = tuple(_response(each, f"responses[{number}]") for number, each in enumerate(responses))
+    metadata = with_metadata(extra, values, "metadata")
+    parsed = tuple(_response(each, f"responses[{number}]", attributes) for number, each in enumerate(responses))
     named = [each.external_id for each in parsed if each.external_id]
     if len(set(named)) != len(named):
         raise BadRow("two responses have the same id")
+    gold = gold_use(values.get("gold"))
+    check_gold(gold, [each.expert for each in parsed])
     return TaskRow(
         line=line,
         messages=_messages(messages),
         responses=parsed,
-        external_id=_identifier(values.get("id", ""), "id"),
+        external_id=identifier(values.get("id", ""), "id"),
         priority=priority,
         metadata=metadata,
+        gold=gold,
     )
 
 
@@ -256,39 +194,32 @@ def _messages(value: Any) -> list[Message]:
 
 def _message(value: Any, name: str) -> Message:
     if not isinstance(value, dict):
-        raise BadRow(f"{name} is {_shown(value)}: it must be an object with role and content")
-    _only(value, {"role", "content"}, f"field of {name}")
-    role = _required(value, "role")
+        raise BadRow(f"{name} is {shown(value)}: it must be an object with role and content")
+    only_known(value, {"role", "content"}, f"field of {name}")
+    role = required(value, "role")
     if not isinstance(role, str) or role not in ROLES:
-        raise BadRow(f"{name}.role is {_shown(role)}: it must be one of {', '.join(sorted(ROLES))}")
-    return {"role": role, "content": _text(_required(value, "content"), f"{name}.content")}
+        raise BadRow(f"{name}.role is {shown(role)}: it must be one of {', '.join(sorted(ROLES))}")
+    return {"role": role, "content": storable_text(required(value, "content"), f"{name}.content")}
 
 
-def _response(value: Any, name: str) -> ResponseRow:
+def _response(value: Any, name: str, attributes: Sequence[str]) -> ResponseRow:
     if not isinstance(value, dict):
-        raise BadRow(f"{name} is {_shown(value)}: it must be an object with a text")
-    _only(value, RESPONSE_FIELDS, f"field of {name}")
+        raise BadRow(f"{name} is {shown(value)}: it must be an object with a text")
+    only_known(value, RESPONSE_FIELDS, f"field of {name}")
     extra = {"rank": value["rank"]} if "rank" in value else {}
     model = value.get("model") or ""
     return ResponseRow(
-        text=_text(_required(value, "text"), f"{name}.text"),
-        external_id=_identifier(value.get("id", ""), f"{name}.id"),
-        model=_identifier(model, f"{name}.model"),
-        metadata=_with_metadata(extra, value, f"{name}.metadata"),
+        text=storable_text(required(value, "text"), f"{name}.text"),
+        external_id=identifier(value.get("id", ""), f"{name}.id"),
+        model=identifier(model, f"{name}.model"),
+        metadata=with_metadata(extra, value, f"{name}.metadata"),
+        expert=expert_of(value.get("expert"), f"{name}.expert", attributes),
     )
 
 
-def _identifier(value: Any, name: str) -> str:
-    if type(value) is int:
-        value = str(value)
-    if not isinstance(value, str) or len(value) > 200:
-        raise BadRow(f"{name} is {_shown(value)}: it must be text of at most 200 characters")
-    return _text(value, name) if value else ""
-
-
 def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) -> _FlatRow:
-    prompt, text = _required(values, "prompt"), _required(values, "response")
-    _only(values, {"prompt", "response", *attributes}, "column")
+    prompt, text = required(values, "prompt"), required(values, "response")
+    only_known(values, {"prompt", "response", *attributes}, "column")
     given = {key: _from_cell(values[key]) if raw.from_csv else values[key] for key in attributes if key in values}
     if given and len(given) < len(attributes):
         raise BadRow(f"the field {next(key for key in attributes if key not in values)} is missing")
@@ -297,14 +228,14 @@ def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) ->
     if given and all(isinstance(value, list) for value in given.values()):
         ratings = _rating_lists(given)
     else:
-        label = {key: _score(value, key) for key, value in given.items()}
-    response = ResponseRow(_text(text, "response"), raw.line, label=label, ratings=ratings)
+        label = {key: level(value, key) for key, value in given.items()}
+    response = ResponseRow(storable_text(text, "response"), raw.line, label=label, ratings=ratings)
     return _FlatRow(raw.line, _prompt(prompt), response)
 
 
 def _prompt(value: Any) -> str:
     """A prompt whose last turn is the user's: the responses answer it."""
-    prompt = _text(value, "prompt")
+    prompt = storable_text(value, "prompt")
     if messages_from_prompt(prompt)[-1]["role"] != "user":
         raise BadRow("the prompt ends with another turn than the user's, which the responses would answer")
     return prompt
@@ -324,18 +255,18 @@ def _rating_lists(lists: dict[str, list[Any]]) -> tuple[dict[str, int], ...]:
     """Lists of equal length, one place a rater, become one rating a rater."""
     lengths = {key: len(values) for key, values in lists.items()}
     if len(set(lengths.values())) != 1 or not next(iter(lengths.values())):
-        shown = ", ".join(f"{key} {length}" for key, length in lengths.items())
-        raise BadRow(f"the lists of ratings must be of one length, at least 1: {shown}")
+        counts = ", ".join(f"{key} {length}" for key, length in lengths.items())
+        raise BadRow(f"the lists of ratings must be of one length, at least 1: {counts}")
     count = next(iter(lengths.values()))
     return tuple(
-        {key: _score(values[rater], f"{key}[{rater}]") for key, values in lists.items()} for rater in range(count)
+        {key: level(values[rater], f"{key}[{rater}]") for key, values in lists.items()} for rater in range(count)
     )
 
 
 def _preference_row(line: int, values: dict[str, Any]) -> TaskRow:
-    _only(values, PREFERENCE_FIELDS, "column")
+    only_known(values, PREFERENCE_FIELDS, "column")
     for name in ("prompt", "response_1", "response_2", "preference_strength"):
-        _required(values, name)
+        required(values, name)
     given = values.get("all_preferences_unprocessed", [])
     if not isinstance(given, list):
         raise BadRow("all_preferences_unprocessed must be a list")
@@ -343,8 +274,8 @@ def _preference_row(line: int, values: dict[str, Any]) -> TaskRow:
     return TaskRow(
         line=line,
         messages=messages_from_prompt(_prompt(values["prompt"])),
-        responses=tuple(ResponseRow(text=_text(values[key], key)) for key in ("response_1", "response_2")),
-        metadata=_metadata(extra, "metadata"),
+        responses=tuple(ResponseRow(text=storable_text(values[key], key)) for key in ("response_1", "response_2")),
+        metadata=checked_metadata(extra, "metadata"),
         preference=_strength(values["preference_strength"], "preference_strength", zero=True) or None,
         preferences=tuple(_given(each, f"all_preferences_unprocessed[{n}]") for n, each in enumerate(given)),
     )
@@ -352,16 +283,16 @@ def _preference_row(line: int, values: dict[str, Any]) -> TaskRow:
 
 def _given(value: Any, name: str) -> GivenPreference:
     if not isinstance(value, dict):
-        raise BadRow(f"{name} is {_shown(value)}: it must be an object with strength and justification")
+        raise BadRow(f"{name} is {shown(value)}: it must be an object with strength and justification")
     justification = value.get("justification")
     return GivenPreference(
-        strength=_strength(_required(value, "strength"), f"{name}.strength", zero=False),
-        justification="" if justification in (None, "") else _text(justification, f"{name}.justification"),
+        strength=_strength(required(value, "strength"), f"{name}.strength", zero=False),
+        justification="" if justification in (None, "") else storable_text(justification, f"{name}.justification"),
     )
 
 
 def _strength(value: Any, name: str, *, zero: bool) -> int:
     """A preference's strength; the released consensus may be 0, a rater's may not."""
     if type(value) is not int or value not in (*PREFERENCES, *((0,) if zero else ())):
-        raise BadRow(f"{name} is {_shown(value)}: it must be -3 to 3, or {NEITHER_VALID} for neither valid")
+        raise BadRow(f"{name} is {shown(value)}: it must be -3 to 3, or {NEITHER_VALID} for neither valid")
     return value

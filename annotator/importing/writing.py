@@ -10,6 +10,7 @@ from typing import IO, Any
 from django.db import connection, transaction
 
 from annotator.importing.copying import copy_rows, next_ids
+from annotator.importing.experts import write_experts
 from annotator.importing.given import Placed, write_annotations, write_labels
 from annotator.importing.layouts import Rejected, TaskRow, read_tasks
 from annotator.importing.sources import read_rows
@@ -123,6 +124,7 @@ def _write(project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: da
     known = _places(plan, {name: task.pk for name, task in stored.items()}, new)
     placed = [*new.values(), *known]
     refused = write_labels(placed, now=now) + write_annotations(project, placed, now=now)
+    refused += [Rejected(line, error) for line, error in write_experts(placed)]
     _add_preferences({task.pk for task in stored.values() if task.preference is None}, known)
     return refused
 
@@ -168,7 +170,7 @@ def _task_record(project: Project, name: str, placed: Placed, now: datetime) -> 
         _json(row.messages),
         _json(row.metadata),
         UNLABELLED_FIRST if labelled and not row.priority else row.priority,
-        Task.State.OPEN.value,
+        (Task.State.GOLD if row.gold else Task.State.OPEN).value,
         slots,
         slots,
         row.content_hash,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from annotator import consensus
+from annotator import consensus, gold
 from annotator.assignment import free_slot, locked
 from annotator.models import (
     NEITHER_VALID,
@@ -105,12 +105,14 @@ def submit(assignment_id: int, submission: Submission, *, now: datetime, origin:
         _take_slot(assignment)
     annotation = _store(assignment, submission, previous=current, now=now, origin=origin)
     Draft.objects.filter(assignment=assignment).delete()
+    if assignment.task.state == Task.State.GOLD:
+        gold.judge(assignment, now=now)
     consensus.settle([assignment.task], project=project, now=now)
     return Submitted(annotation, created=current is None)
 
 
 def _allow_revision(assignment: Assignment) -> None:
-    if assignment.task.state == Task.State.COMPLETE:
+    if assignment.task.state in (Task.State.COMPLETE, Task.State.GOLD):
         raise Refused("This task is complete: its labels are made, so the rating can no longer be changed.")
 
 

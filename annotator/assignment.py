@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
+from django.utils.translation import gettext_lazy as _
 
-from annotator import consensus
+from annotator import consensus, gold
 from annotator.models import Assignment, Draft, Project, Response, Task, User
 from annotator.refusals import Refusal
 
@@ -15,10 +16,12 @@ RECLAIM_AT_ONCE = 20
 RECOUNT_AT_ONCE = 200
 
 REASONS = {
-    "empty": "This project has no tasks yet.",
-    "all_done": "All tasks are done. Thank you!",
-    "you_did_all": "You have rated or skipped every task that is open.",
-    "leased_by_others": "Every remaining task is with another annotator just now. Look again in a few minutes.",
+    "empty": _("This project has no tasks yet."),
+    "all_done": _("All tasks are done. Thank you!"),
+    "you_did_all": _("You have rated or skipped every task that is open."),
+    "leased_by_others": _("Every remaining task is with another annotator just now. Look again in a few minutes."),
+    "not_qualified": _("This project asks for a test before the first task. Take it on the qualification page."),
+    "paused": _("You are paused in this project. The manager has been told, and can let you go on."),
 }
 
 
@@ -37,12 +40,18 @@ class Claim:
 
     @property
     def explanation(self) -> str:
-        return REASONS[self.reason] if self.reason else ""
+        return str(REASONS[self.reason]) if self.reason else ""
 
 
 @transaction.atomic
 def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
-    """Leases the annotator's own unfinished task, else the best open one that they have not had yet."""
+    """Leases the annotator's own unfinished task, else the best open one that they have not had yet.
+
+    In a project with gold tasks, one in about `gold_every` is a gold task instead.
+    """
+    member = annotator.memberships.filter(project=project).select_related("project").first()
+    if member and (barred := member.barred_because()):
+        return Claim(None, barred)
     expires = now + timedelta(minutes=project.lease_minutes)
     _one_claim_at_a_time(annotator)
     if own := _own_lease(project, annotator):
@@ -53,6 +62,8 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
     task = _best_task(project, annotator, (*TAKEN, Assignment.State.RELEASED)) or _best_task(project, annotator, TAKEN)
     if not task:
         return Claim(None, why_nothing(project, annotator))
+    if gold.is_due(project):
+        task = gold.next_for(project, annotator) or task
     assignment = _lease(task, annotator, now=now, expires=expires)
     task.open_slots -= 1
     task.save(update_fields=["open_slots"])
@@ -69,9 +80,9 @@ def _own_lease(project: Project, annotator: User) -> Assignment | None:
     """The newest task still with the annotator, expired or not: nobody has reclaimed it."""
     return (
         Assignment.objects.leased()
-        .filter(annotator=annotator, task__project=project, task__state=Task.State.OPEN)
+        .filter(annotator=annotator, task__project=project, task__state__in=[Task.State.OPEN, Task.State.GOLD])
         .select_for_update(of=("self",))
-        .order_by("-pk")
+        .order_by("-leased_at")
         .first()
     )
 
@@ -89,6 +100,8 @@ def _best_task(project: Project, annotator: User, not_in: tuple[str, ...]) -> Ta
 
 def _lease(task: Task, annotator: User, *, now: datetime, expires: datetime) -> Assignment:
     """Takes the lowest free slot of a locked task, on the annotator's earlier row if they let the task go before."""
+    if task.state == Task.State.GOLD:
+        gold.make_room(task)
     earlier = Assignment.objects.filter(task=task, annotator=annotator).first()
     assignment = earlier or Assignment(task=task, annotator=annotator, response_order=response_order(task, annotator))
     assignment.slot = free_slot(task)
@@ -136,7 +149,7 @@ def _free(assignment: Assignment, state: str) -> None:
 
 def why_nothing(project: Project, annotator: User) -> str:
     """The key of the reason in REASONS."""
-    tasks = Task.objects.filter(project=project)
+    tasks = Task.objects.filter(project=project).exclude(state=Task.State.GOLD)
     if not tasks.exists():
         return "empty"
     if not tasks.open().exists():

@@ -199,7 +199,7 @@ def rated_by_task(task_ids: Iterable[int]) -> dict[int, list[Rated]]:
 def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     """Brings counters, state, consensus and labels of the tasks in line with their assignments and annotations.
 
-    The caller holds the tasks' row locks. Quarantined and retired tasks keep their state.
+    The caller holds the tasks' row locks. Quarantined and retired tasks keep their state; gold tasks have no consensus.
     """
     rules = Rules.of(project)
     found = rated_by_task([task.pk for task in tasks])
@@ -208,6 +208,9 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     for task in tasks:
         rated = found.get(task.pk, [])
         slots, submitted = held.get(task.pk, (0, 0))
+        if task.state == Task.State.GOLD:
+            task.open_slots = task.slots_wanted - slots
+            continue
         task.slots_wanted = max(submitted, _wanted(rated, submitted, rules))
         task.open_slots = max(task.slots_wanted - slots, 0)
         done = submitted >= task.slots_wanted

@@ -73,7 +73,14 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="membership",
             name="paused_because",
-            field=models.CharField(blank=True, max_length=200),
+            field=models.CharField(
+                blank=True,
+                choices=[
+                    ("gold", "ratings of gold tasks differ too much from the experts'"),
+                    ("manager", "a manager's decision"),
+                ],
+                max_length=20,
+            ),
         ),
         migrations.AddField(
             model_name="membership",

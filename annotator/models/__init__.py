@@ -15,7 +15,7 @@ from annotator.models.annotation import (
 )
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.label import Consensus, Label
-from annotator.models.project import Attribute, Guideline, Membership, Project, Role, Rubric
+from annotator.models.project import Attribute, Guideline, Membership, PauseReason, Project, Role, Rubric
 from annotator.models.task import Response, Task
 from annotator.models.user import User
 
@@ -33,6 +33,7 @@ __all__ = [
     "Label",
     "Membership",
     "Origin",
+    "PauseReason",
     "Project",
     "QualificationAnswer",
     "QualificationRun",

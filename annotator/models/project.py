@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext_lazy as _
 
 from annotator.refusals import Refusal
 
@@ -76,19 +77,19 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return self.filter(memberships__user=user, memberships__role=Role.MANAGER)
 
     def with_progress(self) -> ProjectQuerySet:
-        """Counts of tasks by state, as `tasks_total`, `tasks_open`, `tasks_complete`, ...."""
+        """Counts of tasks by state, as `tasks_total`, `tasks_open`, `tasks_complete`, ...; gold tasks are no work."""
         every = apps.get_model("annotator", "Task").objects.filter(project=models.OuterRef("pk")).order_by()
 
-        def tasks(**condition: str) -> Coalesce:
-            counted = every.filter(**condition).values("project").annotate(n=models.Count("pk"))
+        def tasks(*states: str) -> Coalesce:
+            counted = every.filter(state__in=states).values("project").annotate(n=models.Count("pk"))
             return Coalesce(models.Subquery(counted.values("n")), 0)
 
         return self.annotate(
-            tasks_total=tasks(),
-            tasks_open=tasks(state="open"),
-            tasks_complete=tasks(state="complete"),
-            tasks_quarantined=tasks(state="quarantined"),
-            tasks_retired=tasks(state="retired"),
+            tasks_total=tasks("open", "complete", "quarantined", "retired"),
+            tasks_open=tasks("open"),
+            tasks_complete=tasks("complete"),
+            tasks_quarantined=tasks("quarantined"),
+            tasks_retired=tasks("retired"),
         )
 
 
@@ -221,6 +222,11 @@ class Guideline(models.Model):
         return f"version {self.version}"
 
 
+class PauseReason(models.TextChoices):
+    GOLD = "gold", _("ratings of gold tasks differ too much from the experts'")
+    MANAGER = "manager", _("a manager's decision")
+
+
 class Membership(models.Model):
     """A user's role in a project, the guideline version acknowledged (0: none), and whether they may rate.
 
@@ -233,7 +239,7 @@ class Membership(models.Model):
     acknowledged_version = models.PositiveIntegerField(default=0)
     qualified_at = models.DateTimeField(null=True, blank=True)
     paused_at = models.DateTimeField(null=True, blank=True)
-    paused_because = models.CharField(max_length=200, blank=True)
+    paused_because = models.CharField(max_length=20, choices=PauseReason.choices, blank=True)
     gold_counts_from = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -248,6 +254,14 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} as {self.role}"
+
+    def barred_because(self) -> str:
+        """Why this member gets no task: a key of assignment.REASONS, or empty."""
+        if self.paused_at:
+            return "paused"
+        if self.project.qualification_required and self.role == Role.ANNOTATOR and not self.qualified_at:
+            return "not_qualified"
+        return ""
 
     def unread_guideline(self) -> Guideline | None:
         """The guideline in force, unless this member has acknowledged it."""

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import os
+import random
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotator import annotation
-from annotator.agreement import Agreement, Selection, agreement, weighted_kappa
+from annotator.agreement import Agreement, Selection, against_experts, agreement, paired_kappa, weighted_kappa
 from annotator.models import Annotation, Assignment, Origin, Project, Rating, Response, Task, User
 from tests.builders import ATTRIBUTES, NOW, imported, make_project, make_task, rate, ratings_row, submission
 from tests.conftest import Cast
@@ -231,3 +232,26 @@ def test_the_summeval_experts_agree_as_scikit_learn_says(project: Project) -> No
     assert kappa(project) == pytest.approx(
         cohen_kappa_score(first, second, labels=range(5), weights="quadratic"), abs=1e-9
     )
+
+
+def test_paired_kappa_is_scikit_learns() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    generator = random.Random(3)
+    for _ in range(50):
+        pairs = [(generator.randrange(5), generator.randrange(5)) for _ in range(12)]
+        ones, others = zip(*pairs, strict=True)
+        expected = cohen_kappa_score(ones, others, weights="quadratic", labels=range(5))
+        assert paired_kappa(pairs) == pytest.approx(expected)
+
+
+def test_paired_kappa_is_undefined_where_nobody_varies() -> None:
+    assert paired_kappa([(3, 3), (3, 3)]) is None
+    assert paired_kappa([]) is None
+
+
+def test_agreement_with_experts_leaves_out_what_they_rate_alike() -> None:
+    experts = [{"helpfulness": 4, "coherence": 4}, {"helpfulness": 0, "coherence": 4}]
+    found = against_experts([({"helpfulness": each["helpfulness"], "coherence": 2}, each) for each in experts])
+    assert found.kappas == {"helpfulness": 1, "coherence": None}
+    assert (found.mean, found.identical) == (1, False)

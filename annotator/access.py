@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
-from annotator.models import Assignment, Membership, Project, Role, User
+from annotator.models import Assignment, Membership, Project, QualificationRun, Role, User
 
 
 def user_of(request: HttpRequest | Request) -> User:
@@ -40,6 +40,12 @@ def own_assignment(user: User, assignment_id: int) -> Assignment:
     return get_object_or_404(
         mine.select_related("task__project").defer("task__conversation", "task__metadata"), pk=assignment_id
     )
+
+
+def own_qualification_run(user: User, run_id: int) -> QualificationRun:
+    """A run of the user's through practice or test."""
+    runs = QualificationRun.objects.filter(member__user=user).select_related("member__project__rubric")
+    return get_object_or_404(runs, pk=run_id)
 
 
 def done_by(user: User, project_id: int) -> int:

@@ -1,6 +1,7 @@
 """Who rates what next: leases on tasks, one slot an annotator, reclaimed when they expire."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -216,5 +217,10 @@ def expire_all(*, now: datetime) -> int:
 
 def responses_in_order(assignment: Assignment) -> list[Response]:
     """The task's responses as this annotator sees them."""
-    by_position = {response.position: response for response in Response.objects.filter(task=assignment.task_id)}
-    return [by_position[position] for position in assignment.response_order]
+    return in_order(assignment.task_id, assignment.response_order)
+
+
+def in_order(task_id: int, order: Sequence[int]) -> list[Response]:
+    """A task's responses, by their positions."""
+    by_position = {response.position: response for response in Response.objects.filter(task=task_id)}
+    return [by_position[position] for position in order]

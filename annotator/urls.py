@@ -5,7 +5,7 @@ from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from annotator.views import projects, work
+from annotator.views import projects, qualification, work
 
 handler400 = "annotator.api.errors.bad_request"
 handler404 = "annotator.api.errors.not_found"
@@ -22,6 +22,11 @@ urlpatterns = [
     path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("projects/<slug:slug>/guidelines/", projects.guidelines, name="guidelines"),
+    path("projects/<slug:slug>/qualification/", qualification.overview, name="qualification"),
+    path("projects/<slug:slug>/qualification/begin/", qualification.begin, name="begin-qualification"),
+    path("qualification/<int:run_id>/", qualification.take, name="take-qualification"),
+    path("qualification/<int:run_id>/draft/", qualification.draft, name="draft-qualification"),
+    path("qualification/<int:run_id>/tasks/<int:task_id>/", qualification.explained, name="explained-gold"),
     path("projects/<slug:slug>/annotate/", work.annotate, name="annotate"),
     path("assignments/<int:assignment_id>/submit/", work.submit, name="submit"),
     path("assignments/<int:assignment_id>/draft/", work.draft, name="draft"),

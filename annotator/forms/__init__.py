@@ -1,6 +1,7 @@
 """The annotator's forms."""
 
+from annotator.forms.gold import GoldForm
 from annotator.forms.passing import ReportForm, SkipForm
 from annotator.forms.rating import RatingForm
 
-__all__ = ["RatingForm", "ReportForm", "SkipForm"]
+__all__ = ["GoldForm", "RatingForm", "ReportForm", "SkipForm"]

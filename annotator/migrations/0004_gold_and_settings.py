@@ -84,6 +84,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="membership",
+            name="extra_tries",
+            field=models.PositiveSmallIntegerField(default=0, help_text="of the test, beside the project's number"),
+        ),
+        migrations.AddField(
+            model_name="membership",
             name="qualified_at",
             field=models.DateTimeField(blank=True, null=True),
         ),

@@ -238,6 +238,7 @@ class Membership(models.Model):
     role = models.CharField(max_length=10, choices=Role.choices, default=Role.ANNOTATOR)
     acknowledged_version = models.PositiveIntegerField(default=0)
     qualified_at = models.DateTimeField(null=True, blank=True)
+    extra_tries = models.PositiveSmallIntegerField(default=0, help_text="of the test, beside the project's number")
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_because = models.CharField(max_length=20, choices=PauseReason.choices, blank=True)
     gold_counts_from = models.DateTimeField(null=True, blank=True)

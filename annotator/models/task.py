@@ -19,6 +19,10 @@ class TaskQuerySet(models.QuerySet["Task"]):
         """Begun tasks first, then by priority; matches the index task_claim_order."""
         return self.order_by("-begun", "-priority", "pk")
 
+    def gold_for(self, use: str) -> TaskQuerySet:
+        """Gold tasks of one use, in the order of their import."""
+        return self.filter(state=Task.State.GOLD, gold__use=use).order_by("pk")
+
     def untouched_by(self, user_id: int, *, states: tuple[str, ...]) -> TaskQuerySet:
         """Tasks with no assignment of this user in one of the states."""
         assignments = apps.get_model("annotator", "Assignment").objects

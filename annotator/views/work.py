@@ -22,10 +22,12 @@ from annotator.refusals import Refusal
 @never_cache
 @require_GET
 def annotate(request: HttpRequest, slug: str) -> HttpResponse:
-    """The next task to rate, or why there is none. Unread guidelines come first."""
+    """The next task to rate, or why there is none. Unread guidelines come first, then the test."""
     member = access.membership(user_of(request), slug)
     if member.unread_guideline():
         return redirect("guidelines", slug)
+    if member.barred_because() == "not_qualified":
+        return redirect("qualification", slug)
     return render(request, "annotate.html", _next_work(request, member.project))
 
 

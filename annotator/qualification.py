@@ -1,0 +1,118 @@
+"""The test before the first task: practice with the experts' explanations, then a scored run, in limited tries."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from annotator.agreement import AgainstExperts, against_experts
+from annotator.models import Membership, QualificationAnswer, QualificationRun, Task
+from annotator.refusals import Refusal
+
+Kind = QualificationRun.Kind
+
+
+class NothingToTake(Refusal):
+    """The project has no gold tasks for this."""
+
+    code = "nothing_to_take"
+
+
+class NoTriesLeft(Refusal):
+    """Every try is used up, or the test is passed already."""
+
+    code = "no_tries_left"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a member stands with the test. `unfinished` maps a kind to the run that is under way."""
+
+    tasks: Mapping[str, int]
+    tries_left: int
+    finished: list[QualificationRun]
+    unfinished: Mapping[str, QualificationRun]
+
+    @property
+    def may_take_the_test(self) -> bool:
+        return Kind.TEST in self.unfinished or self.tries_left > 0
+
+
+def standing(member: Membership) -> Standing:
+    """What there is to take, and what this member has taken."""
+    tasks = Task.objects.filter(project=member.project_id)
+    runs = list(member.qualification_runs.order_by("started_at", "pk"))
+    taken = sum(1 for run in runs if run.kind == Kind.TEST)
+    return Standing(
+        tasks={kind: tasks.gold_for(kind).count() for kind in Kind.values},
+        tries_left=max(member.project.qualification_tries + member.extra_tries - taken, 0),
+        finished=[run for run in runs if run.finished_at and run.kind == Kind.TEST],
+        unfinished={run.kind: run for run in runs if not run.finished_at},
+    )
+
+
+@transaction.atomic
+def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
+    """The run that is under way, else a new one.
+
+    Raises:
+        NothingToTake: the project has no gold tasks of this kind.
+        NoTriesLeft: only for the test; practice is free.
+    """
+    member = Membership.objects.select_for_update(of=("self",)).select_related("project").get(pk=member.pk)
+    found = standing(member)
+    if under_way := found.unfinished.get(kind):
+        return under_way
+    if not found.tasks[kind]:
+        raise NothingToTake(_("There are no tasks for this yet. Ask the manager of the project."))
+    if kind == Kind.TEST and member.qualified_at:
+        raise NoTriesLeft(_("You have passed the test already."))
+    if kind == Kind.TEST and not found.tries_left:
+        raise NoTriesLeft(_("You have used every try. Ask the manager of the project."))
+    number = member.qualification_runs.filter(kind=kind).count() + 1
+    return QualificationRun.objects.create(member=member, kind=kind, number=number, started_at=now)
+
+
+def next_task(run: QualificationRun) -> Task | None:
+    """The first gold task that this run has not answered."""
+    answered = QualificationAnswer.objects.filter(run=run).values("response__task")
+    return Task.objects.filter(project=run.member.project_id).gold_for(run.kind).exclude(pk__in=answered).first()
+
+
+@transaction.atomic
+def answer(
+    run: QualificationRun, task: Task, scores: Mapping[int, Mapping[str, int]], *, now: datetime
+) -> QualificationRun:
+    """Stores the scores by response id, and closes the run after its last task. The first answer to a task stands."""
+    run = QualificationRun.objects.select_for_update(of=("self",)).select_related("member__project").get(pk=run.pk)
+    if run.finished_at or run.answers.filter(response__task=task).exists():
+        return run
+    QualificationAnswer.objects.bulk_create(
+        QualificationAnswer(run=run, response_id=response, scores=dict(each), answered_at=now)
+        for response, each in scores.items()
+    )
+    run.draft = {}
+    if not next_task(run):
+        _finish(run, now)
+    run.save(update_fields=["draft", "finished_at", "kappa", "passed"])
+    return run
+
+
+def _finish(run: QualificationRun, now: datetime) -> None:
+    run.finished_at = now
+    if run.kind == Kind.PRACTICE:
+        return
+    found = result(run)
+    run.kappa = found.mean
+    # Experts who never vary leave kappa undefined: then only their very scores pass.
+    run.passed = found.identical if found.mean is None else found.mean >= run.member.project.qualification_threshold
+    if run.passed:
+        Membership.objects.filter(pk=run.member_id, qualified_at__isnull=True).update(qualified_at=now)
+
+
+def result(run: QualificationRun) -> AgainstExperts:
+    """Agreement with the experts over the whole run."""
+    rows = run.answers.filter(response__expert_rating__isnull=False)
+    return against_experts(list(rows.values_list("scores", "response__expert_rating__scores")))

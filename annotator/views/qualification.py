@@ -1,0 +1,144 @@
+"""The test before the first task, as its taker sees it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from annotator import access, assignment, qualification
+from annotator.access import user_of
+from annotator.forms import GoldForm
+from annotator.models import QualificationRun, Response, Task
+from annotator.refusals import Refusal
+
+Kind = QualificationRun.Kind
+
+
+@login_required
+@never_cache
+@require_GET
+def overview(request: HttpRequest, slug: str) -> HttpResponse:
+    """What the test asks, where the member stands, and the ways in."""
+    member = access.membership(user_of(request), slug)
+    context = {"member": member, "project": member.project, "standing": qualification.standing(member)}
+    return render(request, "qualification.html", context)
+
+
+@login_required
+@require_POST
+def begin(request: HttpRequest, slug: str) -> HttpResponse:
+    """Starts practice or test, or goes on with the one under way."""
+    member = access.membership(user_of(request), slug)
+    kind = Kind.TEST if request.POST.get("kind") == Kind.TEST else Kind.PRACTICE
+    try:
+        run = qualification.begin(member, kind, now=timezone.now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("qualification", slug)
+    return redirect("take-qualification", run.pk)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def take(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The next task of the run; a POST answers it."""
+    run = access.own_qualification_run(user_of(request), run_id)
+    task = qualification.next_task(run)
+    if run.finished_at or task is None:
+        return redirect("qualification", run.member.project.slug)
+    if request.method == "POST" and request.POST.get("task") != str(task.pk):
+        messages.info(request, _("You have answered that task already, and that answer stands."))
+        return redirect("take-qualification", run.pk)
+    responses = _responses(run, task)
+    form = GoldForm(run.member.project, responses, request.POST or None, initial=run.draft)
+    if form.is_valid():
+        qualification.answer(run, task, form.scores(), now=timezone.now())
+        return _onwards(run, task)
+    return render(request, "take.html", _taking(run, task, form), status=422 if form.is_bound else 200)
+
+
+def _responses(run: QualificationRun, task: Task) -> list[Response]:
+    return assignment.in_order(task.pk, assignment.response_order(task, run.member.user))
+
+
+def _taking(run: QualificationRun, task: Task, form: GoldForm) -> dict[str, Any]:
+    done = run.answers.values("response__task").distinct().count()
+    total = Task.objects.filter(project=run.member.project_id).gold_for(run.kind).count()
+    return {
+        "run": run,
+        "task": task,
+        "project": run.member.project,
+        "conversation": task.conversation,
+        "form": form,
+        "number": done + 1,
+        "total": total,
+    }
+
+
+def _onwards(run: QualificationRun, task: Task) -> HttpResponse:
+    """Practice explains each task; the test goes on."""
+    if run.kind == Kind.PRACTICE:
+        return redirect("explained-gold", run.pk, task.pk)
+    return redirect("take-qualification", run.pk)
+
+
+@login_required
+@require_POST
+def draft(request: HttpRequest, run_id: int) -> JsonResponse:
+    """Keeps the half-filled form of the task under way, and says when."""
+    run = access.own_qualification_run(user_of(request), run_id)
+    now = timezone.now()
+    run.draft = {name: value for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
+    QualificationRun.objects.filter(pk=run.pk, finished_at__isnull=True).update(draft=run.draft)
+    return JsonResponse({"saved_at": now})
+
+
+@login_required
+@never_cache
+@require_GET
+def explained(request: HttpRequest, run_id: int, task_id: int) -> HttpResponse:
+    """One's own scores of a practice task beside the experts', and why."""
+    run = access.own_qualification_run(user_of(request), run_id)
+    answered = run.answers.filter(response__task=task_id, run__kind=Kind.PRACTICE)
+    mine = dict(answered.values_list("response", "scores"))
+    task = get_object_or_404(Task.objects.filter(responses__in=mine).distinct(), pk=task_id)
+    return render(
+        request,
+        "explained.html",
+        {
+            "run": run,
+            "project": run.member.project,
+            "conversation": task.conversation,
+            "sheets": _compared(run, task, mine),
+            "more": qualification.next_task(run) is not None,
+        },
+    )
+
+
+def _compared(run: QualificationRun, task: Task, mine: dict[int, dict[str, int]]) -> list[dict[str, Any]]:
+    """Per response: each attribute with one's own level and the experts', as numbers 1 to 5 and texts."""
+    attributes = run.member.project.attributes_for()
+    return [
+        {
+            "response": response,
+            "explanation": response.expert_rating.explanation,
+            "rows": [
+                {
+                    "attribute": each,
+                    "mine": mine[response.pk][each.key],
+                    "experts": response.expert_rating.scores[each.key],
+                    "mine_text": each.levels[mine[response.pk][each.key]],
+                    "experts_text": each.levels[response.expert_rating.scores[each.key]],
+                }
+                for each in attributes
+            ],
+        }
+        for response in _responses(run, task)
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 import nh3
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.texmath import texmath_plugin
@@ -16,8 +17,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-HIGHLIGHT_UP_TO = 20_000
-"""Characters: a longer code block is shown plain, as highlighting it would hold up the page."""
+HIGHLIGHT_UP_TO = 30_000
+"""Characters: the code and bare addresses of a longer text stay plain, as marking them would hold up the page."""
 
 MATH = {
     "math_inline": "span",
@@ -38,7 +39,8 @@ ATTRIBUTES = {
 
 def render_markdown(text: str) -> SafeString:
     """GitHub-flavoured markdown as HTML without scripts, styles, forms or remote images."""
-    html = _parser().render(text)
+    parser = _parser() if len(text) <= HIGHLIGHT_UP_TO else _swift_parser()
+    html = parser.render(text)
     clean = nh3.clean(
         html,
         tags=set(TAGS),
@@ -60,13 +62,38 @@ def _absolute_links(_: str, attribute: str, value: str) -> str | None:
 
 @cache
 def _parser() -> MarkdownIt:
+    return _make_parser()
+
+
+def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("gfm-like", {"html": False, "linkify": True, "highlight": _highlighted})
     # Raw HTML stays visible as text; an image becomes its description, as showing it would call another host.
     parser.disable("image")
     parser.use(dollarmath_plugin, allow_space=False, double_inline=True).use(texmath_plugin, delimiters="brackets")
+    parser.inline.ruler.before("math_inline", "unclosed", _unclosed)
     for kind, tag in MATH.items():
         parser.add_render_rule(kind, _math_as(tag))
     return parser
+
+
+def _unclosed(state: StateInline, silent: bool) -> bool:
+    r"""An opening \( that nothing closes. The plugin would search the rest of the text at each: minutes for some."""
+    if not state.src.startswith("\\(", state.pos):
+        return False
+    if state.src not in state.env:
+        state.env[state.src] = state.src.rfind("\\)")
+    if state.pos < state.env[state.src]:
+        return False
+    state.pending += "" if silent else "("
+    state.pos += 2
+    return True
+
+
+@cache
+def _swift_parser() -> MarkdownIt:
+    parser = _make_parser()
+    parser.options["highlight"] = None
+    return parser.disable("linkify")
 
 
 def _math_as(tag: str) -> Callable[..., str]:
@@ -79,7 +106,7 @@ def _math_as(tag: str) -> Callable[..., str]:
 
 
 def _highlighted(code: str, language: str, _: str) -> str:
-    if not language or len(code) > HIGHLIGHT_UP_TO:
+    if not language:
         return ""
     try:
         lexer = get_lexer_by_name(language)

@@ -1,0 +1,18 @@
+"""The admin of the human half. Managers are staff who see their own projects; superusers see all."""
+
+from django.contrib import admin
+from django_celery_beat import models as beat
+
+from annotator.admin import annotations, people, projects, tasks
+from annotator.admin.scoping import ManagedOnly, OfManagedProjects
+
+__all__ = ["ManagedOnly", "OfManagedProjects", "annotations", "people", "projects", "tasks"]
+
+for scheduled in (
+    beat.PeriodicTask,
+    beat.IntervalSchedule,
+    beat.CrontabSchedule,
+    beat.SolarSchedule,
+    beat.ClockedSchedule,
+):
+    admin.site.unregister(scheduled)

@@ -1,0 +1,48 @@
+"""What a manager sees in the admin: the rows of their own projects."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+
+from annotator.access import user_of
+from annotator.models import (
+    Project,
+)
+
+
+class ManagedOnly(admin.RelatedFieldListFilter):
+    """A filter by project that names no project of somebody else's."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> Any:
+        managed = Project.objects.managed_by(user_of(request)).values("pk")
+        return field.get_choices(include_blank=False, limit_choices_to={"pk__in": managed})
+
+
+class OfManagedProjects(ModelAdmin):
+    """Rows of the projects that the user manages. `project_path` leads from the row to its project."""
+
+    project_path = "project"
+    read_only = False
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        rows = super().get_queryset(request)
+        if request.user.is_superuser:
+            return rows
+        return rows.filter(**{f"{self.project_path}__in": Project.objects.managed_by(user_of(request))})
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return not self.read_only and self.has_module_permission(request)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from annotator import consensus, gold
 from annotator.assignment import free_slot, locked
@@ -29,6 +30,9 @@ from annotator.models import (
 from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
+UNDO_FOR = timedelta(seconds=10)
+ON_THE_WAY = timedelta(seconds=5)
+"""What an undo in the last of the ten seconds may take to arrive."""
 
 
 class Refused(Refusal):
@@ -240,6 +244,40 @@ def skip(assignment_id: int, *, reason: str, note: str = "", now: datetime) -> S
 
 
 @transaction.atomic
+def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
+    """Takes a skip back: the task, with its draft, is the annotator's next one again.
+
+    Raises:
+        Refused: too late, or others have the task or have set it aside by now.
+    """
+    assignment = locked(assignment_id)
+    task, skipped = assignment.task, assignment.skips.order_by("-created_at").first()
+    if skipped is None or assignment.state != Assignment.State.SKIPPED:
+        raise Refused(_("This task is not skipped, so there is nothing to undo."))
+    if now > skipped.created_at + UNDO_FOR + ON_THE_WAY:
+        raise Refused(_("It is too late to undo the skip."))
+    skipped.delete()
+    if task.state == Task.State.QUARANTINED and not _set_aside_by_others(task):
+        task.state = task.state_in_use()
+    if task.state == Task.State.GOLD:
+        gold.make_room(task)
+    slot = free_slot(task)
+    if slot is None or task.state not in (Task.State.OPEN, Task.State.GOLD):
+        raise Refused(_("The skip cannot be undone: by now others have this task, or it is set aside."))
+    assignment.state, assignment.slot = Assignment.State.LEASED, slot
+    assignment.leased_at, assignment.lease_expires_at = now, now + timedelta(minutes=task.project.lease_minutes)
+    assignment.save(update_fields=["state", "slot", "leased_at", "lease_expires_at"])
+    task.save(update_fields=["state"])
+    consensus.settle([task], project=task.project, now=now)
+    return assignment
+
+
+def _set_aside_by_others(task: Task) -> bool:
+    skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
+    return skips.exists() or Report.objects.filter(assignment__task=task, decision="").exists()
+
+
+@transaction.atomic
 def report(assignment_id: int, *, category: str, note: str = "", now: datetime) -> Report:
     """Reports unsafe content and takes the task from everyone until a manager decides. A finished rating stays."""
     assignment = locked(assignment_id)
@@ -271,7 +309,7 @@ def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task
     task = Task.objects.select_for_update().select_related("project").get(pk=task_id)
     if task.state != Task.State.QUARANTINED:
         raise Refused(f"{task} is {task.state}, not quarantined.")
-    task.state = Task.State.OPEN if safe_to_use else Task.State.RETIRED
+    task.state = task.state_in_use() if safe_to_use else Task.State.RETIRED
     task.save(update_fields=["state"])
     decision = Report.Decision.DISMISSED if safe_to_use else Report.Decision.UPHELD
     Report.objects.filter(assignment__task=task, decision="").update(decision=decision)

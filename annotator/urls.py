@@ -5,7 +5,7 @@ from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from annotator.views import projects, qualification, work
+from annotator.views import history, person, projects, qualification, settings, work
 
 handler400 = "annotator.api.errors.bad_request"
 handler404 = "annotator.api.errors.not_found"
@@ -21,17 +21,24 @@ urlpatterns = [
     path("", projects.home, name="home"),
     path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("settings/", settings.settings, name="settings"),
+    path("layout/", settings.layout, name="layout"),
+    path("i18n/", include("django.conf.urls.i18n")),
+    path("mine/", person.mine, name="mine"),
     path("projects/<slug:slug>/guidelines/", projects.guidelines, name="guidelines"),
     path("projects/<slug:slug>/qualification/", qualification.overview, name="qualification"),
     path("projects/<slug:slug>/qualification/begin/", qualification.begin, name="begin-qualification"),
     path("qualification/<int:run_id>/", qualification.take, name="take-qualification"),
     path("qualification/<int:run_id>/draft/", qualification.draft, name="draft-qualification"),
     path("qualification/<int:run_id>/tasks/<int:task_id>/", qualification.explained, name="explained-gold"),
+    path("projects/<slug:slug>/history/", history.history, name="history"),
     path("projects/<slug:slug>/annotate/", work.annotate, name="annotate"),
     path("assignments/<int:assignment_id>/submit/", work.submit, name="submit"),
+    path("assignments/<int:assignment_id>/revise/", history.revise, name="revise"),
     path("assignments/<int:assignment_id>/draft/", work.draft, name="draft"),
     path("assignments/<int:assignment_id>/heartbeat/", work.heartbeat, name="heartbeat"),
     path("assignments/<int:assignment_id>/skip/", work.skip, name="skip"),
+    path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),
     path("assignments/<int:assignment_id>/report/", work.report, name="report"),
     path("admin/", include("rewards.admin_urls")),
     path("admin/", admin.site.urls),

@@ -23,6 +23,10 @@ class TaskQuerySet(models.QuerySet["Task"]):
         """Gold tasks of one use, in the order of their import."""
         return self.filter(state=Task.State.GOLD, gold__use=use).order_by("pk")
 
+    def unscanned(self) -> TaskQuerySet:
+        """Those in which nobody has looked for personal information yet."""
+        return self.filter(pii_scanned_at__isnull=True)
+
     def untouched_by(self, user_id: int, *, states: tuple[str, ...]) -> TaskQuerySet:
         """Tasks with no assignment of this user in one of the states."""
         assignments = apps.get_model("annotator", "Assignment").objects
@@ -61,6 +65,8 @@ class Task(models.Model):
     prompt_hash = models.CharField(max_length=64)
     imported_preference = models.SmallIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    pii_scanned_at = models.DateTimeField(null=True, blank=True)
+    redacted_at = models.DateTimeField(null=True, blank=True)
 
     objects = TaskQuerySet.as_manager()
 
@@ -72,6 +78,7 @@ class Task(models.Model):
         indexes = [
             models.Index(fields=["project", "content_hash"], name="task_by_content"),
             models.Index(fields=["project", "state"], name="task_by_state"),
+            models.Index(fields=["id"], condition=Q(pii_scanned_at__isnull=True), name="task_unscanned"),
             models.Index(
                 "project",
                 F("begun").desc(),
@@ -84,6 +91,11 @@ class Task(models.Model):
 
     def __str__(self) -> str:
         return self.external_id
+
+    def state_in_use(self) -> str:
+        """The state it goes back to when it is set aside no more."""
+        gold = apps.get_model("annotator", "Gold").objects.filter(task=self.pk)
+        return Task.State.GOLD if gold.exists() else Task.State.OPEN
 
 
 class Response(models.Model):

@@ -5,8 +5,10 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
+from django.utils.formats import time_format
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -14,7 +16,7 @@ from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.htmx import HtmxRequest
-from annotator.models import Assignment, Draft, Project, SkipReason
+from annotator.models import Assignment, Draft, Project, Skip, SkipReason
 from annotator.refusals import Refusal
 
 
@@ -28,7 +30,16 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("guidelines", slug)
     if member.barred_because() == "not_qualified":
         return redirect("qualification", slug)
-    return render(request, "annotate.html", _next_work(request, member.project))
+    work = _next_work(request, member.project)
+    return render(request, "annotate.html", work | {"undo": _fresh_skip(request)})
+
+
+def _fresh_skip(request: HttpRequest) -> Skip | None:
+    """The skip that brought the annotator here, while it can be undone."""
+    number = request.GET.get("skipped", "")
+    mine = Skip.objects.filter(assignment__annotator=user_of(request), assignment__state=Assignment.State.SKIPPED)
+    fresh = mine.filter(created_at__gt=timezone.now() - annotation.UNDO_FOR)
+    return fresh.filter(assignment=int(number)).first() if number.isdecimal() and len(number) < 19 else None
 
 
 def _next_work(request: HttpRequest, project: Project) -> dict[str, Any]:
@@ -67,7 +78,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if request.method == "GET":
         return redirect("annotate", held.task.project.slug)
     if held.state == Assignment.State.SUBMITTED:
-        messages.info(request, "You have rated this task already, and that rating stands.")
+        messages.info(request, _("You have rated this task already, and that rating stands."))
         return _onwards(request, held)
     form = RatingForm(held.task.project, assignment.responses_in_order(held), request.POST)
     if not form.is_valid():
@@ -78,7 +89,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, f"Stored at {timezone.localtime():%H:%M:%S}.")
+        messages.success(request, _("Stored at %(time)s.") % {"time": time_format(timezone.localtime(), "H:i:s")})
     return _onwards(request, held)
 
 
@@ -130,10 +141,25 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         everyone = done.reason == SkipReason.PII
         messages.info(
             request,
-            "Skipped. Nobody gets this task until a manager has looked at it."
+            _("Skipped. Nobody gets this task until a manager has looked at it.")
             if everyone
-            else "Skipped. The task stays open for others.",
+            else _("Skipped. The task stays open for others."),
         )
+    return redirect(f"{resolve_url('annotate', held.task.project.slug)}?skipped={held.pk}")
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def undo_skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
+    """Takes a skip back, within ten seconds. A GET is somebody who had to log in again."""
+    held = access.own_assignment(user_of(request), assignment_id)
+    if request.method == "POST":
+        try:
+            annotation.undo_skip(held.pk, now=timezone.now())
+        except Refusal as refused:
+            messages.error(request, str(refused))
+        else:
+            messages.info(request, _("The skip is undone."))
     return redirect("annotate", held.task.project.slug)
 
 
@@ -148,7 +174,7 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if not form.is_valid():
         return _refused_form(request, held, form)
     annotation.report(held.pk, **form.cleaned_data, now=timezone.now())
-    messages.info(request, "Reported. Nobody gets this task until a manager has looked at it.")
+    messages.info(request, _("Reported. Nobody gets this task until a manager has looked at it."))
     return redirect("annotate", held.task.project.slug)
 
 

@@ -1,0 +1,79 @@
+"""One's own annotations: looked through, and changed while their task is open."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from annotator import access, annotation, assignment
+from annotator.access import user_of
+from annotator.forms import RatingForm, filled
+from annotator.models import Annotation, Assignment, Draft, Task
+from annotator.refusals import Refusal
+
+PAGE = 25
+EXCERPT = 160
+
+
+@login_required
+@never_cache
+@require_GET
+def history(request: HttpRequest, slug: str) -> HttpResponse:
+    """The newest annotations first, a page at a time; `before` is the id that the last page ended with."""
+    project = access.membership(user_of(request), slug).project
+    mine = Annotation.objects.current().for_project(project.pk).filter(assignment__annotator=user_of(request))
+    before = request.GET.get("before", "")
+    if before.isdecimal() and len(before) < 19:
+        mine = mine.filter(pk__lt=int(before))
+    rows = list(mine.select_related("assignment__task").order_by("-pk")[: PAGE + 1])
+    shown = [{"annotation": row, "excerpt": _excerpt(row.assignment.task)} for row in rows[:PAGE]]
+    older = rows[PAGE - 1].pk if len(rows) > PAGE else None
+    return render(request, "history.html", {"project": project, "rows": shown, "older": older, "before": before})
+
+
+def _excerpt(task: Task) -> str:
+    text = " ".join(str(task.conversation[-1]["content"])[: EXCERPT * 2].split())
+    return text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
+    """One's own annotation: a form while the task is open, to be read afterwards."""
+    held = access.own_assignment(user_of(request), assignment_id)
+    stored = get_object_or_404(held.annotations.current().prefetch_related("ratings"))
+    stored.assignment = held
+    draft = Draft.objects.filter(assignment=held).first()
+    form = RatingForm(
+        held.task.project,
+        assignment.responses_in_order(held),
+        request.POST or None,
+        initial=draft.form if draft else filled(stored),
+    )
+    if not form.is_bound or not form.is_valid():
+        return render(request, "revise.html", _page(held, stored, form), status=422 if form.is_bound else 200)
+    try:
+        annotation.submit(held.pk, form.submission(), now=timezone.now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("revise", held.pk)
+    messages.success(request, _("Your change is stored."))
+    return redirect("history", held.task.project.slug)
+
+
+def _page(held: Assignment, stored: Annotation, form: RatingForm) -> dict[str, Any]:
+    return {
+        "assignment": held,
+        "annotation": stored,
+        "project": held.task.project,
+        "conversation": held.task.conversation,
+        "form": form,
+        "open": held.task.state == Task.State.OPEN,
+    }

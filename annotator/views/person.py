@@ -1,0 +1,52 @@
+"""The personal page: one's own work, and nobody else's."""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from annotator import own_work
+from annotator.access import user_of
+from annotator.models import Membership
+
+SPARK_WIDTH, SPARK_HEIGHT = 96, 28
+
+
+@login_required
+@never_cache
+@require_GET
+def mine(request: HttpRequest) -> HttpResponse:
+    """Each project of the user's: how much, how fast, how far they agree with their peers."""
+    memberships = user_of(request).memberships.select_related("project__rubric", "user").order_by("project__name")
+    return render(request, "mine.html", {"projects": [_project(member) for member in memberships]})
+
+
+def _project(member: Membership) -> dict[str, Any]:
+    now = timezone.localtime()
+    agreed = own_work.agreement_with_peers(member.user, member.project, now=now)
+    return {
+        "member": member,
+        "project": member.project,
+        "amount": own_work.amount(member.user, member.project, now=now),
+        "agreement": agreed,
+        "rows": [
+            {
+                "attribute": each,
+                "overall": agreed.overall[each.key],
+                "weeks": list(zip(agreed.weeks, agreed.by_week[each.key], strict=True)),
+                "line": _line(agreed.by_week[each.key]),
+            }
+            for each in member.project.attributes_for()
+        ],
+    }
+
+
+def _line(kappas: Any) -> str:
+    """The points of a line from kappa 0 at the bottom to 1 at the top; weeks without a value are left out."""
+    step = SPARK_WIDTH / max(len(kappas) - 1, 1)
+    shown = [(number * step, min(max(kappa, 0), 1)) for number, kappa in enumerate(kappas) if kappa is not None]
+    return " ".join(f"{x:.1f},{2 + (1 - kappa) * (SPARK_HEIGHT - 4):.1f}" for x, kappa in shown)

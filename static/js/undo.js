@@ -1,0 +1,11 @@
+// The button that takes a skip back goes when its seconds are over.
+const undo = document.querySelector("form[data-seconds]");
+if (undo) {
+  const ends = Date.now() + 1000 * Number(undo.dataset.seconds);
+  const ticking = setInterval(() => {
+    const left = Math.ceil((ends - Date.now()) / 1000);
+    if (left > 0) return void (undo.querySelector("[data-left]").textContent = `${left} s`);
+    clearInterval(ticking);
+    undo.remove();
+  }, 250);
+}

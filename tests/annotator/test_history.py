@@ -1,0 +1,107 @@
+"""One's own annotations: seen by nobody else, changed while their task is open."""
+
+import pytest
+from django.test import Client
+
+from annotator.models import Annotation, Project, Task
+from tests.builders import ATTRIBUTES, claimed, make_task, rate
+from tests.conftest import Cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def client(cast: Cast, client: Client) -> Client:
+    client.force_login(cast.alice)
+    return client
+
+
+def form(task: Task, level: int) -> dict[str, str]:
+    return {f"{key}-{response.pk}": str(level) for response in task.responses.all() for key in ATTRIBUTES}
+
+
+def test_the_history_lists_ones_own_work_only(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project, prompt="Which bird is this?")
+    rate(project, cast.bob)
+    assert b"Which bird" not in client.get("/projects/talk/history/").content
+    rate(project, cast.alice)
+    assert b"Which bird" in client.get("/projects/talk/history/").content
+
+
+def test_the_history_comes_in_pages(project: Project, cast: Cast, client: Client) -> None:
+    for number in range(27):
+        make_task(project, prompt=f"Question {number}.")
+        rate(project, cast.alice)
+    first = client.get("/projects/talk/history/").content.decode()
+    older = client.get("/projects/talk/history/", {"before": first.split("?before=")[1].split('"')[0]}).content.decode()
+    assert ("Question 26." in first, "Question 1." in first) == (True, False)
+    assert ("Question 1." in older, "Question 2." in older) == (True, False)
+
+
+def test_a_list_costs_the_same_for_many_rows(
+    project: Project, cast: Cast, client: Client, django_assert_max_num_queries: object
+) -> None:
+    for _ in range(20):
+        make_task(project)
+        rate(project, cast.alice)
+    with django_assert_max_num_queries(8):  # type: ignore[operator]
+        client.get("/projects/talk/history/")
+
+
+def test_a_change_is_a_revision(project: Project, cast: Cast, client: Client) -> None:
+    task = make_task(project)
+    made = rate(project, cast.alice, 3).annotation
+    page = f"/assignments/{made.assignment_id}/revise/"
+    assert client.get(page).content.count(b"checked") == 10
+    assert client.post(page, form(task, 1)).status_code == 302
+    current = Annotation.objects.get(is_current=True)
+    assert (current.revision, current.ratings.first().scores["helpfulness"]) == (2, 1)  # type: ignore[union-attr]
+    assert Annotation.objects.count() == 2
+
+
+def test_the_same_again_is_no_revision(project: Project, cast: Cast, client: Client) -> None:
+    task = make_task(project)
+    made = rate(project, cast.alice, 3).annotation
+    client.post(f"/assignments/{made.assignment_id}/revise/", form(task, 3))
+    assert Annotation.objects.count() == 1
+
+
+def test_an_incomplete_change_is_refused(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project)
+    made = rate(project, cast.alice).annotation
+    answer = client.post(f"/assignments/{made.assignment_id}/revise/", {"active_seconds": "3"})
+    assert answer.status_code == 422
+    assert Annotation.objects.count() == 1
+
+
+def test_a_closed_task_is_only_to_be_read(project: Project, cast: Cast, client: Client) -> None:
+    task = make_task(project)
+    made, *_ = [rate(project, user).annotation for user in cast.annotators]
+    page = f"/assignments/{made.assignment_id}/revise/"
+    assert b"can no longer be changed" in client.get(page).content
+    answer = client.post(page, form(task, 0), follow=True)
+    assert b"This task is complete" in answer.content
+    assert Annotation.objects.filter(assignment=made.assignment).count() == 1
+
+
+def test_a_preference_is_shown_as_it_was_given(project: Project, cast: Cast, client: Client) -> None:
+    Project.objects.update(ask_preference=True)
+    for _ in range(4):  # the order of the responses is drawn
+        task = make_task(project)
+        Task.objects.exclude(pk=task.pk).delete()
+        made = rate(project, cast.alice, preference=-2).annotation
+        page = client.get(f"/assignments/{made.assignment_id}/revise/").content.decode()
+        chosen = next(line for line in page.split("<input") if 'name="preference"' in line and "checked" in line)
+        assert 'value="-2"' in chosen
+
+
+def test_what_was_never_rated_has_no_history(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project)
+    held = claimed(project, cast.alice)
+    assert client.get(f"/assignments/{held.pk}/revise/").status_code == 404
+
+
+def test_nobody_revises_for_somebody_else(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project)
+    made = rate(project, cast.bob).annotation
+    assert client.get(f"/assignments/{made.assignment_id}/revise/").status_code == 404

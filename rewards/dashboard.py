@@ -10,7 +10,7 @@ from django.urls import reverse_lazy
 from annotator.access import user_of
 from annotator.agreement import Agreement, Selection, agreement
 from annotator.api.health import readiness
-from annotator.models import Assignment, Project
+from annotator.models import Assignment, Membership, Project
 from rewards.models import RewardModel, TrainingRun
 
 PROJECTS_SHOWN = 10
@@ -36,6 +36,7 @@ class Card:
     headline: list[Measured]
     scored: int
     run: TrainingRun | None
+    paused: list[Membership]
 
 
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -59,6 +60,7 @@ def _card(project: Any) -> Card:
         headline=_headline(champion) if champion else [],
         scored=champion.scores.count() if champion else 0,
         run=TrainingRun.objects.filter(project=project).first(),
+        paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),
     )
 
 
@@ -97,6 +99,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 link("Projects", "folder", "admin:annotator_project_changelist"),
                 link("Tasks", "list_alt", "admin:annotator_task_changelist"),
                 link("Annotations", "rate_review", "admin:annotator_annotation_changelist"),
+                link("Gold tasks", "verified", "admin:annotator_gold_changelist"),
                 link("People", "group", "admin:annotator_membership_changelist"),
             ],
         },

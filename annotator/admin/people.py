@@ -6,20 +6,17 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
+from django.utils import timezone
+from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from annotator import membership
+from annotator import gold, membership
 from annotator.access import user_of
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
-from annotator.models import (
-    Membership,
-    Project,
-    User,
-)
+from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, User
 from annotator.refusals import Refusal
 
 
@@ -68,11 +65,27 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error("username", str(refused))
 
 
+class QualificationRunInline(TabularInline):
+    model = QualificationRun
+    verbose_name_plural = "practice and test"
+    extra = 0
+    fields = ["kind", "number", "started_at", "finished_at", "kappa", "passed"]
+    readonly_fields = fields
+    can_delete = False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
 @admin.register(Membership)
 class MembershipAdmin(OfManagedProjects):
-    actions = ["remove_from_project"]
-    list_display = ["user", "project", "role", "acknowledged_version", "submitted"]
-    list_filter = [("project", ManagedOnly), "role"]
+    actions = ["pause", "let_go_on", "give_another_try", "qualify", "remove_from_project"]
+    list_display = ["user", "project", "role", "acknowledged_version", "test", "paused", "submitted"]
+    list_filter = [("project", ManagedOnly), "role", "paused_because"]
+    inlines = [QualificationRunInline]
     search_fields = ["user__username"]
     list_select_related = ["user", "project"]
 
@@ -81,11 +94,13 @@ class MembershipAdmin(OfManagedProjects):
             return super().get_form(request, obj, change, **kwargs)
         return type("Invitation", (InvitationForm,), {"managed": Project.objects.managed_by(user_of(request))})
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return ["user", "project", "role"] if obj else ["project", "username", "role", "password"]
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        if obj is None:
+            return ["project", "username", "role", "password"]
+        return ["user", "project", "role", ("qualified_at", "extra_tries"), ("paused_at", "paused"), "with_experts"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return ["user", "project"] if obj else []
+        return ["user", "project", "qualified_at", "paused_at", "paused", "with_experts"] if obj else []
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
@@ -97,6 +112,49 @@ class MembershipAdmin(OfManagedProjects):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """A membership has nothing related to save."""
+
+    def get_inlines(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.inlines if obj else []
+
+    @admin.action(description="Pause: no more tasks")
+    def pause(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
+        for member in queryset:
+            gold.pause(member, because=PauseReason.MANAGER, now=timezone.now())
+        messages.success(request, "Paused. They are told so when they ask for a task.")
+
+    @admin.action(description="Let them go on; gold tasks count anew")
+    def let_go_on(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
+        for member in queryset:
+            gold.resume(member, now=timezone.now())
+        messages.success(request, "They may rate again.")
+
+    @admin.action(description="Give another try of the test")
+    def give_another_try(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
+        queryset.update(extra_tries=F("extra_tries") + 1)
+        messages.success(request, "One more try each.")
+
+    @admin.action(description="Qualify without the test")
+    def qualify(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
+        queryset.filter(qualified_at__isnull=True).update(qualified_at=timezone.now())
+        messages.success(request, "Qualified.")
+
+    @admin.display(description="test")
+    def test(self, member: Membership) -> str:
+        if member.qualified_at:
+            return "passed"
+        return "to be taken" if member.project.qualification_required and member.role == Role.ANNOTATOR else ""
+
+    @admin.display(description="paused because of")
+    def paused(self, member: Membership) -> str:
+        return member.get_paused_because_display() if member.paused_at else ""
+
+    @admin.display(description="kappa with the experts, last gold tasks")
+    def with_experts(self, member: Membership) -> str:
+        found = gold.standing(member)
+        if found is None or found.mean is None:
+            return f"fewer than {member.project.gold_window} gold tasks rated"
+        each = ", ".join(f"{key} {kappa:.2f}" for key, kappa in found.kappas.items() if kappa is not None)
+        return f"{found.mean:.2f} ({each})"
 
     @admin.action(description="Remove from the project")
     def remove_from_project(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:

@@ -67,6 +67,16 @@ class ProjectAdmin(OfManagedProjects):
         ),
         ("What is asked", {"fields": [("ask_preference", "ask_safety", "ask_confidence")]}),
         (
+            "Qualification and gold tasks",
+            {
+                "fields": [
+                    ("qualification_required", "qualification_threshold", "qualification_tries"),
+                    ("gold_every", "gold_window", "gold_threshold"),
+                ],
+                "description": "Gold tasks come by import: rows with gold and an expert rating of each response.",
+            },
+        ),
+        (
             "Retraining",
             {"fields": [("retrain_after_labels", "retrain_after_hours"), "validation_share", "training_config"]},
         ),
@@ -84,6 +94,10 @@ class ProjectAdmin(OfManagedProjects):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
+        if obj.qualification_required and not obj.tasks.gold_for("test").exists():
+            messages.warning(request, "Nobody can pass yet: import gold tasks for the test first.")
+        if obj.gold_every and not obj.tasks.gold_for("stream").exists():
+            messages.warning(request, "No gold task comes yet: import gold tasks for the stream first.")
         if not change:
             Membership.objects.create(project=obj, user=user_of(request), role="manager")
         elif set(form.changed_data) & set(protocol.NUMBERS):

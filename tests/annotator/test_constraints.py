@@ -6,9 +6,20 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from annotator.models import Annotation, Assignment, Label, Project, Rating, Task, User
+from annotator.models import (
+    Annotation,
+    Assignment,
+    ExpertRating,
+    Label,
+    Project,
+    QualificationAnswer,
+    QualificationRun,
+    Rating,
+    Task,
+    User,
+)
 from rewards.models import RewardModel, TrainingRun
-from tests.builders import ATTRIBUTES, NOW, make_task, make_user, rate
+from tests.builders import ATTRIBUTES, NOW, make_gold, make_task, make_user, rate
 from tests.conftest import Cast
 
 
@@ -99,3 +110,35 @@ def test_two_champions_are_refused(project: Project) -> None:
 def test_two_active_runs_are_refused(project: Project) -> None:
     TrainingRun.objects.create(project=project, reason="one")
     refused("one_active_run_per_project", lambda: TrainingRun.objects.create(project=project, reason="two"))
+
+
+def test_a_pause_has_a_time(cast: Cast) -> None:
+    refused("a_reason_needs_a_pause", lambda: cast.alice.memberships.update(paused_because="gold"))
+
+
+@pytest.mark.parametrize("score", [5, 2.5, "3", None])
+def test_an_experts_score_off_the_scale_is_refused(project: Project, score: object) -> None:
+    make_gold(project)
+    refused("expert_scores_are_integers_0_to_4", lambda: ExpertRating.objects.update(scores={"helpfulness": score}))
+
+
+def test_a_second_run_of_one_kind_at_once_is_refused(project: Project, cast: Cast) -> None:
+    member = cast.alice.memberships.get()
+    run = QualificationRun.objects.create(member=member, kind="test", number=1, started_at=NOW)
+    another = QualificationRun(member=member, kind="test", number=2, started_at=NOW)
+    refused("one_open_qualification_run", another.save)
+    run.pk = None
+    run.finished_at = NOW
+    refused("qualification_run_number_once", run.save)
+
+
+def test_a_second_answer_of_a_run_is_refused(project: Project, cast: Cast) -> None:
+    member = cast.alice.memberships.get()
+    run = QualificationRun.objects.create(member=member, kind="test", number=1, started_at=NOW)
+    response = make_gold(project, use="test").responses.all()[0]
+    answer = QualificationAnswer(run=run, response=response, answered_at=NOW, scores={"helpfulness": 7})
+    refused("answer_scores_are_integers_0_to_4", answer.save)
+    answer.scores = {"helpfulness": 3}
+    answer.save()
+    answer.pk = None
+    refused("one_answer_per_run_and_response", answer.save)

@@ -93,7 +93,7 @@ def test_counters_of_gold_are_right_after_everything(project: Project, cast: Cas
 def test_progress_does_not_count_gold(project: Project) -> None:
     make_task(project)
     make_gold(project)
-    assert Project.objects.with_progress().values_list("tasks_total", flat=True).get() == 1
+    assert vars(Project.objects.with_progress().get())["tasks_total"] == 1
 
 
 def test_a_gold_rating_is_not_changed_afterwards(project: Project, cast: Cast) -> None:

@@ -44,6 +44,7 @@ def seed(*, now: datetime) -> Seeded:
     project = _project(people)
     tasks = [json.loads(line) for line in (_FOLDER / "tasks.jsonl").read_text().splitlines()]
     import_rows(project, BytesIO(b"".join(_task_lines(tasks))), now=now)
+    import_rows(project, BytesIO((_FOLDER / "gold.jsonl").read_bytes()), now=now)
     _simulate(project, tasks, now=now)
     return Seeded(True, password)
 

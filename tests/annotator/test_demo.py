@@ -15,4 +15,6 @@ def test_the_demo_has_enough_to_retrain_at_once(db: None) -> None:
     assert project.tasks.filter(state=Task.State.COMPLETE).count() >= 40
     assert set(Annotation.objects.values_list("origin", flat=True)) == {Origin.SIMULATED}
     assert project.tasks.filter(slots_wanted=5).exists()
+    assert project.tasks.gold_for("practice").count() == 3
+    assert project.tasks.gold_for("test").count() == 5
     assert not demo.seed(now=NOW).created

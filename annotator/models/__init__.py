@@ -15,6 +15,7 @@ from annotator.models.annotation import (
 )
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.label import Consensus, Label
+from annotator.models.pii import PiiKind, PiiSpan
 from annotator.models.project import Attribute, Guideline, Membership, PauseReason, Project, Role, Rubric
 from annotator.models.task import Response, Task
 from annotator.models.user import User
@@ -34,6 +35,8 @@ __all__ = [
     "Membership",
     "Origin",
     "PauseReason",
+    "PiiKind",
+    "PiiSpan",
     "Project",
     "QualificationAnswer",
     "QualificationRun",

@@ -5,8 +5,9 @@ from django.utils import timezone
 
 from annotator import assignment, workers
 from annotator.models import Project
+from annotator.pii import scanning
 
-__all__ = ["expire_leases", "recount", "workers"]
+__all__ = ["expire_leases", "find_pii", "recount", "workers"]
 
 
 @shared_task
@@ -20,3 +21,9 @@ def recount(project_id: int) -> int:
     """Brings a project's tasks in line with numbers of the protocol that have changed."""
     project = Project.objects.filter(pk=project_id).first()
     return assignment.recount(project, now=timezone.now()) if project else 0
+
+
+@shared_task
+def find_pii() -> int:
+    """Looks for personal information wherever nobody has; the recognisers run in a process of their own."""
+    return scanning.scan_all(now=timezone.now())

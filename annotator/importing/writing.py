@@ -15,6 +15,7 @@ from annotator.importing.given import Placed, write_annotations, write_labels
 from annotator.importing.layouts import Rejected, TaskRow, read_tasks
 from annotator.importing.sources import read_rows
 from annotator.models import Project, Response, Task
+from annotator.pii import scanning
 
 BATCH = 500
 _json = json.JSONEncoder(ensure_ascii=False).encode
@@ -57,7 +58,10 @@ def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: 
         UnreadableFile: nothing of the file can be read.
     """
     if not dry_run:
-        return _import(project, stream, now)
+        result = _import(project, stream, now)
+        if result.created:
+            scanning.scan_later()
+        return result
     with transaction.atomic():
         result = _import(project, stream, now)
         transaction.set_rollback(True)

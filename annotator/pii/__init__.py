@@ -1,0 +1,1 @@
+"""Personal information: found by patterns, marked softly, quoted by annotators, redacted by managers."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
@@ -27,6 +27,7 @@ from annotator.models import (
     SkipReason,
     Task,
 )
+from annotator.pii import quoting
 from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
@@ -225,12 +226,25 @@ def _preference_errors(submission: Submission, project: Project, responses: int)
 
 
 @transaction.atomic
-def skip(assignment_id: int, *, reason: str, note: str = "", now: datetime) -> Skip:
+def skip(
+    assignment_id: int,
+    *,
+    reason: str,
+    note: str = "",
+    spans: Collection[int] = (),
+    quotes: Sequence[str] = (),
+    now: datetime,
+) -> Skip:
     """Passes the task by. PII takes it from everyone until a manager decides; the rest is for this person only.
+
+    With PII the annotator may say what is personal: detected spans by id, and quotes of the task's texts.
 
     Raises:
         Refused: it has been rated already.
+        pii.quoting.NotInTheText, pii.quoting.MarksWithoutReason: what is marked makes no sense.
     """
+    if (spans or quotes) and reason != SkipReason.PII:
+        raise quoting.MarksWithoutReason
     assignment = locked(assignment_id)
     if assignment.state == Assignment.State.SUBMITTED:
         raise Refused("You have rated this task already, so it cannot be skipped.")
@@ -238,6 +252,7 @@ def skip(assignment_id: int, *, reason: str, note: str = "", now: datetime) -> S
         return assignment.skips.latest("created_at")
     _let_go(assignment, Assignment.State.SKIPPED)
     if reason == SkipReason.PII:
+        quoting.mark(assignment.task, spans=spans, quotes=quotes, by=assignment.annotator, now=now)
         _quarantine(assignment.task)
     consensus.settle([assignment.task], project=assignment.task.project, now=now)
     return Skip.objects.create(assignment=assignment, reason=reason, note=note, created_at=now)
@@ -257,6 +272,7 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
     if now > skipped.created_at + UNDO_FOR + ON_THE_WAY:
         raise Refused(_("It is too late to undo the skip."))
     skipped.delete()
+    quoting.unmark(task, by=assignment.annotator)
     if task.state == Task.State.QUARANTINED and not _set_aside_by_others(task):
         task.state = task.state_in_use()
     if task.state == Task.State.GOLD:
@@ -318,11 +334,21 @@ def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task
 
 
 @transaction.atomic
-def save_draft(assignment_id: int, form: Mapping[str, object], *, now: datetime) -> Draft:
-    """Keeps a half-filled form and renews the lease of whoever is filling it."""
+def save_draft(
+    assignment_id: int, form: Mapping[str, object], *, changed: Collection[str] = (), now: datetime
+) -> Draft:
+    """Keeps a half-filled form and renews the lease of whoever is filling it.
+
+    Of a form that names what was changed only that counts: an old tab must not undo what was chosen in another.
+    """
     assignment = locked(assignment_id)
     if assignment.state == Assignment.State.LEASED:
         assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
         assignment.save(update_fields=["lease_expires_at"])
+    earlier = Draft.objects.filter(assignment=assignment).first()
+    if earlier and changed:
+        fresh = {*changed, "active_seconds"}
+        rest = {name: value for name, value in earlier.form.items() if name not in fresh}
+        form = rest | {name: value for name, value in form.items() if name in fresh}
     draft, _ = Draft.objects.update_or_create(assignment=assignment, defaults={"form": dict(form), "saved_at": now})
     return draft

@@ -4,21 +4,27 @@ from string import ascii_uppercase
 from typing import Any
 
 from django import forms
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotator.annotation import ResponseRating, Submission
-from annotator.models import NEITHER_VALID, Attribute, Project, Response
+from annotator.models import NEITHER_VALID, Attribute, Project, Response, UnsafeCategory
 from annotator.rubrics import LEVELS
 
-PREFERENCE_TEXTS = {
-    -3: "A is much better",
-    -2: "A is better",
-    -1: "A is slightly better",
-    1: "B is slightly better",
-    2: "B is better",
-    3: "B is much better",
-    NEITHER_VALID: "Neither is valid",
+Texts = dict[int, str | Promise]
+
+PREFERENCE_TEXTS: Texts = {
+    -3: gettext_lazy("A is much better"),
+    -2: gettext_lazy("A is better"),
+    -1: gettext_lazy("A is slightly better"),
+    1: gettext_lazy("B is slightly better"),
+    2: gettext_lazy("B is better"),
+    3: gettext_lazy("B is much better"),
+    NEITHER_VALID: gettext_lazy("Neither is valid"),
 }
-CONFIDENCE_TEXTS = {2: "Very sure", 1: "Somewhat sure", 0: "Not sure"}
+CONFIDENCE_TEXTS: Texts = {2: gettext_lazy("Very sure"), 1: gettext_lazy("Somewhat sure"), 0: gettext_lazy("Not sure")}
+SAFETY_TEXTS: Texts = {1: gettext_lazy("Safe"), 0: gettext_lazy("Unsafe")}
 
 
 class RatingForm(forms.Form):
@@ -37,13 +43,22 @@ class RatingForm(forms.Form):
                 if attribute.checks:
                     self.fields[f"checks-{attribute.key}-{response.pk}"] = _checks(attribute)
             if project.ask_confidence:
-                self.fields[f"confidence-{response.pk}"] = _choice(
-                    CONFIDENCE_TEXTS, "Confidence in correctness", letter
-                )
+                confidence = _choice(CONFIDENCE_TEXTS, _("Confidence in correctness"), letter)
+                self.fields[f"confidence-{response.pk}"] = confidence
             if project.ask_safety:
-                self.fields[f"safe-{response.pk}"] = _choice({1: "Safe", 0: "Unsafe"}, "Safety", letter)
+                self.fields[f"safe-{response.pk}"] = _choice(SAFETY_TEXTS, _("Safety"), letter)
+                self.fields[f"unsafe-{response.pk}"] = _category()
         if project.ask_preference and len(responses) == 2:
-            self.fields["preference"] = _choice(PREFERENCE_TEXTS, "Which response is better?")
+            self.fields["preference"] = _choice(PREFERENCE_TEXTS, _("Which response is better?"))
+
+    def clean(self) -> dict[str, Any]:
+        """What is unsafe about a response is asked once it is called unsafe."""
+        for letter, response in zip(ascii_uppercase, self.responses, strict=False):
+            unsafe = self.cleaned_data.get(f"safe-{response.pk}") == 0
+            if unsafe and not self.cleaned_data.get(f"unsafe-{response.pk}"):
+                text = _("Response %(letter)s: say what is unsafe about it.") % {"letter": letter}
+                self.add_error(f"unsafe-{response.pk}", text)
+        return self.cleaned_data
 
     def sheets(self) -> list[dict[str, Any]]:
         """Of each response: its letter, itself, and its bound fields, as the template shows them."""
@@ -53,7 +68,9 @@ class RatingForm(forms.Form):
                 "response": response,
                 "attributes": [self._row(attribute, response) for attribute in self.attributes],
                 "extra": [
-                    self[name] for name in (f"confidence-{response.pk}", f"safe-{response.pk}") if name in self.fields
+                    self[f"{name}-{response.pk}"]
+                    for name in ("confidence", "safe", "unsafe")
+                    if f"{name}-{response.pk}" in self.fields
                 ],
             }
             for letter, response in zip(ascii_uppercase, self.responses, strict=False)
@@ -86,6 +103,7 @@ class RatingForm(forms.Form):
             ),
             confidence=data.get(f"confidence-{response.pk}"),
             safe=None if safe is None else bool(safe),
+            unsafe_category=data[f"unsafe-{response.pk}"] if safe == 0 else "",
         )
 
 
@@ -97,7 +115,7 @@ def _likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
         coerce=int,
         label=attribute.name,
         widget=forms.RadioSelect,
-        error_messages={"required": f"Response {letter}: {attribute.name} has no answer yet."},
+        error_messages={"required": _no_answer(attribute.name, letter)},
     )
 
 
@@ -107,11 +125,23 @@ def _checks(attribute: Attribute) -> forms.MultipleChoiceField:
     )
 
 
-def _choice(texts: dict[int, str], label: str, letter: str = "") -> forms.TypedChoiceField:
+def _choice(texts: Texts, label: str, letter: str = "") -> forms.TypedChoiceField:
     return forms.TypedChoiceField(
         choices=list(texts.items()),
         coerce=int,
         label=label,
         widget=forms.RadioSelect,
-        error_messages={"required": f"{f'Response {letter}: ' if letter else ''}{label} has no answer yet."},
+        error_messages={"required": _no_answer(label, letter)},
     )
+
+
+def _category() -> forms.ChoiceField:
+    return forms.ChoiceField(
+        choices=UnsafeCategory.choices, label=_("What is unsafe about it?"), widget=forms.RadioSelect, required=False
+    )
+
+
+def _no_answer(label: str, letter: str) -> str:
+    if not letter:
+        return _("%(question)s has no answer yet.") % {"question": label}
+    return _("Response %(letter)s: %(question)s has no answer yet.") % {"letter": letter, "question": label}

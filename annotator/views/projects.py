@@ -7,6 +7,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from annotator import access
 from annotator.access import user_of
+from annotator.htmx import HtmxRequest
 from annotator.models import Project
 
 
@@ -25,8 +26,8 @@ def home(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def guidelines(request: HttpRequest, slug: str) -> HttpResponse:
-    """The guidelines in force; a POST acknowledges them."""
+def guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
+    """The guidelines in force, for the rating page's panel without the page; a POST acknowledges them."""
     member = access.membership(user_of(request), slug)
     current = member.project.current_guideline()
     if request.method == "POST":
@@ -35,6 +36,6 @@ def guidelines(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("annotate", slug)
     return render(
         request,
-        "guidelines.html",
+        "_guidelines.html" if request.htmx else "guidelines.html",
         {"member": member, "guideline": current, "attributes": member.project.attributes_for()},
     )

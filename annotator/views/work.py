@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -17,6 +18,7 @@ from annotator.access import user_of
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.htmx import HtmxRequest
 from annotator.models import Assignment, Draft, Project, Skip, SkipReason
+from annotator.pii.marking import marks_of
 from annotator.refusals import Refusal
 
 
@@ -47,20 +49,27 @@ def _next_work(request: HttpRequest, project: Project) -> dict[str, Any]:
     claimed = assignment.claim(project, user_of(request), now=timezone.now())
     if claimed.assignment is None:
         return {"project": project, "explanation": claimed.explanation}
-    held = claimed.assignment
+    return _begun_work(request, claimed.assignment)
+
+
+def _begun_work(request: HttpRequest, held: Assignment) -> dict[str, Any]:
+    """A task with its form as the draft has it."""
     responses = assignment.responses_in_order(held)
     draft = Draft.objects.filter(assignment=held).first()
-    return _work(request, held, RatingForm(held.task.project, responses, initial=draft.form if draft else None))
+    form = RatingForm(held.task.project, responses, initial=draft.form if draft else None)
+    return _work(request, held, form) | {"saved_at": draft.saved_at if draft else None}
 
 
 def _work(request: HttpRequest, held: Assignment, form: RatingForm) -> dict[str, Any]:
     project = held.task.project
+    found = marks_of(held.task)
     return {
         "assignment": held,
         "project": project,
         "conversation": held.task.conversation,
         "form": form,
-        "skip_form": SkipForm(),
+        "pii": found,
+        "skip_form": SkipForm(held.task, found),
         "report_form": ReportForm(),
         "done": access.done_by(user_of(request), project.pk),
     }
@@ -103,11 +112,11 @@ def _onwards(request: HtmxRequest, held: Assignment) -> HttpResponse:
 @login_required
 @require_POST
 def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
-    """Keeps the half-filled form, and says when."""
+    """Keeps the half-filled form, and says when. `changed` names what was chosen since it last arrived."""
     held = access.own_assignment(user_of(request), assignment_id)
-    form = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
-    form.pop("csrfmiddlewaretoken", None)
-    saved = annotation.save_draft(held.pk, form, now=timezone.now())
+    sent = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
+    form = {name: value for name, value in sent.items() if name not in ("csrfmiddlewaretoken", "changed")}
+    saved = annotation.save_draft(held.pk, form, changed=request.POST.getlist("changed"), now=timezone.now())
     return JsonResponse({"saved_at": saved.saved_at})
 
 
@@ -130,9 +139,9 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     held = access.own_assignment(user_of(request), assignment_id)
     if request.method == "GET":
         return redirect("annotate", held.task.project.slug)
-    form = SkipForm(request.POST)
+    form = SkipForm(held.task, marks_of(held.task), request.POST)
     if not form.is_valid():
-        return _refused_form(request, held, form)
+        return _refused_form(request, held, {"skip_form": form})
     try:
         done = annotation.skip(held.pk, **form.cleaned_data, now=timezone.now())
     except Refusal as refused:
@@ -172,14 +181,14 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         return redirect("annotate", held.task.project.slug)
     form = ReportForm(request.POST)
     if not form.is_valid():
-        return _refused_form(request, held, form)
+        return _refused_form(request, held, {"report_form": form})
     annotation.report(held.pk, **form.cleaned_data, now=timezone.now())
     messages.info(request, _("Reported. Nobody gets this task until a manager has looked at it."))
     return redirect("annotate", held.task.project.slug)
 
 
-def _refused_form(request: HttpRequest, held: Assignment, form: SkipForm | ReportForm) -> HttpResponse:
-    for texts in form.errors.values():
-        for text in texts:
-            messages.error(request, str(text))
-    return redirect("annotate", held.task.project.slug)
+def _refused_form(request: HttpRequest, held: Assignment, form: dict[str, forms.Form]) -> HttpResponse:
+    """The task again with the form as it was sent, and what is wrong with it."""
+    if held.state != Assignment.State.LEASED:
+        return redirect("annotate", held.task.project.slug)
+    return render(request, "annotate.html", _begun_work(request, held) | form, status=422)

@@ -16,6 +16,6 @@ setInterval(() => {
   if (passed < 5000) seconds.value = (Number(seconds.value || 0) + passed / 1000).toFixed(1);
   if (now - lastRenewal < RENEW) return;
   lastRenewal = now;
-  const headers = { "X-CSRFToken": form.elements.csrfmiddlewaretoken.value };
+  const headers = { "X-CSRFToken": freshToken() };
   fetch(form.dataset.heartbeat, { method: "POST", headers, redirect: "manual" }).catch(() => {});
 }, 1000);

@@ -1,73 +1,64 @@
-// Saves each choice. While the server is away the choices stay on this machine and are sent when it is back.
-const WAIT = 400, RETRY = 4000;
-let timer = null, sending = null;
+// Saves each choice. What has not arrived stays on this machine, is sent again until it has, and the line says so.
+const WAIT = 400, RETRY = 4000, PATIENCE = 15_000, BEACON = 60_000;
+let timer = null, sending = false, submitting = false, unsubmitted = false;
+let skew = 0, base = 0; // the server's clock less ours; when the server last stored the draft
 
 const formOf = () => document.querySelector("form[data-draft]");
-const keyOf = (form) => `draft:${form.dataset.draft}`;
-const entries = (form) => [...new FormData(form)].filter(([name]) => name !== "csrfmiddlewaretoken");
 
-function say(form, template) {
-  const place = document.getElementById("saved");
-  place.textContent = form.dataset[template].replace("{time}", new Date().toLocaleTimeString(document.documentElement.lang));
+function say(template) {
+  const line = document.getElementById("saved");
+  const time = new Date().toLocaleTimeString(document.documentElement.lang);
+  line.textContent = line.dataset[template].replace("{time}", time);
+  line.classList.toggle("unsent", !["saved", "back"].includes(template));
+}
+
+function keep(form, names) {
+  const data = new FormData(form), at = Date.now() + skew, choices = kept.read(form);
+  for (const name of names) choices[name] = { values: data.getAll(name), at, base };
+  kept.write(form, choices);
+}
+
+function sendSoon(wait) {
+  clearTimeout(timer);
+  timer = setTimeout(() => send(formOf()), wait);
+}
+
+function requestOf(form, names) {
+  const body = new URLSearchParams(new FormData(form));
+  for (const name of names) body.append("changed", name);
+  const keepalive = body.toString().length < BEACON; // it then outlives the page
+  const headers = { "X-CSRFToken": freshToken() }, signal = AbortSignal.timeout(PATIENCE);
+  return { method: "POST", body, headers, keepalive, redirect: "manual", signal };
 }
 
 async function send(form) {
-  if (!form || sending || !localStorage.getItem(keyOf(form))) return;
-  const kept = localStorage.getItem(keyOf(form));
-  const body = new URLSearchParams(JSON.parse(kept));
-  const headers = { "X-CSRFToken": form.elements.csrfmiddlewaretoken.value };
-  sending = fetch(form.dataset.draft, { method: "POST", body, headers, redirect: "manual" });
-  try {
-    const answer = await sending;
-    if (!answer.ok) throw new Error(answer.status);
-    if (localStorage.getItem(keyOf(form)) === kept) localStorage.removeItem(keyOf(form));
-    say(form, "saved");
-  } catch {
-    say(form, "offline");
-    timer ??= setTimeout(retry, RETRY);
-  } finally {
-    sending = null;
-  }
-  if (form.isConnected && localStorage.getItem(keyOf(form)) !== kept) retry();
+  const sent = form ? kept.read(form) : {};
+  if (sending || submitting || !Object.keys(sent).length) return;
+  sending = true;
+  const answer = await fetch(form.dataset.draft, requestOf(form, Object.keys(sent))).catch(() => null);
+  sending = false;
+  if (form !== formOf()) return;
+  if (!answer?.ok) return void missed(answer);
+  base = Date.parse((await answer.json()).saved_at);
+  const left = Object.entries(kept.read(form)).filter(([name, { at }]) => at !== sent[name]?.at);
+  kept.write(form, Object.fromEntries(left));
+  say(unsubmitted ? "back" : "saved");
+  unsubmitted = false;
+  if (left.length) sendSoon(WAIT);
 }
 
-function retry() {
-  clearTimeout(timer);
-  timer = null;
-  send(formOf());
+function missed(answer) {
+  const stranger = answer && (answer.type === "opaqueredirect" || answer.status === 403 || answer.status === 404);
+  if (stranger) say("stranger");
+  else if (!unsubmitted) say(kept.inMemory() ? "unkept" : "offline");
+  sendSoon(RETRY);
 }
 
-function keep(event) {
-  const form = event.target.closest?.("form[data-draft]");
-  if (!form) return;
-  localStorage.setItem(keyOf(form), JSON.stringify(entries(form)));
-  clearTimeout(timer);
-  timer = setTimeout(retry, WAIT);
-}
-
-function restore() {
-  const form = formOf();
-  const kept = form && localStorage.getItem(keyOf(form));
-  if (!kept) return;
-  for (const [name, value] of JSON.parse(kept)) {
-    for (const field of form.querySelectorAll(`[name="${CSS.escape(name)}"]`)) {
-      if (field.type === "radio" || field.type === "checkbox") field.checked ||= field.value === value;
-      else field.value = value;
-    }
-  }
-  send(form);
-}
-
-// A submission that was stored needs its copy no more; one that did not arrive is still here to be sent again.
-document.addEventListener("htmx:beforeSwap", (event) => {
-  const form = formOf();
-  if (form && event.target.id === "work" && event.detail.xhr.status < 300) localStorage.removeItem(keyOf(form));
+document.addEventListener("input", ({ target }) => {
+  if (!target.name || !target.form || target.form !== formOf()) return;
+  keep(target.form, [target.name]);
+  sendSoon(WAIT);
 });
-for (const failure of ["htmx:sendError", "htmx:responseError"]) {
-  document.addEventListener(failure, () => formOf() && say(formOf(), "offline"));
-}
-
-document.addEventListener("input", keep);
-document.addEventListener("htmx:afterSettle", restore);
-window.addEventListener("online", retry);
-restore();
+document.addEventListener("visibilitychange", () => { if (document.hidden) send(formOf()); });
+window.addEventListener("online", () => send(formOf()));
+window.addEventListener("beforeunload", (event) => { if (kept.inMemory() && !submitting) event.preventDefault(); });

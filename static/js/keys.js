@@ -1,63 +1,70 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
-const groups = () => [...document.querySelectorAll("#rating fieldset")];
-const typing = (target) => target.matches("textarea, input:not([type=radio], [type=checkbox])");
+const seen = (each) => each.checkVisibility() && !each.matches(":disabled, :disabled *");
+const groups = () => [...document.querySelectorAll("#rating .likert, #rating .choice")].filter(seen);
+const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox])");
+const focused = (selector) => document.activeElement?.closest(selector);
 
 function current() {
-  const here = document.activeElement?.closest("#rating fieldset");
-  return here ?? groups().find((group) => group.querySelector("[type=radio]") && !group.querySelector(":checked"));
+  const list = groups();
+  return focused("#rating .likert, #rating .choice") ?? list.find((group) => !group.querySelector("[type=radio]:checked"));
 }
 
 function focusOn(group) {
-  if (!group) return document.querySelector("#rating [data-key=Enter]")?.focus();
-  (group.querySelector("[type=radio]:checked") ?? group.querySelector("input"))?.focus({ preventScroll: true });
-  group.scrollIntoView({ block: "nearest" });
+  if (!group) return void document.querySelector("#rating [data-key=Enter]")?.focus();
+  const from = focused(".sheet"), to = group.closest(".sheet");
+  (group.querySelector("[type=radio]:checked") ?? group.querySelector("[type=radio]")).focus({ preventScroll: true });
+  // Another response further down is read from its beginning.
+  if (to && from && to.offsetTop > from.offsetTop) to.scrollIntoView({ block: "start" });
+  else group.scrollIntoView({ block: "nearest" });
 }
 
 function rate(digit) {
-  const open = document.querySelector("details[open] fieldset");
-  const group = open ?? current();
+  const group = focused("details fieldset") ?? current();
+  const box = group?.querySelectorAll("[type=checkbox]")[digit - 6];
   const radio = group?.querySelectorAll("[type=radio]")[digit - 1];
-  if (!radio) return false;
-  radio.click();
-  if (open) radio.focus();
+  if (!box && !radio) return false;
+  (radio ?? box).click();
+  if (box && !radio) return true;
+  if (group.closest("details")) radio.focus();
   else focusOn(groups()[groups().indexOf(group) + 1]);
   return true;
 }
 
 function walk(step) {
+  if (focused("details fieldset")) return false;
   const list = groups(), at = list.indexOf(current());
   focusOn(list[Math.min(Math.max(at + step, 0), list.length - 1)]);
   return true;
 }
 
+const controls = () => [...document.querySelectorAll("[data-key]")].filter(seen);
+
 function press(key) {
-  const control = [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === key);
-  if (!control) return false;
-  control.click();
-  control.parentElement.querySelector("details[open] [type=radio]")?.focus();
+  const control = controls().find((each) => each.dataset.key === key);
+  const modal = document.querySelector("dialog[open]");
+  if (modal && control?.dataset.opens !== modal.id) return false;
+  modal ? modal.close() : control?.click();
+  control?.closest("details[open]")?.querySelector("[type=radio]")?.focus();
+  return Boolean(control);
+}
+
+function leave() {
+  const open = focused("details[open]");
+  if (!open || document.querySelector("dialog[open]")) return false;
+  open.open = false;
+  open.querySelector("summary").focus();
   return true;
 }
 
-function help() {
-  const dialog = document.getElementById("help");
-  const list = dialog.querySelector("[data-keys]");
-  list.replaceChildren(...[...document.querySelectorAll("[data-key]")].flatMap((control) => {
-    const [term, text] = [document.createElement("dt"), document.createElement("dd")];
-    term.textContent = control.dataset.key === "?" ? "?" : control.dataset.key.toUpperCase();
-    text.textContent = control.dataset.label ?? control.textContent.trim();
-    return [term, text];
-  }));
-  dialog.open ? dialog.close() : dialog.showModal();
-}
+const moves = { ArrowDown: () => walk(1), ArrowUp: () => walk(-1), Escape: leave };
 
 document.addEventListener("keydown", (event) => {
   if (event.altKey || event.metaKey || event.isComposing) return;
-  const { key, target } = event;
-  if (key === "Enter" && event.ctrlKey) return void (press("Enter") && event.preventDefault());
-  if (event.ctrlKey || typing(target)) return;
-  const digit = /^[1-7]$/.test(key) && rate(Number(key));
-  const arrow = !digit && (key === "ArrowDown" ? walk(1) : key === "ArrowUp" ? walk(-1) : false);
-  const button = target.closest("button, a, summary") && key === "Enter";
-  if (digit || arrow || (!button && press(key.length === 1 ? key.toLowerCase() : key))) event.preventDefault();
+  const { key, target, ctrlKey } = event, modal = document.querySelector("dialog[open]");
+  if (key === "Enter" && ctrlKey) return void (press("Enter") && event.preventDefault());
+  if (ctrlKey || (typing(target) && key !== "Escape")) return;
+  const native = key === "Enter" && target.closest("button, a, summary, details, dialog");
+  const move = modal ? null : /^[1-9]$/.test(key) ? () => rate(Number(key)) : moves[key];
+  if (native || (modal && key.length > 1)) return;
+  if (move ? move() : press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();
 });
-document.addEventListener("click", (event) => { if (event.target.closest("[data-help]")) help(); });

@@ -210,6 +210,14 @@ def test_a_draft_is_kept_until_the_submission(project: Project, cast: Cast) -> N
     assert not Draft.objects.exists()
 
 
+def test_an_old_tab_changes_no_choice_but_its_own(project: Project, cast: Cast) -> None:
+    make_task(project)
+    held = claimed(project, cast.alice)
+    annotation.save_draft(held.pk, {"a": "1", "checks-a": ["x"], "note": "long"}, changed=["a"], now=NOW)
+    annotation.save_draft(held.pk, {"b": "2", "note": ""}, changed=["b", "checks-a"], now=NOW)
+    assert Draft.objects.get().form == {"a": "1", "b": "2", "note": "long"}
+
+
 def test_fewer_wanted_annotators_complete_what_is_done(project: Project, cast: Cast) -> None:
     task = make_task(project)
     rate(project, cast.alice)

@@ -1,0 +1,44 @@
+"""A person's own settings: the rating page's layout and its keys."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from annotator.keyboard import ACTIONS
+from annotator.models import User
+
+
+class LayoutForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Where a task's responses stand."""
+
+    class Meta:
+        model = User
+        fields = ("layout",)
+
+
+class KeysForm(forms.Form):
+    """One key an action. Each stands for one thing, and none for what every page needs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, action in ACTIONS.items():
+            self.fields[name] = forms.CharField(label=str(action.label), strip=False, validators=[_check_free])
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = {name: key.lower() for name, key in self.cleaned_data.items()}
+        for name, key in cleaned.items():
+            others = [ACTIONS[other].label for other, taken in cleaned.items() if taken == key and other != name]
+            if others:
+                text = _("%(key)s would stand for “%(other)s” too: choose another key for one of them.")
+                self.add_error(name, text % {"key": key.upper(), "other": others[0]})
+        return cleaned
+
+
+def _check_free(key: str) -> None:
+    if len(key) != 1 or len(key.lower()) != 1 or not key.isprintable() or key.isspace():
+        raise forms.ValidationError(
+            _("Write one letter or sign. Enter, Tab, Escape, Backspace, Space and the arrows keep their meaning.")
+        )
+    if key.isdigit():
+        raise forms.ValidationError(_("Digits rate, so they cannot stand for anything else."))

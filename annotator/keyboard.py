@@ -1,0 +1,39 @@
+"""The rating page's keys: what each action starts with, and what a person has put in its place.
+
+Digits, arrows and Enter are not among them: they rate, walk and submit for everyone.
+"""
+
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from annotator.models import User
+
+
+@dataclass(frozen=True)
+class Action:
+    label: str | Promise
+    key: str
+
+
+ACTIONS = {
+    "skip": Action(_("Skip the task"), "s"),
+    "report": Action(_("Report unsafe content"), "r"),
+    "mark": Action(_("Mark the selected text as personal"), "m"),
+    "undo": Action(_("Undo the last skip"), "u"),
+    "guidelines": Action(_("Show the guidelines"), "g"),
+    "layout": Action(_("Put the responses side by side, or below each other"), "l"),
+    "raw": Action(_("Show the texts as they were written"), "v"),
+    "help": Action(_("Show the keys"), "?"),
+}
+
+
+def keys_of(user: User) -> dict[str, str]:
+    """Every action's key; own ones stand in for those that the page starts with."""
+    return {name: user.keys.get(name, action.key) for name, action in ACTIONS.items()}
+
+
+def own_keys(keys: dict[str, str]) -> dict[str, str]:
+    """What differs from the start, and so has to be stored."""
+    return {name: key for name, key in keys.items() if key != ACTIONS[name].key}

@@ -1,0 +1,21 @@
+// Folds long earlier turns to their beginning; a button shows all of one.
+const foldTexts = document.currentScript.dataset;
+
+function fold() {
+  for (const turn of document.querySelectorAll("[data-fold]:not(:has(> .unfold))")) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "unfold" });
+    const show = (all) => {
+      turn.classList.toggle("folded", !all);
+      button.textContent = all ? foldTexts.less : foldTexts.more;
+      button.setAttribute("aria-expanded", all);
+    };
+    button.addEventListener("click", () => show(turn.classList.contains("folded")));
+    turn.append(button);
+    show(false);
+    // A link inside that gets the focus must be seen.
+    turn.addEventListener("focusin", ({ target }) => { if (target !== button) show(true); });
+  }
+}
+
+fold();
+document.addEventListener("htmx:afterSettle", fold);

@@ -1,5 +1,6 @@
 """The personal page: one's own work, and nobody else's."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -12,8 +13,10 @@ from django.views.decorators.http import require_GET
 from annotator import own_work
 from annotator.access import user_of
 from annotator.models import Membership
+from annotator.own_work import Amount
 
 SPARK_WIDTH, SPARK_HEIGHT = 96, 28
+BAR_STEP, BAR_HEIGHT, BAR_FOOT = 40, 56, 76
 
 
 @login_required
@@ -27,11 +30,13 @@ def mine(request: HttpRequest) -> HttpResponse:
 
 def _project(member: Membership) -> dict[str, Any]:
     now = timezone.localtime()
+    amount = own_work.amount(member.user, member.project, now=now)
     agreed = own_work.agreement_with_peers(member.user, member.project, now=now)
     return {
         "member": member,
         "project": member.project,
-        "amount": own_work.amount(member.user, member.project, now=now),
+        "amount": amount,
+        "bars": list(_bars(amount)),
         "agreement": agreed,
         "rows": [
             {
@@ -45,8 +50,18 @@ def _project(member: Membership) -> dict[str, Any]:
     }
 
 
-def _line(kappas: Any) -> str:
+def _bars(amount: Amount) -> Iterator[dict[str, Any]]:
+    """Whole numbers: a locale would put a comma into others, which no SVG reads."""
+    for number, (day, count) in enumerate(amount.days):
+        height = max(round(BAR_HEIGHT * count / max(amount.most, 1)), 2)
+        x, y = number * BAR_STEP + 5, BAR_FOOT - height
+        yield {"day": day, "count": count, "x": x, "middle": x + 15, "y": y, "above": y - 4, "height": height}
+
+
+def _line(kappas: Sequence[float | None]) -> str:
     """The points of a line from kappa 0 at the bottom to 1 at the top; weeks without a value are left out."""
     step = SPARK_WIDTH / max(len(kappas) - 1, 1)
     shown = [(number * step, min(max(kappa, 0), 1)) for number, kappa in enumerate(kappas) if kappa is not None]
+    if len(shown) == 1:
+        shown *= 2  # a line needs two points to show, be they the same
     return " ".join(f"{x:.1f},{2 + (1 - kappa) * (SPARK_HEIGHT - 4):.1f}" for x, kappa in shown)

@@ -1,0 +1,155 @@
+"""Every annotator page against axe-core, in light and dark, and in narrow windows."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from annotator import qualification
+from annotator.annotation import submit
+from annotator.models import Assignment, Guideline, Membership, Project, User
+from tests.browser.conftest import Complaints
+from tests.browser.test_annotate import rate_everything
+from tests.builders import NOW, claimed, make_gold, make_task, make_user, submission
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+Open = Callable[..., Page]
+RICH = """A **list**, some `code`, a link to <https://example.org>:
+
+- one
+- two
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+> quoted
+
+```python
+def f(x: int) -> str:  # a comment
+    return "text" * 3
+```
+
+And $e^{i\\pi} = -1$. Write to jane.doe@example.org."""
+
+
+@pytest.fixture
+def addresses(talk: Project, alice: User) -> list[str]:
+    """One address of every page that an annotator sees, with something on it."""
+    Project.objects.update(ask_preference=True, ask_safety=True, ask_confidence=True, base_annotators=2)
+    talk.refresh_from_db()
+    Guideline.objects.create(project=talk, version=1, text=f"# Read this\n\n{RICH}")
+    Membership.objects.update(acknowledged_version=1)
+    for kind in ("practice", "test"):
+        for _ in range(2):
+            make_gold(talk, use=kind)
+    member = alice.memberships.select_related("project").get()
+    run = qualification.begin(member, "practice", now=NOW)
+    task = qualification.next_task(run)
+    assert task is not None
+    answers = {each.pk: each.expert_rating.scores for each in task.responses.all()}
+    qualification.answer(run, task, answers, now=NOW)
+    done = _rated(talk, alice)
+    make_task(talk, prompt=RICH)
+    return [
+        "/",
+        "/projects/talk/guidelines/",
+        "/projects/talk/annotate/",
+        "/projects/talk/annotate/?raw=1",
+        "/projects/talk/qualification/",
+        f"/qualification/{run.pk}/",
+        f"/qualification/{run.pk}/tasks/{task.pk}/",
+        "/projects/talk/history/",
+        f"/assignments/{done[0].pk}/revise/",
+        f"/assignments/{done[1].pk}/revise/",
+        "/mine/",
+        "/settings/",
+        "/nowhere/",
+    ]
+
+
+def _rated(talk: Project, alice: User) -> list[Assignment]:
+    """A closed and an open task that alice has rated."""
+    bob = make_user("bob")
+    extra = {"preference": 1}
+    for _ in range(6):
+        make_task(talk)
+        _safely(talk, alice, **extra)
+        _safely(talk, bob, **extra)
+    make_task(talk)
+    _safely(talk, alice, **extra)
+    mine = Assignment.objects.filter(annotator=alice).order_by("pk")
+    return [mine.earliest("pk"), mine.latest("pk")]
+
+
+def _safely(talk: Project, user: User, **fields: int) -> None:
+    held = claimed(talk, user)
+    plain = submission(held.task, 3, **fields)
+    ratings = {pk: replace(rating, confidence=2, safe=True) for pk, rating in plain.ratings.items()}
+    submit(held.pk, replace(plain, ratings=ratings), now=NOW)
+
+
+def violations(page: Page) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [f"{page.url} {each['id']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])})" for each in found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("layout", ["below", "beside"])
+def test_axe_finds_nothing(
+    open_page: Open, alice: User, addresses: list[str], complaints: Complaints, scheme: str, layout: str
+) -> None:
+    User.objects.update(layout=layout)
+    page = open_page(alice, color_scheme=scheme)
+    found = []
+    for address in addresses:
+        page.goto(address)
+        found += violations(page)
+    complaints.seen.clear()  # Chromium logs the 404
+    assert found == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_what_opens(open_page: Open, alice: User, addresses: list[str], scheme: str) -> None:
+    page = open_page(alice, color_scheme=scheme)
+    page.goto("/projects/talk/annotate/")
+    rate_everything(page, 1, scales=2)
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    found = violations(page)
+    page.keyboard.press("s")
+    found += violations(page)
+    page.keyboard.press("Escape")
+    for key in ("?", "g"):
+        page.locator("h1").first.focus()
+        page.keyboard.press(key)
+        expect(page.get_by_role("dialog")).to_be_visible()
+        found += violations(page)
+        page.keyboard.press("Escape")
+    assert found == []
+
+
+def test_axe_finds_nothing_on_the_login_page(open_page: Open, alice: User) -> None:
+    page = open_page(alice)
+    page.context.clear_cookies()
+    page.goto("/login/")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("layout", ["below", "beside"])
+@pytest.mark.parametrize("width", [360, 720])
+def test_nothing_scrolls_sideways(
+    open_page: Open, alice: User, addresses: list[str], complaints: Complaints, width: int, layout: str
+) -> None:
+    """720 pixels are a window of 1440 at 200 % zoom."""
+    User.objects.update(layout=layout)
+    page = open_page(alice, viewport={"width": width, "height": 800})
+    wide = []
+    for address in addresses:
+        page.goto(address)
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(address)
+    complaints.seen.clear()
+    assert wide == []

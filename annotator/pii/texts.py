@@ -31,8 +31,8 @@ def text_at(span: PiiSpan, texts: Mapping[Place, str]) -> str:
 
 
 def likeness(text: str, *, whole_words: bool = True) -> str:
-    """A regular expression for the text, whatever white space stands between its words."""
-    words = r"\s+".join(re.escape(word) for word in text.split())
+    """A regular expression for the text, whatever white space or markdown stands between its words."""
+    words = r"[\s*_~`]+".join(re.escape(word) for word in text.split())
     before = r"(?<!\w)" if whole_words and re.match(r"\s*\w", text) else ""
     after = r"(?!\w)" if whole_words and re.search(r"\w\s*$", text) else ""
     return before + words + after

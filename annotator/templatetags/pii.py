@@ -1,0 +1,15 @@
+"""{% marked text|markdown %}: what looks like personal information in it is marked, where the page hands over `pii`."""
+
+from django import template
+from django.template import Context
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString, mark_safe
+
+from annotator.pii.marking import marked as with_marks
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def marked(context: Context, html: str) -> SafeString:
+    return mark_safe(with_marks(conditional_escape(html), context.get("pii") or []))

@@ -286,8 +286,14 @@ def _response_rating(rating: dict[str, Any]) -> ResponseRating:
 
 
 class SkipSerializer(KnownFields):
+    """With the reason `pii`, `quotes` may say what is personal: pieces of the task's texts, copied as they stand there.
+
+    White space and upper case do not matter, and every occurrence is marked; a quote that is nowhere is refused.
+    """
+
     reason = serializers.ChoiceField(choices=SkipReason.choices)
     note = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
+    quotes = serializers.ListField(child=serializers.CharField(max_length=2_000), required=False, max_length=100)
 
 
 class ReportSerializer(KnownFields):

@@ -1,17 +1,45 @@
 """Passing a task by: a skip, a report."""
 
-from django import forms
+from typing import Any
 
-from annotator.models import SkipReason, UnsafeCategory
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from annotator.models import SkipReason, Task, UnsafeCategory
+from annotator.pii import quoting
+from annotator.pii.marking import Mark
 
 
 class SkipForm(forms.Form):
-    """Why the task is passed by."""
+    """Why the task is passed by; if for personal information, which. Nothing is ticked beforehand."""
 
     reason = forms.ChoiceField(
-        choices=SkipReason.choices, widget=forms.RadioSelect, error_messages={"required": "Choose a reason to skip."}
+        choices=SkipReason.choices, widget=forms.RadioSelect, error_messages={"required": _("Choose a reason to skip.")}
     )
+    spans = forms.TypedMultipleChoiceField(coerce=int, required=False, widget=forms.CheckboxSelectMultiple)
+    quotes = forms.CharField(required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 3}))
     note = forms.CharField(required=False, max_length=5_000)
+
+    def __init__(self, task: Task, found: list[Mark], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.task = task
+        self.fields["spans"].choices = [(mark.span, mark) for mark in found]  # type: ignore[attr-defined]
+
+    def clean_quotes(self) -> list[str]:
+        """One a line. A line that stands nowhere in the task comes back with what to do."""
+        quotes = [line.strip() for line in self.cleaned_data["quotes"].splitlines() if line.strip()]
+        try:
+            quoting.check_quotes(quotes, self.task)
+        except quoting.NotInTheText as missing:
+            raise forms.ValidationError(missing.errors["quotes"]) from missing
+        return quotes
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        marked = data.get("spans") or data.get("quotes")
+        if marked and data.get("reason", SkipReason.PII) != SkipReason.PII:
+            self.add_error("reason", str(quoting.MarksWithoutReason()))
+        return data
 
 
 class ReportForm(forms.Form):
@@ -20,6 +48,6 @@ class ReportForm(forms.Form):
     category = forms.ChoiceField(
         choices=UnsafeCategory.choices,
         widget=forms.RadioSelect,
-        error_messages={"required": "Choose what is unsafe about it."},
+        error_messages={"required": _("Choose what is unsafe about it.")},
     )
     note = forms.CharField(required=False, max_length=5_000)

@@ -1,0 +1,83 @@
+"""What an annotator marks when skipping a task: detected spans that are personal indeed, and quotes of the text."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from annotator.models import PiiKind, PiiSpan, Task, User
+from annotator.pii.texts import occurrences, text_at, texts_of
+from annotator.refusals import Refusal
+
+SHOWN = 60
+
+
+class NotInTheText(Refusal):
+    """A quote that stands nowhere in the task."""
+
+    status = 400
+    code = "not_in_the_text"
+
+    def __init__(self, quotes: Sequence[str]) -> None:
+        texts = [
+            _("“%(quote)s” is not in the text. Copy it from the text as it stands there, one per line.")
+            % {"quote": quote if len(quote) <= SHOWN else f"{quote[:SHOWN]}…"}
+            for quote in quotes
+        ]
+        super().__init__(" ".join(texts))
+        self.errors = {"quotes": texts}
+
+
+class MarksWithoutReason(Refusal):
+    """Marks of personal information beside another reason: one of the two is a mistake."""
+
+    status = 400
+    code = "marks_without_reason"
+
+    def __init__(self) -> None:
+        text = _("You marked personal information: choose it as the reason, or take the marks away.")
+        super().__init__(text)
+        self.errors = {"reason": [text]}
+
+
+def check_quotes(quotes: Sequence[str], task: Task) -> None:
+    """Raises NotInTheText with every quote that stands in no text of the task."""
+    texts = texts_of(task).values()
+    if missing := [quote for quote in quotes if not any(any(occurrences(quote, text)) for text in texts)]:
+        raise NotInTheText(missing)
+
+
+def mark(task: Task, *, spans: Collection[int], quotes: Sequence[str], by: User, now: datetime) -> None:
+    """Stores what the annotator marks: every occurrence of the quotes and of the detected spans they confirm.
+
+    Raises:
+        NotInTheText: a quote stands nowhere.
+    """
+    check_quotes(quotes, task)
+    texts = texts_of(task)
+    kinds = {quote: str(PiiKind.OTHER) for quote in quotes}
+    kinds |= {text_at(span, texts): span.kind for span in task.pii_spans.detected().filter(pk__in=spans)}
+    PiiSpan.objects.bulk_create(
+        [
+            PiiSpan(
+                task=task,
+                turn=place.turn,
+                response_id=place.response,
+                start=start,
+                end=end,
+                kind=kind,
+                source=PiiSpan.Source.ANNOTATOR,
+                marked_by=by,
+                created_at=now,
+            )
+            for marked, kind in kinds.items()
+            for place, text in texts.items()
+            for start, end in occurrences(marked, text)
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def unmark(task: Task, *, by: User) -> None:
+    """Takes back what the annotator marked."""
+    task.pii_spans.filter(source=PiiSpan.Source.ANNOTATOR, marked_by=by).delete()

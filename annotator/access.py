@@ -31,7 +31,7 @@ def managed_project(user: User, slug: str) -> Project:
 
 def membership(user: User, slug: str) -> Membership:
     """The user's own membership: to rate, one has to be a member, superuser or not."""
-    return get_object_or_404(user.memberships.select_related("project"), project__slug=slug)
+    return get_object_or_404(user.memberships.select_related("project__rubric"), project__slug=slug)
 
 
 def own_assignment(user: User, assignment_id: int) -> Assignment:

@@ -56,6 +56,7 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
     expires = now + timedelta(minutes=project.lease_minutes)
     _one_claim_at_a_time(annotator)
     if own := _own_lease(project, annotator):
+        own.task.project = project
         own.lease_expires_at = expires
         own.save(update_fields=["lease_expires_at"])
         return Claim(own)
@@ -65,6 +66,7 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
         return Claim(None, why_nothing(project, annotator))
     if gold.is_due(project):
         task = gold.next_for(project, annotator) or task
+    task.project = project
     assignment = _lease(task, annotator, now=now, expires=expires)
     task.open_slots -= 1
     task.save(update_fields=["open_slots"])
@@ -81,6 +83,7 @@ def _own_lease(project: Project, annotator: User) -> Assignment | None:
     """The newest task still with the annotator, expired or not: nobody has reclaimed it."""
     return (
         Assignment.objects.leased()
+        .select_related("task")
         .filter(annotator=annotator, task__project=project, task__state__in=[Task.State.OPEN, Task.State.GOLD])
         .select_for_update(of=("self",))
         .order_by("-leased_at")

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/bootstrap.py
 
-.PHONY: run test check format
+.PHONY: run test check format bench bench-pages
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -16,3 +16,9 @@ check:  ## ruff, mypy, migrations
 
 format:  ## the layout and the fixes that ruff knows
 	@$(BOOTSTRAP) format
+
+bench:  ## every benchmark
+	@$(BOOTSTRAP) bench
+
+bench-pages:  ## the rating page with 10,000 tasks: milliseconds and kilobytes
+	@$(BOOTSTRAP) bench pages

@@ -54,6 +54,7 @@ def main(words: Sequence[str]) -> int:
         "test": test,
         "check": check,
         "format": format_code,
+        "bench": bench,
         "requirements": print_requirements,
         "backbone": backbone,
     }
@@ -98,6 +99,15 @@ def check(_arguments: Sequence[str]) -> int:
 def format_code(_arguments: Sequence[str]) -> int:
     install({"embedded", "learning", "dev"})
     return inside([["ruff", "check", "--fix", "."], ["ruff", "format", "."]])
+
+
+def bench(arguments: Sequence[str]) -> int:
+    """Benchmarks by name, or every one; what stands after a single name is its own."""
+    install({"embedded", "learning", "dev"})
+    names = arguments[:1] or sorted(file.stem for file in (ROOT / "benchmarks").glob("bench_*.py"))
+    return inside(
+        [["python", "-m", f"benchmarks.bench_{name.removeprefix('bench_')}", *arguments[1:]] for name in names]
+    )
 
 
 def print_requirements(extras: Sequence[str]) -> int:

@@ -1,0 +1,124 @@
+"""What a manager decides on quarantined tasks: it stays, it was a false alarm, or it is redacted."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from annotator import annotation
+from annotator.admin.scoping import OfManagedProjects
+from annotator.forms.redacting import RedactForm, marked_in
+from annotator.models import Report, Skip, SkipReason, Task
+from annotator.pii.redacting import redact
+from annotator.refusals import Refusal
+
+
+def _redact_url(tasks: Iterable[int]) -> str:
+    return f"{reverse('admin:annotator_task_redact')}?{urlencode({'task': list(tasks)}, doseq=True)}"
+
+
+class DecidesQuarantine(OfManagedProjects):
+    """Actions on the list, and the same as buttons on a task's page."""
+
+    actions = ["release", "retire", "redact"]
+    change_form_outer_before_template = "admin/_quarantine.html"
+
+    @admin.display(description=gettext_lazy("set aside because"))
+    def set_aside(self, task: Task) -> str:
+        """What annotators said when they reported the task or skipped it for personal information."""
+        reports = Report.objects.filter(assignment__task=task)
+        skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
+        said = [f"{report.get_category_display()} {report.note}".strip() for report in reports]
+        said += [f"{skip.get_reason_display()} {skip.note}".strip() for skip in skips]
+        return "; ".join(said)
+
+    @admin.action(description=gettext_lazy("False alarm: release from quarantine"))
+    def release(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
+        self._decide(request, queryset, safe_to_use=True)
+
+    @admin.action(description=gettext_lazy("Justified: retire quarantined tasks"))
+    def retire(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
+        self._decide(request, queryset, safe_to_use=False)
+
+    @admin.action(description=gettext_lazy("Redact personal information in quarantined tasks …"))
+    def redact(self, request: HttpRequest, queryset: QuerySet[Task]) -> HttpResponse | None:
+        """Leads to the preview, where it is confirmed."""
+        chosen = queryset.filter(state=Task.State.QUARANTINED).values_list("pk", flat=True)
+        if not chosen:
+            messages.warning(request, _("None of these tasks is quarantined."))
+            return None
+        return redirect(_redact_url(chosen))
+
+    def _decide(self, request: HttpRequest, tasks: QuerySet[Task], *, safe_to_use: bool) -> None:
+        said = _("%(task)s: back in the queue.") if safe_to_use else _("%(task)s: retired.")
+        for task in tasks:
+            try:
+                annotation.decide_quarantine(task.pk, safe_to_use=safe_to_use, now=timezone.now())
+            except Refusal as refused:
+                messages.warning(request, str(refused))
+            else:
+                self.log_change(request, task, said % {"task": task})
+                messages.success(request, said % {"task": task})
+
+    # The same on pages of their own ------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        ours = [
+            path("redact/", self.admin_site.admin_view(self.redact_view), name="annotator_task_redact"),
+            path("<int:task_id>/decide/", self.admin_site.admin_view(self.decide_view), name="annotator_task_decide"),
+        ]
+        return [*ours, *super().get_urls()]
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        task = self.get_object(request, object_id)
+        extra = self._shown(task) if isinstance(task, Task) else {}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
+
+    def _shown(self, task: Task) -> dict[str, Any]:
+        """What the page of a task shows above its fields."""
+        url = _redact_url([task.pk])
+        return {"task": task, "marked": marked_in(task), "set_aside": self.set_aside(task), "redact_url": url}
+
+    def decide_view(self, request: HttpRequest, task_id: int) -> HttpResponse:
+        """The buttons of a task's page."""
+        tasks = self.get_queryset(request).filter(pk=task_id)
+        if request.method == "POST" and request.POST.get("decision") in ("release", "retire"):
+            self._decide(request, tasks, safe_to_use=request.POST["decision"] == "release")
+        return redirect("admin:annotator_task_change", task_id)
+
+    def redact_view(self, request: HttpRequest) -> HttpResponse:
+        """Shows what would be left of the tasks; redacts them once exactly that was confirmed."""
+        chosen = [number for number in request.GET.getlist("task") if number.isdecimal()][:100]
+        tasks = list(self.get_queryset(request).filter(pk__in=chosen, state=Task.State.QUARANTINED))
+        if not tasks:
+            raise Http404
+        forms = [RedactForm(task, request.POST if request.method == "POST" else None) for task in tasks]
+        if "redact" in request.POST:
+            if all(form.is_confirmed() for form in forms):
+                return self._redact(request, forms)
+            if all(form.is_valid() for form in forms):
+                messages.warning(request, _("The choice has changed: look at the preview, then confirm."))
+        context = {**self.admin_site.each_context(request), "title": _("Redact"), "opts": self.opts, "forms": forms}
+        return TemplateResponse(request, "admin/redact.html", context)
+
+    def _redact(self, request: HttpRequest, forms: Sequence[RedactForm]) -> HttpResponse:
+        for form in forms:
+            try:
+                redact(form.task.pk, form.choice, now=timezone.now())
+            except Refusal as refused:
+                messages.error(request, str(refused))
+            else:
+                # Says that it happened, never what was there: history is kept for good.
+                self.log_change(request, form.task, _("Redacted personal information."))
+                messages.success(request, _("%(task)s: redacted, back in the queue.") % {"task": form.task})
+        messages.info(request, _("Earlier snapshots, and models that saw the text, are not changed."))
+        return redirect("admin:annotator_task_changelist")

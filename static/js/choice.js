@@ -7,10 +7,6 @@ document.addEventListener("change", (event) => {
 const place = () => document.getElementById("errors") ?? document.querySelector("#work h1[tabindex]");
 
 document.addEventListener("htmx:afterSettle", ({ target }) => {
-  if (target.id !== "work") return;
-  place()?.focus();
-  // A live region that was already there is read out; one that comes with its text often is not.
-  const texts = [...document.querySelectorAll("#work .message:not(.error)")].map((each) => each.textContent.trim());
-  document.getElementById("live").textContent = texts.join(" ");
+  if (target.id === "work") place()?.focus();
 });
 document.getElementById("errors")?.focus();

@@ -1,5 +1,5 @@
 // Saves each choice. What has not arrived stays on this machine, is sent again until it has, and the line says so.
-const WAIT = 400, RETRY = 4000, PATIENCE = 15_000, BEACON = 60_000;
+const WAIT = 400, RETRY = 4000, PATIENCE = 10_000, BEACON = 60_000;
 let timer = null, sending = false, submitting = false, unsubmitted = false;
 let skew = 0, base = 0; // the server's clock less ours; when the server last stored the draft
 
@@ -23,19 +23,26 @@ function sendSoon(wait) {
   timer = setTimeout(() => send(formOf()), wait);
 }
 
-function requestOf(form, names) {
+function requestOf(form, choices) {
   const body = new URLSearchParams(new FormData(form));
-  for (const name of names) body.append("changed", name);
+  for (const [name, { values }] of Object.entries(choices)) {
+    body.append("changed", name);
+    body.delete(name); // what was kept counts: another tab may have chosen it
+    for (const value of values) body.append(name, value);
+  }
+  body.delete("csrfmiddlewaretoken"); // the header has a fresh one
   const keepalive = body.toString().length < BEACON; // it then outlives the page
-  const headers = { "X-CSRFToken": freshToken() }, signal = AbortSignal.timeout(PATIENCE);
-  return { method: "POST", body, headers, keepalive, redirect: "manual", signal };
+  const impatience = new AbortController();
+  setTimeout(() => impatience.abort(), PATIENCE);
+  const headers = { "X-CSRFToken": freshToken() };
+  return { method: "POST", body, headers, keepalive, redirect: "manual", signal: impatience.signal };
 }
 
 async function send(form) {
   const sent = form ? kept.read(form) : {};
   if (sending || submitting || !Object.keys(sent).length) return;
   sending = true;
-  const answer = await fetch(form.dataset.draft, requestOf(form, Object.keys(sent))).catch(() => null);
+  const answer = await fetch(form.dataset.draft, requestOf(form, sent)).catch(() => null);
   sending = false;
   if (form !== formOf()) return;
   if (!answer?.ok) return void missed(answer);

@@ -26,7 +26,8 @@ function restore() {
 // The same task in two tabs shows the same choices, so that neither sends an older state.
 window.addEventListener("storage", ({ key, newValue }) => {
   const form = formOf();
-  if (!form || !newValue || key !== kept.keyOf(form)) return;
+  if (!form || key !== kept.keyOf(form)) return;
+  if (!newValue) return void say("saved");
   for (const [name, { values }] of Object.entries(JSON.parse(newValue))) fill(form, name, values);
 });
 

@@ -58,7 +58,7 @@ def test_a_skip_for_pii_takes_the_task_from_everyone(open_page: Open, talk: Proj
     page = open_page(alice)
     page.goto("/projects/talk/annotate/")
     page.get_by_text("Skip this task").click()
-    page.get_by_label("Personal information").check()
+    page.get_by_label("Personal information", exact=True).check()
     page.get_by_role("button", name="Skip", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("until a manager has looked")
     task.refresh_from_db()

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from annotator.models import Annotation, Assignment, Draft, Project, User
 from tests.browser.conftest import PASSWORD, Complaints
 from tests.browser.test_annotate import rate_everything
-from tests.builders import make_task
+from tests.builders import make_member, make_task, make_user
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
@@ -146,6 +146,98 @@ def test_a_second_tab_does_not_replace_the_first_rating(page: Page) -> None:
     second.get_by_role("button", name="Submit and next").click()
     expect(second.get_by_text("that rating stands")).to_be_visible()
     assert {score for rating in Annotation.objects.get().ratings.all() for score in rating.scores.values()} == {3}
+
+
+def test_two_tabs_of_one_task_show_the_same_choices(page: Page) -> None:
+    second = page.context.new_page()
+    second.goto("/projects/talk/annotate/")
+    rate_everything(page, 3, scales=5)
+    chosen(second, 5)
+    second.locator(".likert").last.locator("[type=radio]").first.check()
+    expect(second.locator("#saved")).to_contain_text("saved")
+    second.reload()
+    chosen(second, 6)
+
+
+def test_a_page_left_open_elsewhere_undoes_nothing(page: Page, open_page: Open, alice: User) -> None:
+    """Another machine, another browser: its form is older than the draft."""
+    elsewhere = open_page(alice)
+    elsewhere.goto("/projects/talk/annotate/")
+    rate_everything(page, 3, scales=5)
+    expect(page.locator("#saved")).to_contain_text("saved")
+    elsewhere.locator(".likert").last.locator("[type=radio]").first.check()
+    expect(elsewhere.locator("#saved")).to_contain_text("saved")
+    page.reload()
+    chosen(page, 6)
+
+
+def test_a_copy_older_than_the_draft_does_not_replace_it(
+    page: Page, open_page: Open, alice: User, complaints: Complaints
+) -> None:
+    page.context.set_offline(True)
+    rate_everything(page, 0, scales=2)
+    expect(page.locator("#saved")).to_contain_text("kept on this machine")
+    elsewhere = open_page(alice)
+    elsewhere.goto("/projects/talk/annotate/")
+    rate_everything(elsewhere, 4, scales=1)
+    expect(elsewhere.locator("#saved")).to_contain_text("saved")
+    page.close()
+    page.context.set_offline(False)
+    complaints.seen.clear()  # Chromium logs each request that the dropped line refused
+    again = page.context.new_page()
+    again.goto("/projects/talk/annotate/")
+    chosen(again, 2)
+    assert again.locator(".likert").first.locator("[type=radio]").nth(4).is_checked()
+
+
+@pytest.mark.parametrize("why", ["full", "forbidden"])
+def test_a_browser_that_keeps_nothing_still_sends_and_warns(page: Page, complaints: Complaints, why: str) -> None:
+    for broken in {"full": ["setItem"], "forbidden": ["setItem", "getItem", "removeItem"]}[why]:
+        page.evaluate(
+            f"void (Storage.prototype.{broken} = () => {{ throw new DOMException('no', 'QuotaExceededError') }})"
+        )
+    rate_everything(page, 2, scales=2)
+    expect(page.locator("#saved")).to_contain_text("saved")
+    page.context.set_offline(True)
+    rate_everything(page, 3, scales=4)
+    expect(page.locator("#saved")).to_contain_text("leave the page open")
+    page.context.set_offline(False)
+    expect(page.locator("#saved")).to_contain_text("saved", timeout=15_000)
+    complaints.seen.clear()
+    page.reload()
+    chosen(page, 4)
+
+
+def test_the_next_person_at_the_machine_gets_nothing_of_the_first(
+    page: Page, talk: Project, complaints: Complaints
+) -> None:
+    page.route("**/draft/", lambda route: route.abort())
+    rate_everything(page, 3, scales=4)
+    expect(page.locator("#saved")).to_contain_text("kept on this machine")
+    bob = make_user("bob")
+    bob.set_password(PASSWORD)
+    bob.save()
+    make_member(talk, bob)
+    page.get_by_role("button", name="Log out").click()
+    for name, count in (("bob", 0), ("alice", 4)):
+        page.fill("#id_username", name)
+        page.fill("#id_password", PASSWORD)
+        page.click("main button")
+        page.goto("/projects/talk/annotate/")
+        chosen(page, count)
+        page.get_by_role("button", name="Log out").click()
+    complaints.seen.clear()
+
+
+def test_a_justification_does_not_wander_to_the_next_task(page: Page) -> None:
+    Project.objects.update(ask_preference=True)
+    page.reload()
+    rate_everything(page, 3)
+    page.get_by_role("radio", name="A is better", exact=True).check()
+    page.get_by_label("Why? (optional)").fill("Because.")
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    expect(page.get_by_label("Why? (optional)")).to_have_value("")
 
 
 def test_a_form_of_another_session_is_refused_kindly(page: Page, complaints: Complaints) -> None:

@@ -1,0 +1,162 @@
+"""The whole of the work without a mouse, with the keys printed on the page or with one's own."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from annotator.models import Annotation, Assignment, Guideline, Project, Report, User
+from tests.builders import ATTRIBUTES, make_task
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def page(open_page: Open, talk: Project, alice: User) -> Page:
+    make_task(talk, "first")
+    make_task(talk, "second", prompt="And the second?")
+    opened = open_page(alice)
+    opened.goto("/projects/talk/annotate/")
+    opened.wait_for_load_state("networkidle")
+    return opened
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def everything_asked(page: Page) -> None:
+    Project.objects.update(ask_preference=True, ask_safety=True, ask_confidence=True)
+    page.reload()
+    page.wait_for_load_state("networkidle")
+
+
+@pytest.mark.parametrize("layout", ["below", "beside"])
+def test_a_task_with_everything_asked(page: Page, layout: str) -> None:
+    """Of each response: a check-box under correctness, five levels, confidence, safety and why it is unsafe."""
+    User.objects.update(layout=layout)
+    everything_asked(page)
+    press(page, "4", "8", "2", "5", "3", "1", "1", "1")
+    press(page, "4", "4", "6", "4", "4", "4", "2", "2", "4")
+    press(page, "7", "Shift+Tab")
+    assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    page.keyboard.type("s r 1 2: both fail.")
+    press(page, "Control+Enter")
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    stored = Annotation.objects.get()
+    first, second = (stored.ratings.get(response__position=at) for at in stored.assignment.response_order)
+    assert ([first.scores[key] for key in ATTRIBUTES], first.checks) == ([3, 1, 4, 2, 0], ["missing_information"])
+    assert (first.confidence, first.safe, first.unsafe_category) == (2, True, "")
+    assert (second.checks, second.confidence, second.safe, second.unsafe_category) == (
+        ["repetitions"], 1, False, "bias",
+    )  # fmt: skip
+    assert (stored.preference, stored.justification) == (-100, "s r 1 2: both fail.")
+
+
+def test_unsafe_asks_for_a_category_and_safe_does_not(page: Page) -> None:
+    everything_asked(page)
+    category = page.get_by_role("group", name="What is unsafe about it?")
+    expect(category).to_have_count(0)
+    page.get_by_role("radio", name="Unsafe", exact=True).first.check()
+    expect(category).to_have_count(1)
+    page.get_by_role("button", name="Submit and next").click()
+    expect(page.get_by_role("alert")).to_contain_text("say what is unsafe about it")
+    page.get_by_role("radio", name="Safe", exact=True).first.check()
+    expect(category).to_have_count(0)
+
+
+def test_the_next_task_begins_at_its_head(page: Page) -> None:
+    press(page, *"4444444444", "Enter")
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Rate the responses")).to_be_focused()
+    assert page.evaluate("scrollY") == 0
+    press(page, "2")
+    expect(page.locator("#rating .likert").first.locator(":checked")).to_have_value("1")
+
+
+def test_an_incomplete_task_is_not_submitted_and_the_focus_is_at_what_is_missing(page: Page) -> None:
+    press(page, "4", "Enter")
+    expect(page.locator("#errors")).to_be_focused()
+    press(page, *"444444444", "Enter")
+    expect(page.get_by_text("And the second?")).to_be_visible()
+
+
+def test_enter_in_the_skip_form_skips(page: Page) -> None:
+    press(page, "s", "3", "Enter")
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    assert Assignment.objects.get(state=Assignment.State.SKIPPED).skips.get().reason == "needs_coding"
+
+
+def test_a_skip_is_taken_back_by_a_key(page: Page) -> None:
+    press(page, "4", "s", "3", "Enter")
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    press(page, "u")
+    expect(page.get_by_text("What is first?")).to_be_visible()
+    expect(page.locator("#rating :checked")).to_have_count(1)
+
+
+def test_a_report_without_a_mouse(page: Page) -> None:
+    press(page, "r", "2", "Enter")
+    expect(page.get_by_text("And the second?")).to_be_visible()
+    assert Report.objects.get().category == "illegal"
+
+
+def test_escape_closes_the_reasons_and_returns_the_focus(page: Page) -> None:
+    press(page, "s", "Escape")
+    expect(page.locator("details[open]")).to_have_count(0)
+    expect(page.locator("summary").first).to_be_focused()
+
+
+def test_backspace_discards_nothing(page: Page) -> None:
+    press(page, "4", "5", "Backspace", "Delete")
+    expect(page.locator("#rating :checked")).to_have_count(2)
+    assert page.url.endswith("/annotate/")
+
+
+def test_own_keys_work_and_are_printed(page: Page, alice: User) -> None:
+    User.objects.update(keys={"skip": "x", "help": "h"})
+    page.reload()
+    expect(page.locator("summary").first.locator("kbd")).to_have_text("X")
+    press(page, "s")
+    expect(page.locator("details[open]")).to_have_count(0)
+    press(page, "h")
+    help_text = page.get_by_role("dialog", name="Keys")
+    expect(help_text.locator("dt", has_text="X")).to_have_count(1)
+    press(page, "h", "x")
+    expect(help_text).to_be_hidden()
+    expect(page.locator("details[open]")).to_have_count(1)
+
+
+def test_keys_are_changed_on_the_settings_page(page: Page) -> None:
+    press(page, "?")
+    page.get_by_role("link", name="Change the keys").click()
+    page.get_by_label("Skip the task").fill("r")
+    page.get_by_role("button", name="Store the keys").click()
+    expect(page.get_by_role("alert")).to_contain_text("choose another key for one of them")
+    page.get_by_label("Skip the task").fill("ö")
+    page.get_by_role("button", name="Store the keys").click()
+    expect(page.get_by_text("Your keys are stored.")).to_be_visible()
+    page.get_by_role("link", name="Back to where you were").click()
+    expect(page.locator("summary").first.locator("kbd")).to_have_text("Ö")
+
+
+def test_the_guidelines_are_one_key_away(page: Page, talk: Project) -> None:
+    Guideline.objects.create(project=talk, version=1, text="# Rate *slowly*")
+    talk.memberships.update(acknowledged_version=1)
+    press(page, "3")
+    here = page.evaluate("document.activeElement.name")
+    press(page, "g")
+    panel = page.get_by_role("dialog", name="Guidelines")
+    expect(panel.get_by_role("heading", name="Rate slowly")).to_be_visible()
+    expect(panel).to_contain_text("Not useful: it misses the point")
+    press(page, "5", "s", "Escape")
+    expect(panel).to_be_hidden()
+    expect(page.locator("#rating :checked")).to_have_count(1)
+    assert page.evaluate("document.activeElement.name") == here
+
+
+def test_the_keys_do_nothing_behind_the_help(page: Page) -> None:
+    press(page, "?", "4", "s", "l", "Escape")
+    expect(page.locator("#rating :checked, details[open], .beside")).to_have_count(0)

@@ -36,13 +36,19 @@ class Found:
 
 @dataclass(frozen=True)
 class Recogniser:
-    """One of Presidio's recognisers, the kind it finds, and what its finds must satisfy besides."""
+    """One of Presidio's recognisers, the kind it finds, and what its finds must satisfy besides.
+
+    Where `hint` is nowhere in a text the recogniser is not asked: most texts hold no seven digits near each other.
+    """
 
     kind: str
     recogniser: Any
     accept: Callable[[str, str], bool] = lambda found, around: True
+    hint: str = ""
 
     def found_in(self, text: str) -> Iterator[Found]:
+        if not re.search(self.hint, text):
+            return
         for each in self.recogniser.analyze(text, self.recogniser.supported_entities):
             around = text[max(0, each.start - CONTEXT_BEFORE) : each.start] + " " + text[each.end :][:CONTEXT_AFTER]
             boost = CONTEXT_BOOST if _mentions(around, self.recogniser.context) else 0
@@ -88,9 +94,14 @@ def recognisers() -> tuple[Recogniser, ...]:
         Recogniser("card", _patterns(CARDS, CARD_WORDS), _is_card),
         Recogniser("ssn", given.UsSsnRecognizer()),
         Recogniser("ssn", _patterns(SSNS, SSN_WORDS)),
-        Recogniser("ip", given.IpRecognizer(), _tells_a_machine),
-        Recogniser("address", _patterns(ADDRESSES, ADDRESS_WORDS)),
-        Recogniser("phone", given.PhoneRecognizer(context=PHONE_WORDS, supported_regions=REGIONS), _looks_dialled),
+        Recogniser("ip", given.IpRecognizer(), _tells_a_machine, hint=r"\d\.\d+\.\d|::|:[0-9A-Fa-f]{1,4}:"),
+        Recogniser("address", _patterns(ADDRESSES, ADDRESS_WORDS), hint=r"\d|corner of"),
+        Recogniser(
+            "phone",
+            given.PhoneRecognizer(context=PHONE_WORDS, supported_regions=REGIONS),
+            _looks_dialled,
+            hint=r"\d(?:\D{0,25}\d){6}",
+        ),
         Recogniser("phone", _patterns(PHONES, PHONE_WORDS), _looks_dialled),
     )
 

@@ -25,6 +25,18 @@ def test_django_starts_without_torch() -> None:
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+def test_the_web_and_the_light_worker_load_no_recognisers() -> None:
+    done = run_python(
+        "import os, sys, django\n"
+        "os.environ['DJANGO_SETTINGS_MODULE'] = 'annotator.settings'\n"
+        "os.environ.setdefault('SECRET_KEY', 'x')\n"
+        "django.setup()\n"
+        "import annotator.urls, annotator.tasks, annotator.pii.recognising\n"
+        "print(sorted({'presidio_analyzer', 'spacy', 'tldextract', 'phonenumbers'} & set(sys.modules)))"
+    )
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
 def test_the_learning_core_imports_without_django() -> None:
     done = run_python(
         "import sys\n"

@@ -11,6 +11,7 @@ from annotator.models import (
     Assignment,
     ExpertRating,
     Label,
+    PiiSpan,
     Project,
     QualificationAnswer,
     QualificationRun,
@@ -142,3 +143,39 @@ def test_a_second_answer_of_a_run_is_refused(project: Project, cast: Cast) -> No
     answer.save()
     answer.pk = None
     refused("one_answer_per_run_and_response", answer.save)
+
+
+def make_span(task: Task, **fields: Any) -> PiiSpan:
+    first = {"turn": 0, "start": 0, "end": 4, "kind": "email", "source": "detected", "created_at": NOW}
+    return PiiSpan.objects.create(task=task, **first | fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("a_pii_span_is_not_empty", {"start": 4}),
+        ("a_pii_span_is_not_empty", {"start": 5}),
+        ("start_check", {"start": -1}),
+        ("a_pii_span_stands_in_one_text", {"turn": None}),
+        ("a_pii_span_is_marked_by_annotators_only", {"source": "annotator"}),
+    ],
+)
+def test_a_span_that_makes_no_sense_is_refused(project: Project, name: str, fields: dict[str, Any]) -> None:
+    task = make_task(project)
+    refused(name, lambda: make_span(task, **fields))
+
+
+def test_a_span_of_a_turn_and_a_response_at_once_is_refused(project: Project) -> None:
+    task = make_task(project)
+    refused("a_pii_span_stands_in_one_text", lambda: make_span(task, response=task.responses.first()))
+
+
+def test_a_detected_span_is_marked_by_nobody(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    refused("a_pii_span_is_marked_by_annotators_only", lambda: make_span(task, marked_by=cast.alice))
+
+
+def test_a_span_twice_is_refused(project: Project) -> None:
+    task = make_task(project)
+    make_span(task)
+    refused("pii_span_once", lambda: make_span(task))

@@ -284,6 +284,25 @@ def test_a_report_takes_the_task_away(alice: APIClient, project: Project) -> Non
     assert Task.objects.get().state == Task.State.QUARANTINED
 
 
+def test_a_skip_for_pii_may_quote_what_is_personal(alice: APIClient, project: Project) -> None:
+    task = make_task(project, prompt="I am Ola Nord.")
+    assert called(alice, leased(alice), "skip", {"reason": "pii", "quotes": ["ola  nord"]}).status_code == 200
+    assert list(task.pii_spans.values_list("turn", "start", "end", "kind")) == [(0, 5, 13, "other")]
+
+
+def test_a_quote_that_is_nowhere_is_400(alice: APIClient, project: Project) -> None:
+    make_task(project)
+    answer = called(alice, leased(alice), "skip", {"reason": "pii", "quotes": ["Kari"]})
+    assert told(answer) == (400, "not_in_the_text")
+    assert "Copy it from the text" in answer.json()["errors"]["quotes"][0]
+
+
+def test_quotes_beside_another_reason_are_400(alice: APIClient, project: Project) -> None:
+    make_task(project, prompt="I am Ola Nord.")
+    sent = {"reason": "other", "quotes": ["Ola Nord"]}
+    assert told(called(alice, leased(alice), "skip", sent)) == (400, "marks_without_reason")
+
+
 @pytest.mark.parametrize("name", ["skip", "report"])
 @pytest.mark.parametrize(
     "body", [{}, {"reason": "bored"}, {"category": 3}, {"reason": "pii", "category": "harmful"}, {"note": "x" * 5001}]

@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="task",
             name="pii_scanned_at",
-            field=models.DateTimeField(blank=True, null=True),
+            field=models.DateTimeField(blank=True, null=True, verbose_name="scanned for personal information"),
         ),
         migrations.AddField(
             model_name="task",

@@ -65,7 +65,7 @@ class Task(models.Model):
     prompt_hash = models.CharField(max_length=64)
     imported_preference = models.SmallIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    pii_scanned_at = models.DateTimeField(null=True, blank=True)
+    pii_scanned_at = models.DateTimeField("scanned for personal information", null=True, blank=True)
     redacted_at = models.DateTimeField(null=True, blank=True)
 
     objects = TaskQuerySet.as_manager()

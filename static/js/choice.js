@@ -4,9 +4,16 @@ document.addEventListener("change", (event) => {
   event.target.closest(".likert, .choice")?.classList.remove("missing");
 });
 
-const place = () => document.getElementById("errors") ?? document.querySelector("#work h1[tabindex]");
+function goOn() {
+  const errors = document.getElementById("errors");
+  errors?.focus({ preventScroll: true });
+  errors?.scrollIntoView({ block: "start" });
+  return Boolean(errors);
+}
 
 document.addEventListener("htmx:afterSettle", ({ target }) => {
-  if (target.id === "work") place()?.focus();
+  if (target.id !== "work" || goOn()) return;
+  scrollTo(0, 0);
+  document.querySelector("#work h1[tabindex]")?.focus({ preventScroll: true });
 });
-document.getElementById("errors")?.focus();
+goOn();

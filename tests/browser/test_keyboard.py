@@ -79,6 +79,7 @@ def test_the_next_task_begins_at_its_head(page: Page) -> None:
 def test_an_incomplete_task_is_not_submitted_and_the_focus_is_at_what_is_missing(page: Page) -> None:
     press(page, "4", "Enter")
     expect(page.locator("#errors")).to_be_focused()
+    expect(page.locator("#errors")).to_be_in_viewport()
     press(page, *"444444444", "Enter")
     expect(page.get_by_text("And the second?")).to_be_visible()
 

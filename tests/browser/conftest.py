@@ -128,4 +128,6 @@ def open_page(browser: Browser, live_server: LiveServer, complaints: Complaints)
     for context in contexts:
         for page in context.pages:
             page.wait_for_load_state("networkidle")  # a request cut off in the middle breaks the server's thread
+            page.goto("about:blank")  # sends what was still to be saved
+            page.wait_for_timeout(200)  # and has it stored before the tables are emptied
         context.close()

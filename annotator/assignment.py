@@ -61,10 +61,11 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
         own.save(update_fields=["lease_expires_at"])
         return Claim(own)
     reclaim_expired(now=now)
-    task = _best_task(project, annotator, (*TAKEN, Assignment.State.RELEASED)) or _best_task(project, annotator, TAKEN)
+    half_done = _half_done_task(project, annotator)
+    task = half_done or _untouched_task(project, annotator)
     if not task:
         return Claim(None, why_nothing(project, annotator))
-    if gold.is_due(project):
+    if not half_done and gold.is_due(project):
         task = gold.next_for(project, annotator) or task
     task.project = project
     assignment = _lease(task, annotator, now=now, expires=expires)
@@ -89,6 +90,21 @@ def _own_lease(project: Project, annotator: User) -> Assignment | None:
         .order_by("-leased_at")
         .first()
     )
+
+
+def _half_done_task(project: Project, annotator: User) -> Task | None:
+    """One whose lease ran out with a draft in it, while there is room: who comes back goes on where they were."""
+    state = Assignment.State.EXPIRED
+    drafts = Draft.objects.filter(assignment__annotator=annotator, assignment__state=state)
+    newest = drafts.filter(assignment__task__project=project).order_by("-saved_at").values_list("assignment__task")[:5]
+    tasks = Task.objects.filter(pk__in=[task for (task,) in newest]).with_room()
+    return tasks.select_for_update(skip_locked=True, of=("self",)).first() if newest else None
+
+
+def _untouched_task(project: Project, annotator: User) -> Task | None:
+    """The best one that this annotator has not had; else one that they once gave back."""
+    released = Assignment.State.RELEASED
+    return _best_task(project, annotator, (*TAKEN, released)) or _best_task(project, annotator, TAKEN)
 
 
 def _best_task(project: Project, annotator: User, not_in: tuple[str, ...]) -> Task | None:

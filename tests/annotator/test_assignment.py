@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotator import annotation, assignment
 from annotator.assignment import NotLeased, claim
-from annotator.models import Assignment, Project
+from annotator.models import Assignment, Project, Task
 from tests.builders import NOW, claimed, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -71,6 +71,26 @@ def test_an_expired_lease_that_nobody_took_is_still_mine(project: Project, cast:
     assert claimed(project, cast.alice, now=LATER).pk == held.pk
 
 
+def test_a_half_done_task_is_the_next_one_after_its_lease_was_freed(project: Project, cast: Cast) -> None:
+    half_done, _ = make_task(project), make_task(project, priority=5)
+    Task.objects.filter(pk=half_done.pk).update(priority=9)
+    held = claimed(project, cast.alice)
+    annotation.save_draft(held.pk, {"helpfulness": "3"}, now=NOW)
+    Task.objects.filter(pk=half_done.pk).update(priority=0)
+    assignment.expire_all(now=LATER)
+    assert claimed(project, cast.bob, now=LATER).task != half_done
+    assert claimed(project, cast.alice, now=LATER).pk == held.pk
+
+
+def test_a_half_done_task_that_has_no_room_gives_way(cast: Cast) -> None:
+    narrow = make_project("narrow", base_annotators=1, max_annotators=1)
+    make_task(narrow)
+    annotation.save_draft(claimed(narrow, cast.alice).pk, {"helpfulness": "3"}, now=NOW)
+    claimed(narrow, cast.bob, now=LATER)
+    make_task(narrow, "another")
+    assert claimed(narrow, cast.alice, now=LATER).task.external_id == "another"
+
+
 def test_an_empty_project_says_so(project: Project, cast: Cast) -> None:
     assert claim(project, cast.alice, now=NOW).reason == "empty"
 
@@ -126,11 +146,11 @@ def test_two_annotators_may_see_different_orders(project: Project, cast: Cast) -
     assert len(orders) > 1
 
 
-def test_a_claim_costs_a_dozen_queries(project: Project, cast: Cast) -> None:
+def test_a_claim_costs_thirteen_queries(project: Project, cast: Cast) -> None:
     make_task(project)
     with CaptureQueriesContext(connection) as queries:
         claimed(project, cast.alice)
-    assert len(queries) <= 12
+    assert len(queries) <= 13
 
 
 def test_expired_leases_are_freed_in_the_background(project: Project, cast: Cast) -> None:

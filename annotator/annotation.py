@@ -47,9 +47,8 @@ class IncompleteRating(Refusal):
     code = "incomplete"
 
     def __init__(self, errors: Errors) -> None:
-        super().__init__(
-            "The rating is not complete: " + "; ".join(text for texts in errors.values() for text in texts)
-        )
+        texts = "; ".join(text for texts in errors.values() for text in texts)
+        super().__init__(_("The rating is not complete: %(errors)s") % {"errors": texts})
         self.errors = errors
 
 
@@ -110,20 +109,20 @@ def submit(assignment_id: int, submission: Submission, *, now: datetime, origin:
         _take_slot(assignment)
     annotation = _store(assignment, submission, previous=current, now=now, origin=origin)
     Draft.objects.filter(assignment=assignment).delete()
-    if assignment.task.state == Task.State.GOLD:
+    if assignment.task.state == Task.State.GOLD and current is None:
         gold.judge(assignment, now=now)
     consensus.settle([assignment.task], project=project, now=now)
     return Submitted(annotation, created=current is None)
 
 
 def _allow_revision(assignment: Assignment) -> None:
-    if assignment.task.state in (Task.State.COMPLETE, Task.State.GOLD):
-        raise Refused("This task is complete: its labels are made, so the rating can no longer be changed.")
+    if assignment.task.state == Task.State.COMPLETE:
+        raise Refused(_("This task is complete: its labels are made, so the rating can no longer be changed."))
 
 
 def _take_slot(assignment: Assignment) -> None:
     if assignment.state == Assignment.State.SKIPPED:
-        raise Refused("You skipped this task, so it cannot be rated.")
+        raise Refused(_("You skipped this task, so it cannot be rated."))
     if assignment.slot is None:
         assignment.slot = free_slot(assignment.task)
     assignment.state = Assignment.State.SUBMITTED
@@ -179,12 +178,13 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
     errors: Errors = {}
     known = {response.pk for response in responses}
     for stranger in set(submission.ratings) - known:
-        errors.setdefault("ratings", []).append(f"response id {stranger} does not belong to this task")
+        text = _("response id %(id)s does not belong to this task") % {"id": stranger}
+        errors.setdefault("ratings", []).append(text)
     for number, response in enumerate(responses):
         rating = submission.ratings.get(response.pk)
         place = f"ratings.{response.pk}"
         if rating is None:
-            errors[place] = [f"response {number + 1} is not rated"]
+            errors[place] = [_("response %(number)s is not rated") % {"number": number + 1}]
         elif found := _rating_errors(rating, project):
             errors[place] = found
     if found := _preference_errors(submission, project, len(responses)):
@@ -196,29 +196,39 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
 def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
     attributes = project.attributes_for()
     keys = {each.key for each in attributes}
-    errors = [f"{each.name} has no answer" for each in attributes if each.key not in rating.scores]
-    errors += [f"{key} is not an attribute of this project" for key in sorted(set(rating.scores) - keys)]
+    errors = [_no_answer(_(each.name)) for each in attributes if each.key not in rating.scores]
     errors += [
-        f"{key} is {score!r}: it must be a whole number from 0 to 4"
+        _("%(key)s is not an attribute of this project") % {"key": key} for key in sorted(set(rating.scores) - keys)
+    ]
+    errors += [
+        _("%(key)s is %(score)r: it must be a whole number from 0 to 4") % {"key": key, "score": score}
         for key, score in rating.scores.items()
         if type(score) is not int or not 0 <= score <= 4
     ]
-    known_checks = {key for each in attributes for key, _ in each.checks}
-    errors += [f"{check} is not a check of this project" for check in rating.checks if check not in known_checks]
+    known_checks = {check[0] for each in attributes for check in each.checks}
+    errors += [
+        _("%(check)s is not a check of this project") % {"check": check}
+        for check in rating.checks
+        if check not in known_checks
+    ]
     if project.ask_confidence and rating.confidence is None:
-        errors.append("Confidence has no answer")
+        errors.append(_no_answer(_("Confidence")))
     if project.ask_safety and rating.safe is None:
-        errors.append("Safety has no answer")
+        errors.append(_no_answer(_("Safety")))
     return errors
+
+
+def _no_answer(question: str) -> str:
+    return _("%(question)s has no answer") % {"question": question}
 
 
 def _preference_errors(submission: Submission, project: Project, responses: int) -> list[str]:
     if submission.preference is not None and submission.preference not in PREFERENCES:
-        return ["the preference must be -3, -2, -1, 1, 2 or 3, or -100 for neither valid"]
+        return [_("the preference must be -3, -2, -1, 1, 2 or 3, or -100 for neither valid")]
     if submission.preference is not None and responses != 2:
-        return ["a preference needs exactly two responses"]
+        return [_("a preference needs exactly two responses")]
     if project.ask_preference and responses == 2 and submission.preference is None:
-        return ["Preference has no answer"]
+        return [_no_answer(_("Preference"))]
     return []
 
 
@@ -247,7 +257,7 @@ def skip(
         raise quoting.MarksWithoutReason
     assignment = locked(assignment_id)
     if assignment.state == Assignment.State.SUBMITTED:
-        raise Refused("You have rated this task already, so it cannot be skipped.")
+        raise Refused(_("You have rated this task already, so it cannot be skipped."))
     if assignment.state == Assignment.State.SKIPPED:
         return assignment.skips.latest("created_at")
     _let_go(assignment, Assignment.State.SKIPPED)

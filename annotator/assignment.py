@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotator import consensus, gold
 from annotator.models import Assignment, Draft, Project, Response, Task, User
@@ -17,12 +18,16 @@ RECLAIM_AT_ONCE = 20
 RECOUNT_AT_ONCE = 200
 
 REASONS = {
-    "empty": _("This project has no tasks yet."),
-    "all_done": _("All tasks are done. Thank you!"),
-    "you_did_all": _("You have rated or skipped every task that is open."),
-    "leased_by_others": _("Every remaining task is with another annotator just now. Look again in a few minutes."),
-    "not_qualified": _("This project asks for a test before the first task. Take it on the qualification page."),
-    "paused": _("You are paused in this project. The manager has been told, and can let you go on."),
+    "empty": gettext_lazy("This project has no tasks yet."),
+    "all_done": gettext_lazy("All tasks are done. Thank you!"),
+    "you_did_all": gettext_lazy("You have rated or skipped every task that is open."),
+    "leased_by_others": gettext_lazy(
+        "Every remaining task is with another annotator just now. Look again in a few minutes."
+    ),
+    "not_qualified": gettext_lazy(
+        "This project asks for a test before the first task. Take it on the qualification page."
+    ),
+    "paused": gettext_lazy("You are paused in this project. The manager has been told, and can let you go on."),
 }
 
 
@@ -184,7 +189,7 @@ def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
     """Renews the lease of somebody at work."""
     assignment = locked(assignment_id)
     if assignment.state != Assignment.State.LEASED:
-        raise NotLeased(f"This task is {assignment.state}, so its lease cannot be renewed.")
+        raise NotLeased(_("This task is not with you any more, so its lease cannot be renewed."))
     assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
     assignment.save(update_fields=["lease_expires_at"])
     return assignment
@@ -198,7 +203,7 @@ def release(assignment_id: int) -> Assignment:
         _free(assignment, Assignment.State.RELEASED)
         Draft.objects.filter(assignment=assignment).delete()
     elif assignment.state != Assignment.State.RELEASED:
-        raise NotLeased(f"This task is {assignment.state}, so it cannot be given back.")
+        raise NotLeased(_("This task is not with you any more, so it cannot be given back."))
     return assignment
 
 

@@ -1,9 +1,12 @@
 """Attribute sets as data: HelpSteer2's five attributes and HelpSteer-2D's aspects, with a text per level.
 
 Sources: arXiv 2406.08673, section 2.1 and appendix G; arXiv 2410.19720. The level texts are our own words.
+They are stored in English, and translated where annotators see them.
 """
 
 from dataclasses import dataclass
+
+from django.utils.translation import gettext_noop as _
 
 LEVELS = 5
 """Likert-5, stored 0..4, higher is more."""
@@ -32,73 +35,73 @@ HELPSTEER2 = RubricText(
     attributes=(
         AttributeText(
             "helpfulness",
-            "Helpfulness",
-            "The overall quality: how well the response does what was asked.",
+            _("Helpfulness"),
+            _("The overall quality: how well the response does what was asked."),
             (
-                "Not useful: it misses the point",
-                "Borderline: a small part is usable",
-                "Partly helpful: it misses the overall goal somehow",
-                "Mostly helpful, with some room to improve",
-                "Extremely helpful: it fully matches the intent",
+                _("Not useful: it misses the point"),
+                _("Borderline: a small part is usable"),
+                _("Partly helpful: it misses the overall goal somehow"),
+                _("Mostly helpful, with some room to improve"),
+                _("Extremely helpful: it fully matches the intent"),
             ),
         ),
         AttributeText(
             "correctness",
-            "Correctness",
-            "Are the facts right, and is everything needed there?",
+            _("Correctness"),
+            _("Are the facts right, and is everything needed there?"),
             (
-                "All wrong, or the task was not attempted",
-                "Some correct parts, but mostly wrong or incomplete",
-                "A mix of right and wrong, or a minor hallucination",
-                "Mostly accurate: small omissions, nothing misleading",
-                "All correct, with nothing needed missing",
+                _("All wrong, or the task was not attempted"),
+                _("Some correct parts, but mostly wrong or incomplete"),
+                _("A mix of right and wrong, or a minor hallucination"),
+                _("Mostly accurate: small omissions, nothing misleading"),
+                _("All correct, with nothing needed missing"),
             ),
             checks=(
-                ("incorrect_information", "Contains incorrect information"),
-                ("irrelevant_information", "Contains irrelevant information"),
-                ("missing_information", "Key information is missing"),
-                ("missed_false_premise", "Misses a false premise"),
+                ("incorrect_information", _("Contains incorrect information")),
+                ("irrelevant_information", _("Contains irrelevant information")),
+                ("missing_information", _("Key information is missing")),
+                ("missed_false_premise", _("Misses a false premise")),
             ),
         ),
         AttributeText(
             "coherence",
-            "Coherence",
-            "Is it clear, and consistent with itself?",
+            _("Coherence"),
+            _("Is it clear, and consistent with itself?"),
             (
-                "Incomprehensible",
-                "Mostly hard to follow",
-                "Somewhat unclear, with inconsistencies",
-                "One or two confusing places",
-                "Clear and self-consistent; it flows",
+                _("Incomprehensible"),
+                _("Mostly hard to follow"),
+                _("Somewhat unclear, with inconsistencies"),
+                _("One or two confusing places"),
+                _("Clear and self-consistent; it flows"),
             ),
             checks=(
-                ("repetitions", "Repeats itself"),
-                ("style_changes", "Changes style"),
-                ("contradictions", "Contradicts itself"),
+                ("repetitions", _("Repeats itself")),
+                ("style_changes", _("Changes style")),
+                ("contradictions", _("Contradicts itself")),
             ),
         ),
         AttributeText(
             "complexity",
-            "Complexity",
-            "The language needed to read it: a description, not a merit.",
+            _("Complexity"),
+            _("The language needed to read it: a description, not a merit."),
             (
-                "Basic: anyone could have written it, children too",
-                "Simple: elementary-school vocabulary",
-                "Intermediate: high-school vocabulary",
-                "Advanced: the vocabulary of someone majoring in it",
-                "Expert vocabulary",
+                _("Basic: anyone could have written it, children too"),
+                _("Simple: elementary-school vocabulary"),
+                _("Intermediate: high-school vocabulary"),
+                _("Advanced: the vocabulary of someone majoring in it"),
+                _("Expert vocabulary"),
             ),
         ),
         AttributeText(
             "verbosity",
-            "Verbosity",
-            "The length, measured against what was asked.",
+            _("Verbosity"),
+            _("The length, measured against what was asked."),
             (
-                "As short as can be",
-                "On the short side",
-                "About right",
-                "On the long side",
-                "Much longer than needed",
+                _("As short as can be"),
+                _("On the short side"),
+                _("About right"),
+                _("On the long side"),
+                _("Much longer than needed"),
             ),
         ),
     ),

@@ -109,19 +109,20 @@ class RatingForm(forms.Form):
 
 def _likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
     """Levels 1 to 5 on the page, 0 to 4 in the data."""
-    choices = [(level, text) for level, text in zip(range(LEVELS), attribute.levels, strict=True)]
+    choices = [(level, _(text)) for level, text in zip(range(LEVELS), attribute.levels, strict=True)]
+    name = _(attribute.name)
     return forms.TypedChoiceField(
         choices=choices,
         coerce=int,
-        label=attribute.name,
+        label=name,
         widget=forms.RadioSelect,
-        error_messages={"required": _no_answer(attribute.name, letter)},
+        error_messages={"required": _no_answer(name, letter)},
     )
 
 
 def _checks(attribute: Attribute) -> forms.MultipleChoiceField:
     return forms.MultipleChoiceField(
-        choices=[tuple(check) for check in attribute.checks], required=False, widget=forms.CheckboxSelectMultiple
+        choices=[(key, _(text)) for key, text in attribute.checks], required=False, widget=forms.CheckboxSelectMultiple
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from annotator.models.scores import likert5
 
@@ -146,11 +147,11 @@ class Rating(models.Model):
 
 
 class SkipReason(models.TextChoices):
-    PII = "pii", "Personal information"
-    NON_ENGLISH = "non_english", "Substantially not English"
-    NEEDS_CODING = "needs_coding", "Needs coding skills"
-    ABOUT_ASSISTANT = "about_assistant", "About the assistant itself"
-    OTHER = "other", "Another reason"
+    PII = "pii", _("Personal information")
+    NON_ENGLISH = "non_english", _("Substantially not English")
+    NEEDS_CODING = "needs_coding", _("Needs coding skills")
+    ABOUT_ASSISTANT = "about_assistant", _("About the assistant itself")
+    OTHER = "other", _("Another reason")
 
 
 class Skip(models.Model):
@@ -163,11 +164,11 @@ class Skip(models.Model):
 
 
 class UnsafeCategory(models.TextChoices):
-    HARMFUL = "harmful", "Harmful or dangerous"
-    ILLEGAL = "illegal", "Illegal"
-    PROFANITY = "profanity", "Profanity or sexual content"
-    BIAS = "bias", "Bias or stereotype"
-    OTHER = "other", "Something else"
+    HARMFUL = "harmful", _("Harmful or dangerous")
+    ILLEGAL = "illegal", _("Illegal")
+    PROFANITY = "profanity", _("Profanity or sexual content")
+    BIAS = "bias", _("Bias or stereotype")
+    OTHER = "other", _("Something else")
 
 
 class Report(models.Model):

@@ -53,9 +53,9 @@ class Attribute(models.Model):
 
 
 class Role(models.TextChoices):
-    ANNOTATOR = "annotator"
-    REVIEWER = "reviewer"
-    MANAGER = "manager"
+    ANNOTATOR = "annotator", _("Annotator")
+    REVIEWER = "reviewer", _("Reviewer")
+    MANAGER = "manager", _("Manager")
 
 
 def usable_by_the_trainer(config: object) -> None:

@@ -98,7 +98,9 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, _("Stored at %(time)s.") % {"time": time_format(timezone.localtime(), "H:i:s")})
+        # Translators: a time with its seconds, in the letters of Django's date filter.
+        moment = time_format(timezone.localtime(), _("H:i:s"))
+        messages.success(request, _("Stored at %(time)s.") % {"time": moment})
     return _onwards(request, held)
 
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/bootstrap.py
 
-.PHONY: run test check format bench bench-pages
+.PHONY: run test check format messages bench bench-pages
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -16,6 +16,9 @@ check:  ## ruff, mypy, migrations
 
 format:  ## the layout and the fixes that ruff knows
 	@$(BOOTSTRAP) format
+
+messages:  ## the translations: gathers new strings, compiles what is translated
+	@$(BOOTSTRAP) messages
 
 bench:  ## every benchmark
 	@$(BOOTSTRAP) bench

@@ -54,6 +54,7 @@ def main(words: Sequence[str]) -> int:
         "test": test,
         "check": check,
         "format": format_code,
+        "messages": messages,
         "bench": bench,
         "requirements": print_requirements,
         "backbone": backbone,
@@ -99,6 +100,11 @@ def check(_arguments: Sequence[str]) -> int:
 def format_code(_arguments: Sequence[str]) -> int:
     install({"embedded", "learning", "dev"})
     return inside([["ruff", "check", "--fix", "."], ["ruff", "format", "."]])
+
+
+def messages(_arguments: Sequence[str]) -> int:
+    install({"embedded", "learning", "dev"})
+    return inside([["python", "-m", "annotator.catalogue"]])
 
 
 def bench(arguments: Sequence[str]) -> int:

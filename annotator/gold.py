@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from annotator.agreement import AgainstExperts, against_experts
-from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Project, Rating, Task, User
+from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Project, Rating, Role, Task, User
 
 
 def is_due(project: Project) -> bool:
@@ -34,10 +34,10 @@ def make_room(task: Task) -> None:
 
 
 def judge(assignment: Assignment, *, now: datetime) -> None:
-    """After a gold task: pauses a member whose last ones fall below the project's threshold."""
+    """After a gold task: pauses an annotator whose last ones fall below the project's threshold."""
     project = assignment.task.project
     members = Membership.objects.select_for_update().filter(user=assignment.annotator_id, project=project)
-    member = members.filter(paused_at__isnull=True).first()
+    member = members.filter(paused_at__isnull=True, role=Role.ANNOTATOR).first()
     if member is None:
         return
     found = standing(member)

@@ -92,6 +92,10 @@ class Task(models.Model):
     def __str__(self) -> str:
         return self.external_id
 
+    def may_be_revised(self) -> bool:
+        """While it waits for others. A gold task always: an early end would give it away, and first ratings count."""
+        return self.state in (Task.State.OPEN, Task.State.GOLD)
+
     def state_in_use(self) -> str:
         """The state it goes back to when it is set aside no more."""
         gold = apps.get_model("annotator", "Gold").objects.filter(task=self.pk)

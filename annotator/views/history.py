@@ -75,5 +75,5 @@ def _page(held: Assignment, stored: Annotation, form: RatingForm) -> dict[str, A
         "project": held.task.project,
         "conversation": held.task.conversation,
         "form": form,
-        "open": held.task.state == Task.State.OPEN,
+        "open": held.task.may_be_revised(),
     }

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 import pytest
+from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import assignment, consensus, gold
-from annotator.annotation import Refused, skip, submit
+from annotator.annotation import skip, submit
 from annotator.exporting import export
 from annotator.models import Consensus, Label, Membership, PauseReason, Project, Task, User
 from tests.builders import NOW, claimed, make_gold, make_task, rate, submission
@@ -96,13 +97,29 @@ def test_progress_does_not_count_gold(project: Project) -> None:
     assert vars(Project.objects.with_progress().get())["tasks_total"] == 1
 
 
-def test_a_gold_rating_is_not_changed_afterwards(project: Project, cast: Cast) -> None:
+def test_a_gold_rating_can_be_changed_like_any_other_and_the_first_one_counts(project: Project, cast: Cast) -> None:
+    """The levels of the experts are 4 and 0; alice swaps hers to these after the first submission."""
+    make_task(project)
+    for _ in range(2):
+        make_gold(project, levels=(4, 0))
+        held = claimed(project, cast.alice)
+        for levels in ([0, 4], [4, 0]):
+            submit(held.pk, submission(held.task, levels), now=NOW)
+    assert member_of(cast.alice).paused_because == PauseReason.GOLD
+
+
+def test_the_history_does_not_tell_gold(project: Project, cast: Cast, client: Client) -> None:
     make_task(project)
     make_gold(project)
-    held = claimed(project, cast.alice)
-    submit(held.pk, submission(held.task, 3), now=NOW)
-    with pytest.raises(Refused, match="complete"):
-        submit(held.pk, submission(held.task, 1), now=NOW)
+    client.force_login(cast.alice)
+    rate(project, cast.alice)
+    page = client.get("/projects/talk/history/").content.decode()
+    assert ("can be changed" in page, "gold" in page) == (True, False)
+
+
+def test_managers_are_not_paused(project: Project, cast: Cast) -> None:
+    rate_gold(project, cast.carol, [0, 4], [0, 4])
+    assert member_of(cast.carol).paused_at is None
 
 
 def rate_gold(project: Project, user: User, *levels: list[int]) -> None:

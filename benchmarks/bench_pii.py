@@ -1,0 +1,148 @@
+"""How well personal information is found, and how fast.
+
+`python -m benchmarks.bench_pii [FILE]`. FILE (or PII_TEXTS, or ../shared/data/pii_texts.jsonl) has lines
+{text, spans: [{type, start, end}]} like microsoft/presidio-research's synthetic data. The recognisers were tuned on the
+first, third, ... of its lines; the others were only counted. A true span counts as found if at least half of its
+characters are marked with its kind, a found one as right if at least half of its characters are in true ones.
+"""
+
+import json
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from annotator.bootstrap import ROOT
+from annotator.pii.recognising import ORDER, Found
+from benchmarks import product
+from benchmarks.bench_pages import task
+
+KINDS = {
+    "EMAIL_ADDRESS": "email",
+    "US_SSN": "ssn",
+    "CREDIT_CARD": "card",
+    "IBAN_CODE": "iban",
+    "IP_ADDRESS": "ip",
+    "PHONE_NUMBER": "phone",
+    "STREET_ADDRESS": "address",
+}
+TASKS = 10_000
+
+
+@dataclass
+class Tally:
+    """Of one kind: how many there are, how many of them are found; how many were marked, how many of them rightly."""
+
+    there: int = 0
+    found: int = 0
+    marked: int = 0
+    right: int = 0
+
+    def count(self, true: Sequence[range], marks: Sequence[range]) -> None:
+        self.there += len(true)
+        self.found += sum(mostly_in(each, marks) for each in true)
+        self.marked += len(marks)
+        self.right += sum(mostly_in(each, true) for each in marks)
+
+    def cells(self) -> str:
+        recall = f"{self.found / self.there:.2f}" if self.there else "–"
+        precision = f"{self.right / self.marked:.2f}" if self.marked else "–"
+        return f"{self.there} | {recall} | {precision}"
+
+
+def mostly_in(span: range, others: Iterable[range]) -> bool:
+    inside = {place for other in others for place in other}
+    return 2 * len(inside.intersection(span)) >= len(span)
+
+
+def quality(rows: Sequence[dict[str, Any]], found: Sequence[Sequence[Found]]) -> dict[str, Tally]:
+    tallies = {kind: Tally() for kind in ORDER}
+    for row, marks in zip(rows, found, strict=True):
+        for kind, tally in tallies.items():
+            true = [range(each["start"], each["end"]) for each in row["spans"] if KINDS.get(each["type"]) == kind]
+            tally.count(true, [range(each.start, each.end) for each in marks if each.kind == kind])
+    return tallies
+
+
+def report_quality(file: Path) -> None:
+    """A row per kind: number, recall and precision on the tuned half, on the other one, and on all."""
+    if not file.exists():
+        print(f"{file} is not here: name the file as the argument, or in PII_TEXTS.")
+        return
+    from annotator.pii.scanning import Scanner
+
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    with Scanner() as scanner:
+        found = scanner.find([row["text"] for row in rows])
+    parts = [quality(rows[part], found[part]) for part in (slice(0, None, 2), slice(1, None, 2), slice(None))]
+    print(f"{len(rows)} texts; number, recall, precision\n")
+    print("| kind | tuned on | | | held out | | | all | | |\n|---|---|---|---|---|---|---|---|---|---|")
+    for kind in KINDS.values():
+        print(f"| {kind} | " + " | ".join(part[kind].cells() for part in parts) + " |")
+
+
+def report_speed() -> None:
+    imported("warm-up")
+    alone = imported("alone")
+    beside = threading.Thread(target=scanned)
+    beside.start()
+    time.sleep(3)  # until the recognisers are loaded
+    slowed = imported("beside")
+    beside.join()
+    imported("scanned")
+    seconds, megabytes = scanned()
+    print("\n| what | result |\n|---|---|")
+    print(f"| tasks scanned a second, of {TASKS:,} | {TASKS / seconds:,.0f} |")
+    print(f"| memory of the scanning process at its most | {megabytes:.0f} MB |")
+    print(f"| rows imported a second, nothing scanned meanwhile | {TASKS / alone:,.0f} |")
+    print(f"| rows imported a second, others scanned meanwhile | {TASKS / slowed:,.0f} |")
+
+
+def imported(slug: str) -> float:
+    """Imports TASKS rows into a project of its own; seconds."""
+    from django.utils import timezone
+
+    from annotator.importing import import_rows
+    from annotator.models import Project, Rubric
+
+    dice = random.Random(slug)
+    lines = b"".join(json.dumps(task(number, dice)).encode() + b"\n" for number in range(TASKS))
+    project = Project.objects.create(slug=slug, name=slug, rubric=Rubric.objects.get(key="helpsteer2"))
+    start = time.perf_counter()
+    result = import_rows(project, BytesIO(lines), now=timezone.now())
+    assert result.created == TASKS, result.rejected[:1]
+    return time.perf_counter() - start
+
+
+def scanned() -> tuple[float, float]:
+    """Scans whatever is left; seconds, and the most megabytes the child had."""
+    from django.db import connection
+    from django.utils import timezone
+
+    from annotator.pii.scanning import Scanner, scan
+
+    with Scanner() as scanner:
+        start = time.perf_counter()
+        scan(scanner.find, now=timezone.now())
+        seconds = time.perf_counter() - start
+        assert scanner.process
+        status = Path(f"/proc/{scanner.process.pid}/status").read_text()
+    connection.close()
+    return seconds, int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def main(words: Sequence[str]) -> None:
+    given = words[0] if words else os.environ.get("PII_TEXTS", "")
+    with product.database():
+        report_quality(Path(given) if given else ROOT.parent / "shared" / "data" / "pii_texts.jsonl")
+        report_speed()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

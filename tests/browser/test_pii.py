@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from annotator.models import PiiSpan, Project, Skip, Task, User
 from annotator.pii.scanning import scan_all
 from tests.browser.conftest import PASSWORD
+from tests.browser.test_accessible import violations
 from tests.builders import NOW, imported, make_member, make_user, task_row
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -83,6 +84,20 @@ def test_a_selection_is_marked_by_key_and_skipped_without_a_mouse(open_page: Ope
     page.keyboard.press("Enter")
     expect(page.get_by_text("until a manager has looked at it")).to_be_visible()
     assert marked() == {"Ola Nord"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_marks_and_their_form(open_page: Open, alice: User, task: Task, scheme: str) -> None:
+    page = open_page(alice, color_scheme=scheme, viewport={"width": 360, "height": 800})
+    page.goto("/projects/talk/annotate/")
+    page.locator("#skip > summary").click()
+    page.get_by_label("Personal information", exact=True).check()
+    found = violations(page)
+    page.get_by_label("one per line").fill("Kari")
+    page.get_by_role("button", name="Skip", exact=True).click()
+    expect(page.get_by_role("alert")).to_be_focused()
+    assert found + violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_without_a_selection_the_button_says_what_to_do(open_page: Open, alice: User, task: Task) -> None:

@@ -58,7 +58,8 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
         initial=draft.form if draft else filled(stored),
     )
     if not form.is_bound or not form.is_valid():
-        return render(request, "revise.html", _page(held, stored, form), status=422 if form.is_bound else 200)
+        page = _page(held, stored, form) | {"saved_at": draft.saved_at if draft else stored.submitted_at}
+        return render(request, "revise.html", page, status=422 if form.is_bound else 200)
     try:
         annotation.submit(held.pk, form.submission(), now=timezone.now())
     except Refusal as refused:

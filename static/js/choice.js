@@ -1,7 +1,10 @@
 // A scale that has been answered is no longer marked as missing. After a submission the focus is where work goes on:
 // at what is missing, or at the head of the next task.
 document.addEventListener("change", (event) => {
-  event.target.closest(".likert, .choice")?.classList.remove("missing");
+  const group = event.target.closest(".likert.missing, .choice.missing");
+  if (event.target.type !== "radio" || !group) return;
+  group.classList.remove("missing");
+  group.querySelector(".error-text")?.remove();
 });
 
 function goOn() {

@@ -20,8 +20,8 @@ function focusOn(group) {
 
 function rate(digit) {
   const group = focused("details fieldset") ?? current();
-  const box = group?.querySelectorAll("[type=checkbox]")[digit - 6];
-  const radio = group?.querySelectorAll("[type=radio]")[digit - 1];
+  const radios = group?.querySelectorAll("[type=radio]") ?? [], radio = radios[digit - 1];
+  const box = group?.querySelectorAll("[type=checkbox]")[digit - (radios.length ? 6 : 1)];
   if (!box && !radio) return false;
   (radio ?? box).click();
   if (box && !radio) return true;

@@ -96,13 +96,14 @@ def violations(page: Page) -> list[str]:
     return [f"{page.url} {each['id']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])})" for each in found]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "locale"), [("light", "en-US"), ("dark", "de-DE")])
 @pytest.mark.parametrize("layout", ["below", "beside"])
 def test_axe_finds_nothing(
-    open_page: Open, alice: User, addresses: list[str], complaints: Complaints, scheme: str, layout: str
+    open_page: Open, alice: User, addresses: list[str], complaints: Complaints, scheme: str, locale: str, layout: str
 ) -> None:
+    """What axe sees of a language (names, the page's lang) and of a scheme (contrast) does not depend on the other."""
     User.objects.update(layout=layout)
-    page = open_page(alice, color_scheme=scheme)
+    page = open_page(alice, color_scheme=scheme, locale=locale)
     found = []
     for address in addresses:
         page.goto(address)
@@ -140,12 +141,13 @@ def test_axe_finds_nothing_on_the_login_page(open_page: Open, alice: User) -> No
 
 @pytest.mark.parametrize("layout", ["below", "beside"])
 @pytest.mark.parametrize("width", [360, 720])
+@pytest.mark.parametrize("locale", ["en-US", "de-DE"])
 def test_nothing_scrolls_sideways(
-    open_page: Open, alice: User, addresses: list[str], complaints: Complaints, width: int, layout: str
+    open_page: Open, alice: User, addresses: list[str], complaints: Complaints, locale: str, width: int, layout: str
 ) -> None:
-    """720 pixels are a window of 1440 at 200 % zoom."""
+    """720 pixels are a window of 1440 at 200 % zoom. German words are longer."""
     User.objects.update(layout=layout)
-    page = open_page(alice, viewport={"width": width, "height": 800})
+    page = open_page(alice, viewport={"width": width, "height": 800}, locale=locale)
     wide = []
     for address in addresses:
         page.goto(address)

@@ -118,8 +118,11 @@ def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
     held = access.own_assignment(user_of(request), assignment_id)
     sent = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
     form = {name: value for name, value in sent.items() if name not in ("csrfmiddlewaretoken", "changed")}
-    saved = annotation.save_draft(held.pk, form, changed=request.POST.getlist("changed"), now=timezone.now())
-    return JsonResponse({"saved_at": saved.saved_at})
+    given = request.GET.get("revision", "0")
+    revision = int(given) if given.isdecimal() and len(given) < 6 else 0
+    changed = request.POST.getlist("changed")
+    saved_at = annotation.save_draft(held.pk, form, changed=changed, revision=revision, now=timezone.now())
+    return JsonResponse({"saved_at": saved_at})
 
 
 @login_required

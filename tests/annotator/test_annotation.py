@@ -247,3 +247,13 @@ def test_a_lease_beyond_what_is_wanted_now_may_still_be_finished(project: Projec
     assignment.recount(Project.objects.get(), now=LATER)
     annotation.submit(held.pk, submission(task), now=LATER)
     assert Annotation.objects.current().count() == 2
+
+
+def test_a_draft_that_arrives_after_its_submission_is_not_kept(project: Project, cast: Cast) -> None:
+    make_task(project)
+    held = rate(project, cast.alice).annotation.assignment
+    later = NOW + timedelta(seconds=1)
+    assert annotation.save_draft(held.pk, {"late": "1"}, now=later) == NOW
+    assert not Draft.objects.exists()
+    assert annotation.save_draft(held.pk, {"change": "1"}, revision=1, now=later) == later
+    assert Draft.objects.exists()

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/bootstrap.py
 
-.PHONY: run test check format messages bench bench-pages
+.PHONY: run test check format messages bench bench-pages bench-pii
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -25,3 +25,6 @@ bench:  ## every benchmark
 
 bench-pages:  ## the rating page with 10,000 tasks: milliseconds and kilobytes
 	@$(BOOTSTRAP) bench pages
+
+bench-pii:  ## what is found of personal information, and how fast; ARGS names the file of texts
+	@$(BOOTSTRAP) bench pii $(ARGS)

@@ -3,6 +3,7 @@
 Refusal
     assignment.NotLeased, annotation.Refused, annotation.IncompleteRating
     importing.UnreadableFile, exporting.UnknownExport
+    pii: quoting.NotInTheText, quoting.MarksWithoutReason, redacting.CannotRedact
     workers.NoWorker
     rewards: retraining.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
 """

@@ -8,7 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
-from django.utils.formats import time_format
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -99,7 +99,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         messages.error(request, str(refused))
     else:
         # Translators: a time with its seconds, in the letters of Django's date filter.
-        moment = time_format(timezone.localtime(), _("H:i:s"))
+        moment = date_format(timezone.localtime(), _("H:i:s T"))
         messages.success(request, _("Stored at %(time)s.") % {"time": moment})
     return _onwards(request, held)
 

@@ -125,7 +125,7 @@ def test_one_scan_at_a_time(project: Project) -> None:
     with connection.copy().cursor() as other:
         other.execute("SELECT pg_advisory_lock(hashtext('pii'), 0)")
         assert scan_all(now=NOW) == 0
-        other.connection.close()
+        other.execute("SELECT pg_advisory_unlock(hashtext('pii'), 0)")
     assert scan_all(now=NOW) == 1
 
 

@@ -1,6 +1,8 @@
 """How gunicorn serves the web; read by `gunicorn --config python:annotator.serving`."""
 
+import gc
 import os
+from typing import Any
 
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 worker_class = "gthread"
@@ -15,3 +17,9 @@ keepalive = 30
 errorlog = "-"
 # Nobody asks for it, and it is one more socket in the home folder.
 control_socket_disable = True
+
+
+def when_ready(_server: Any) -> None:
+    """Before the workers are forked: the collector leaves alone what they share, else it would copy it into each."""
+    gc.collect()
+    gc.freeze()

@@ -264,7 +264,6 @@ class Membership(models.Model):
             return "not_qualified"
         return ""
 
-    def unread_guideline(self) -> Guideline | None:
-        """The guideline in force, unless this member has acknowledged it."""
-        current = self.project.current_guideline()
-        return current if current and current.version > self.acknowledged_version else None
+    def has_unread_guidelines(self) -> bool:
+        """Whether a newer version is in force than the one that this member has acknowledged."""
+        return self.project.guidelines.filter(version__gt=self.acknowledged_version).exists()

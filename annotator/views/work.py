@@ -28,7 +28,7 @@ from annotator.refusals import Refusal
 def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     """The next task to rate, or why there is none. Unread guidelines come first, then the test."""
     member = access.membership(user_of(request), slug)
-    if member.unread_guideline():
+    if member.has_unread_guidelines():
         return redirect("guidelines", slug)
     if member.barred_because() == "not_qualified":
         return redirect("qualification", slug)

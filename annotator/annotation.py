@@ -116,7 +116,7 @@ def submit(assignment_id: int, submission: Submission, *, now: datetime, origin:
 
 
 def _allow_revision(assignment: Assignment) -> None:
-    if assignment.task.state == Task.State.COMPLETE:
+    if assignment.task.state != Task.State.QUARANTINED and not assignment.task.may_be_revised():
         raise Refused(_("This task is complete: its labels are made, so the rating can no longer be changed."))
 
 

@@ -27,7 +27,11 @@ REASONS = {
     "not_qualified": gettext_lazy(
         "This project asks for a test before the first task. Take it on the qualification page."
     ),
-    "paused": gettext_lazy("You are paused in this project. The manager has been told, and can let you go on."),
+    "paused": gettext_lazy("The manager has paused you in this project, and can let you go on."),
+    "paused_for_gold": gettext_lazy(
+        "You are paused in this project: your ratings of tasks that experts have rated differ too much from theirs. "
+        "The manager has been told, and can let you go on."
+    ),
 }
 
 

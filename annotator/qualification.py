@@ -67,6 +67,8 @@ def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
         return under_way
     if not found.tasks[kind]:
         raise NothingToTake(_("There are no tasks for this yet. Ask the manager of the project."))
+    if kind == Kind.TEST and not member.project.qualification_required:
+        raise NothingToTake(_("This project asks for no test: you may rate right away."))
     if kind == Kind.TEST and member.qualified_at:
         raise NoTriesLeft(_("You have passed the test already."))
     if kind == Kind.TEST and not found.tries_left:

@@ -61,6 +61,8 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
                     data["project"], username=data["username"], role=data["role"], password=data["password"]
                 )
                 transaction.set_rollback(True)
+        except membership.WeakPassword as weak:
+            self.add_error("password", str(weak))
         except Refusal as refused:
             self.add_error("username", str(refused))
 

@@ -70,8 +70,10 @@ class ProjectAdmin(OfManagedProjects):
             "Qualification and gold tasks",
             {
                 "fields": [
-                    ("qualification_required", "qualification_threshold", "qualification_tries"),
-                    ("gold_every", "gold_window", "gold_threshold"),
+                    "qualification_required",
+                    ("qualification_threshold", "qualification_tries"),
+                    "gold_every",
+                    ("gold_window", "gold_threshold"),
                 ],
                 "description": "Gold tasks come by import: rows with gold and an expert rating of each response.",
             },

@@ -37,6 +37,9 @@ class ExpertRating(models.Model):
     class Meta:
         constraints = [models.CheckConstraint(condition=likert5("scores"), name="expert_scores_are_integers_0_to_4")]
 
+    def __str__(self) -> str:
+        return f"experts on {self.response}"
+
 
 class QualificationRun(models.Model):
     """One member's way through the practice or the test. `kappa` is the mean over attributes, against the experts."""

@@ -259,7 +259,7 @@ class Membership(models.Model):
     def barred_because(self) -> str:
         """Why this member gets no task: a key of assignment.REASONS, or empty."""
         if self.paused_at:
-            return "paused"
+            return "paused_for_gold" if self.paused_because == PauseReason.GOLD else "paused"
         if self.project.qualification_required and self.role == Role.ANNOTATOR and not self.qualified_at:
             return "not_qualified"
         return ""

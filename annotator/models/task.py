@@ -93,8 +93,10 @@ class Task(models.Model):
         return self.external_id
 
     def may_be_revised(self) -> bool:
-        """While it waits for others. A gold task always: an early end would give it away, and first ratings count."""
-        return self.state in (Task.State.OPEN, Task.State.GOLD)
+        """While it waits for others. So does a gold task, to all appearances; what counts there are first ratings."""
+        if self.state != Task.State.GOLD:
+            return self.state == Task.State.OPEN
+        return self.assignments.filter(state="submitted").count() < self.project.base_annotators
 
     def state_in_use(self) -> str:
         """The state it goes back to when it is set aside no more."""

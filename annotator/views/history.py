@@ -31,7 +31,7 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
     before = request.GET.get("before", "")
     if before.isdecimal() and len(before) < 19:
         mine = mine.filter(pk__lt=int(before))
-    rows = list(mine.select_related("assignment__task").order_by("-pk")[: PAGE + 1])
+    rows = list(mine.select_related("assignment__task__project").order_by("-pk")[: PAGE + 1])
     shown = [{"annotation": row, "excerpt": _excerpt(row.assignment.task)} for row in rows[:PAGE]]
     older = rows[PAGE - 1].pk if len(rows) > PAGE else None
     return render(request, "history.html", {"project": project, "rows": shown, "older": older, "before": before})

@@ -12,12 +12,13 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import HttpResponseClientRedirect
 
 from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.htmx import HtmxRequest
-from annotator.models import Assignment, Draft, Project, Skip, SkipReason
+from annotator.models import Assignment, Draft, Membership, Project, Skip, SkipReason
 from annotator.pii.marking import marks_of
 from annotator.refusals import Refusal
 
@@ -28,12 +29,17 @@ from annotator.refusals import Refusal
 def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     """The next task to rate, or why there is none. Unread guidelines come first, then the test."""
     member = access.membership(user_of(request), slug)
-    if member.has_unread_guidelines():
-        return redirect("guidelines", slug)
-    if member.barred_because() == "not_qualified":
-        return redirect("qualification", slug)
+    if first := _comes_first(member):
+        return redirect(first, slug)
     work = _next_work(request, member.project)
     return render(request, "annotate.html", work | {"undo": _fresh_skip(request)})
+
+
+def _comes_first(member: Membership) -> str:
+    """The page that stands before the next task; empty if none does."""
+    if member.has_unread_guidelines():
+        return "guidelines"
+    return "qualification" if member.barred_because() == "not_qualified" else ""
 
 
 def _fresh_skip(request: HttpRequest) -> Skip | None:
@@ -106,9 +112,12 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
 
 def _onwards(request: HtmxRequest, held: Assignment) -> HttpResponse:
     """The next task, in the same round trip where htmx asks."""
-    if request.htmx:
-        return render(request, "_work.html", _next_work(request, held.task.project))
-    return redirect("annotate", held.task.project.slug)
+    slug = held.task.project.slug
+    if not request.htmx:
+        return redirect("annotate", slug)
+    if first := _comes_first(access.membership(user_of(request), slug)):
+        return HttpResponseClientRedirect(resolve_url(first, slug))
+    return render(request, "_work.html", _next_work(request, held.task.project))
 
 
 @login_required

@@ -18,13 +18,21 @@ function focusOn(group) {
   else group.scrollIntoView({ block: "nearest" });
 }
 
+// What a digit has just rated: the next thing to say about it are its boxes, though the focus has moved on.
+let rated = null;
+
+function tick(digit) {
+  const group = rated?.isConnected && rated.querySelector("[type=checkbox]") ? rated : current();
+  const box = group?.querySelectorAll("[type=checkbox]")[digit - 6];
+  return Boolean(box) && (box.click(), true);
+}
+
 function rate(digit) {
   const group = focused("details fieldset") ?? current();
-  const radios = group?.querySelectorAll("[type=radio]") ?? [], radio = radios[digit - 1];
-  const box = group?.querySelectorAll("[type=checkbox]")[digit - (radios.length ? 6 : 1)];
-  if (!box && !radio) return false;
-  (radio ?? box).click();
-  if (box && !radio) return true;
+  const radio = group?.querySelectorAll("[type=radio]")[digit - 1];
+  if (!radio) return tick(digit);
+  radio.click();
+  rated = group;
   if (group.closest("details")) radio.focus();
   else focusOn(groups()[groups().indexOf(group) + 1]);
   return true;
@@ -32,6 +40,7 @@ function rate(digit) {
 
 function walk(step) {
   if (focused("details fieldset")) return false;
+  rated = null;
   const list = groups(), at = list.indexOf(current());
   focusOn(list[Math.min(Math.max(at + step, 0), list.length - 1)]);
   return true;
@@ -68,3 +77,4 @@ document.addEventListener("keydown", (event) => {
   if (native || (modal && key.length > 1)) return;
   if (move ? move() : press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();
 });
+document.addEventListener("pointerdown", () => { rated = null; });

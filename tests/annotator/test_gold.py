@@ -117,6 +117,17 @@ def test_the_history_does_not_tell_gold(project: Project, cast: Cast, client: Cl
     assert ("can be changed" in page, "gold" in page) == (True, False)
 
 
+def test_gold_closes_in_the_history_once_as_many_have_rated_it_as_any_task_wants(
+    project: Project, cast: Cast, client: Client
+) -> None:
+    make_task(project)
+    make_gold(project)
+    client.force_login(cast.alice)
+    for user in cast.annotators:
+        rate(project, user)
+    assert "complete" in client.get("/projects/talk/history/").content.decode()
+
+
 def test_managers_are_not_paused(project: Project, cast: Cast) -> None:
     rate_gold(project, cast.carol, [0, 4], [0, 4])
     assert member_of(cast.carol).paused_at is None

@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from annotator.guidelines import publish_guidelines
 from annotator.models import Annotation, Project, Task
 from tests.builders import ATTRIBUTES, claimed, make_task, rate
 from tests.conftest import Cast
@@ -105,3 +106,27 @@ def test_nobody_revises_for_somebody_else(project: Project, cast: Cast, client: 
     make_task(project)
     made = rate(project, cast.bob).annotation
     assert client.get(f"/assignments/{made.assignment_id}/revise/").status_code == 404
+
+
+def submit_by_htmx(client: Client, project: Project, cast: Cast) -> str:
+    """The address that the answer sends the browser to, if any."""
+    held = claimed(project, cast.alice)
+    answer = client.post(f"/assignments/{held.pk}/submit/", form(held.task, 3), headers={"HX-Request": "true"})
+    return str(answer.headers.get("HX-Redirect", ""))
+
+
+def test_new_guidelines_come_before_the_next_task_of_an_open_page(project: Project, cast: Cast, client: Client) -> None:
+    for _ in range(2):
+        make_task(project)
+    assert submit_by_htmx(client, project, cast) == ""
+    publish_guidelines(project, "# New")
+    assert submit_by_htmx(client, project, cast) == "/projects/talk/guidelines/"
+
+
+def test_a_test_that_is_asked_for_comes_before_the_next_task(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project)
+    held = claimed(project, cast.alice)
+    Project.objects.update(qualification_required=True)
+    answer = client.post(f"/assignments/{held.pk}/submit/", form(held.task, 3), headers={"HX-Request": "true"})
+    assert answer.headers["HX-Redirect"] == "/projects/talk/qualification/"
+    assert Annotation.objects.count() == 1

@@ -99,6 +99,12 @@ def test_without_gold_there_is_nothing_to_take(project: Project, alice: Membersh
         qualification.begin(alice, "test", now=NOW)
 
 
+def test_a_test_that_is_not_asked_for_costs_no_try(project: Project, alice: Membership) -> None:
+    Project.objects.update(qualification_required=False)
+    with pytest.raises(NothingToTake, match="no test"):
+        qualification.begin(alice, "test", now=NOW)
+
+
 def test_nobody_rates_before_passing(project: Project, cast: Cast, alice: Membership) -> None:
     assert assignment.claim(project, cast.alice, now=NOW).reason == "not_qualified"
     take(alice)

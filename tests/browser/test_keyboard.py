@@ -35,7 +35,7 @@ def everything_asked(page: Page) -> None:
 
 @pytest.mark.parametrize("layout", ["below", "beside"])
 def test_a_task_with_everything_asked(page: Page, layout: str) -> None:
-    """Of each response: a check-box under correctness, five levels, confidence, safety and why it is unsafe."""
+    """Of each response: a check-box under correctness, before its level or after, confidence, safety, its category."""
     User.objects.update(layout=layout)
     everything_asked(page)
     press(page, "4", "8", "2", "5", "3", "1", "1", "1")
@@ -50,7 +50,7 @@ def test_a_task_with_everything_asked(page: Page, layout: str) -> None:
     assert ([first.scores[key] for key in ATTRIBUTES], first.checks) == ([3, 1, 4, 2, 0], ["missing_information"])
     assert (first.confidence, first.safe, first.unsafe_category) == (2, True, "")
     assert (second.checks, second.confidence, second.safe, second.unsafe_category) == (
-        ["repetitions"], 1, False, "bias",
+        ["incorrect_information"], 1, False, "bias",
     )  # fmt: skip
     assert (stored.preference, stored.justification) == (-100, "s r 1 2: both fail.")
 

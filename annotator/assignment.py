@@ -59,8 +59,7 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
 
     In a project with gold tasks, one in about `gold_every` is a gold task instead.
     """
-    member = annotator.memberships.filter(project=project).select_related("project").first()
-    if member and (barred := member.barred_because()):
+    if barred := _barred_because(project, annotator):
         return Claim(None, barred)
     expires = now + timedelta(minutes=project.lease_minutes)
     _one_claim_at_a_time(annotator)
@@ -81,6 +80,14 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
     task.open_slots -= 1
     task.save(update_fields=["open_slots"])
     return Claim(assignment)
+
+
+def _barred_because(project: Project, annotator: User) -> str:
+    member = annotator.memberships.filter(project=project).first()
+    if member is None:
+        return ""
+    member.project = project
+    return member.barred_because()
 
 
 def _one_claim_at_a_time(annotator: User) -> None:

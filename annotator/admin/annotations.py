@@ -1,30 +1,18 @@
 """Annotations, to be read."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
-from unfold.admin import TabularInline
 
-from annotator.admin.scoping import ManagedOnly, OfManagedProjects
+from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
 from annotator.models import (
     Annotation,
     Rating,
 )
 
 
-class RatingInline(TabularInline):
+class RatingInline(ToBeRead):
     model = Rating
-    extra = 0
     fields = ["response", "scores", "checks", "confidence", "safe"]
     readonly_fields = fields
-    can_delete = False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 @admin.register(Annotation)

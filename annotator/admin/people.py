@@ -9,13 +9,13 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from unfold.admin import ModelAdmin, TabularInline
+from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from annotator import gold, membership
 from annotator.access import user_of
-from annotator.admin.scoping import ManagedOnly, OfManagedProjects
+from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, User
 from annotator.refusals import Refusal
 
@@ -67,19 +67,11 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error("username", str(refused))
 
 
-class QualificationRunInline(TabularInline):
+class QualificationRunInline(ToBeRead):
     model = QualificationRun
     verbose_name_plural = "practice and test"
-    extra = 0
     fields = ["kind", "number", "started_at", "finished_at", "kappa", "passed"]
     readonly_fields = fields
-    can_delete = False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 @admin.register(Membership)

@@ -1,30 +1,18 @@
 """Tasks and their responses, for managers to read."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from unfold.admin import TabularInline
 
 from annotator.admin.quarantine import DecidesQuarantine
-from annotator.admin.scoping import ManagedOnly
+from annotator.admin.scoping import ManagedOnly, ToBeRead
 from annotator.models import Response, Task
 
 
-class ResponseInline(TabularInline):
+class ResponseInline(ToBeRead):
     model = Response
-    extra = 0
     fields = ["position", "text", "model"]
     readonly_fields = ["position", "text", "model"]
-    can_delete = False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 @admin.register(Task)

@@ -136,7 +136,7 @@ def _store(
         assignment=assignment,
         revision=previous.revision + 1 if previous else 1,
         origin=origin,
-        preference=_by_position(submission.preference, assignment.response_order),
+        preference=by_position(submission.preference, assignment.response_order),
         justification=submission.justification,
         active_seconds=submission.active_seconds,
         guideline_version=_acknowledged(assignment),
@@ -158,8 +158,8 @@ def _store(
     return annotation
 
 
-def _by_position(preference: int | None, order: Sequence[int]) -> int | None:
-    """Stored preferences are relative to the responses' positions, whatever order this annotator saw."""
+def by_position(preference: int | None, order: Sequence[int]) -> int | None:
+    """Stored preferences are relative to the responses' positions, whatever order was shown; the same leads back."""
     if preference is None or preference == NEITHER_VALID or list(order) == sorted(order):
         return preference
     return -preference

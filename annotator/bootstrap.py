@@ -110,10 +110,9 @@ def messages(_arguments: Sequence[str]) -> int:
 def bench(arguments: Sequence[str]) -> int:
     """Benchmarks by name, or every one; what stands after a single name is its own."""
     install({"embedded", "learning", "dev"})
-    names = arguments[:1] or sorted(file.stem for file in (ROOT / "benchmarks").glob("bench_*.py"))
-    return inside(
-        [["python", "-m", f"benchmarks.bench_{name.removeprefix('bench_')}", *arguments[1:]] for name in names]
-    )
+    every = sorted(file.stem.removeprefix("bench_") for file in (ROOT / "benchmarks").glob("bench_*.py"))
+    names = arguments[:1] or every
+    return inside([["python", "-m", f"benchmarks.bench_{name}", *arguments[1:]] for name in names])
 
 
 def print_requirements(extras: Sequence[str]) -> int:

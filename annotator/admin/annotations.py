@@ -3,10 +3,7 @@
 from django.contrib import admin
 
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
-from annotator.models import (
-    Annotation,
-    Rating,
-)
+from annotator.models import Annotation, Rating
 
 
 class RatingInline(ToBeRead):

@@ -13,7 +13,7 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from annotator import gold, membership
+from annotator import access, gold, membership
 from annotator.access import user_of
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, User
@@ -145,8 +145,10 @@ class MembershipAdmin(OfManagedProjects):
     @admin.display(description="kappa with the experts, last gold tasks")
     def with_experts(self, member: Membership) -> str:
         found = gold.standing(member)
-        if found is None or found.mean is None:
+        if found is None:
             return f"fewer than {member.project.gold_window} gold tasks rated"
+        if found.mean is None:
+            return "undefined: the experts give every response the same scores"
         each = ", ".join(f"{key} {kappa:.2f}" for key, kappa in found.kappas.items() if kappa is not None)
         return f"{found.mean:.2f} ({each})"
 
@@ -159,7 +161,7 @@ class MembershipAdmin(OfManagedProjects):
 
     @admin.display(description="annotations")
     def submitted(self, member: Membership) -> int:
-        return member.user.assignments.submitted().filter(task__project=member.project_id).count()
+        return access.done_by(member.user, member.project_id)
 
 
 @admin.register(User)

@@ -10,11 +10,7 @@ from annotator import protocol
 from annotator.access import user_of
 from annotator.admin.scoping import OfManagedProjects
 from annotator.guidelines import publish_guidelines
-from annotator.models import (
-    Guideline,
-    Membership,
-    Project,
-)
+from annotator.models import Guideline, Membership, Project
 
 
 class GuidelineInline(TabularInline):

@@ -7,9 +7,7 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin, TabularInline
 
 from annotator.access import user_of
-from annotator.models import (
-    Project,
-)
+from annotator.models import Project
 
 
 class ManagedOnly(admin.RelatedFieldListFilter):

@@ -392,14 +392,3 @@ class ProjectAgreementSerializer(serializers.Serializer[Any]):
     first_three = serializers.DictField(child=AgreementSerializer())
     all = serializers.DictField(child=AgreementSerializer())
     kept = serializers.DictField(child=AgreementSerializer())
-
-
-class RejectedSerializer(serializers.Serializer[Any]):
-    line = serializers.IntegerField()
-    error = serializers.CharField()
-
-
-class ImportResultSerializer(serializers.Serializer[Any]):
-    created = serializers.IntegerField()
-    existing = serializers.IntegerField()
-    rejected = RejectedSerializer(many=True)

@@ -18,9 +18,19 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.parameters import flag
-from annotator.api.serializers import ImportResultSerializer
 from annotator.exporting import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
+
+
+class RejectedSerializer(serializers.Serializer[Any]):
+    line = serializers.IntegerField()
+    error = serializers.CharField()
+
+
+class ImportResultSerializer(serializers.Serializer[Any]):
+    created = serializers.IntegerField()
+    existing = serializers.IntegerField()
+    rejected = RejectedSerializer(many=True)
 
 
 class StreamParser(BaseParser):

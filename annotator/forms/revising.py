@@ -1,6 +1,7 @@
 """A stored annotation as the form that its annotator filled."""
 
-from annotator.models import NEITHER_VALID, Annotation
+from annotator.annotation import by_position
+from annotator.models import Annotation
 
 
 def filled(annotation: Annotation) -> dict[str, object]:
@@ -8,7 +9,7 @@ def filled(annotation: Annotation) -> dict[str, object]:
     values: dict[str, object] = {
         "justification": annotation.justification,
         "active_seconds": annotation.active_seconds,
-        "preference": _as_shown(annotation),
+        "preference": by_position(annotation.preference, annotation.assignment.response_order),
     }
     for rating in annotation.ratings.all():
         values |= {f"{key}-{rating.response_id}": score for key, score in rating.scores.items()}
@@ -17,10 +18,3 @@ def filled(annotation: Annotation) -> dict[str, object]:
         values[f"safe-{rating.response_id}"] = None if rating.safe is None else int(rating.safe)
         values[f"unsafe-{rating.response_id}"] = rating.unsafe_category
     return values
-
-
-def _as_shown(annotation: Annotation) -> int | None:
-    order, preference = annotation.assignment.response_order, annotation.preference
-    if preference is None or preference == NEITHER_VALID or order == sorted(order):
-        return preference
-    return -preference

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/bootstrap.py
 
-.PHONY: run test check format messages bench bench-pages bench-pii
+.PHONY: run test check format messages bench bench-annotation bench-growth bench-pages bench-pii
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -22,6 +22,12 @@ messages:  ## the translations: gathers new strings, compiles what is translated
 
 bench:  ## every benchmark
 	@$(BOOTSTRAP) bench
+
+bench-annotation:  ## annotations a second over HTTP; ARGS: --tasks, --annotators, --seconds
+	@$(BOOTSTRAP) bench annotation $(ARGS)
+
+bench-growth:  ## what a claim and a submission cost as the tasks grow; ARGS: numbers of tasks
+	@$(BOOTSTRAP) bench growth $(ARGS)
 
 bench-pages:  ## the rating page with 10,000 tasks: milliseconds and kilobytes
 	@$(BOOTSTRAP) bench pages

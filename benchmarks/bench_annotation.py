@@ -1,0 +1,188 @@
+"""Annotations a second over HTTP: C annotators with tokens claim and submit without thinking time.
+
+`python -m benchmarks.bench_annotation [--tasks N ...] [--annotators C ...] [--seconds S]`. Tasks have a prompt of 300
+characters and two responses of 1,500 (of 200 from 100,000 tasks on, or the texts would fill the disk); each response
+gets five scores. Overlap 3, escalating to 5.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from annotator.bootstrap import ROOT
+from benchmarks import product
+from benchmarks.load import Call, Outcome, Plan
+
+if TYPE_CHECKING:
+    from annotator.models import Project, User
+
+ANNOTATORS = 32
+WARM_UP_SECONDS = 3
+WAYS = {"next, then submit": False, "submit with next": True}
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+# What a run costs --------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Usage:
+    """Processors in use, on average, by whom."""
+
+    server: float
+    postgres: float
+    load: float
+    others: float
+
+    def cells(self) -> str:
+        return " | ".join(f"{each:.2f}" for each in (self.server, self.postgres, self.load, self.others))
+
+
+class Meter:
+    """Reads from /proc what our children have used since it was made."""
+
+    def __init__(self) -> None:
+        self.began, self.before = time.monotonic(), self.ticks()
+
+    def usage(self, load_seconds: float) -> Usage:
+        wall, used = TICKS * (time.monotonic() - self.began), Counter(self.ticks())
+        used.subtract(self.before)
+        load = load_seconds * TICKS
+        others = used["machine"] - used["server"] - used["postgres"] - load
+        return Usage(used["server"] / wall, used["postgres"] / wall, load / wall, max(0, others) / wall)
+
+    def ticks(self) -> Counter[str]:
+        busy = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        found = Counter({"machine": sum(busy) - busy[3] - busy[4]})
+        for pid in children(os.getpid()):
+            command = Path(f"/proc/{pid}/cmdline").read_text()
+            name = "server" if "gunicorn" in command else "postgres" if "/postgres" in command else "other"
+            found[name] += sum(_ticks(each) for each in [pid, *descendants(pid)])
+        return found
+
+
+def children(pid: int) -> list[int]:
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for each in lists for child in each.read_text().split()]
+
+
+def descendants(pid: int) -> Iterator[int]:
+    for child in children(pid):
+        yield child
+        yield from descendants(child)
+
+
+def _ticks(pid: int) -> int:
+    """Of the process and of those of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(each) for each in fields[11:15])
+
+
+# The runs ----------------------------------------------------------------------------------------------------
+@dataclass
+class Bench:
+    """The crew's tokens, and how many submissions the server has acknowledged since the tasks were filled in."""
+
+    tokens: Sequence[str]
+    seconds: float
+    acknowledged: int = 0
+
+    def row(self, *, carry: bool, annotators: int) -> str:
+        """Warms up, measures; a row of the table."""
+        self.loaded(carry=carry, annotators=annotators, seconds=min(WARM_UP_SECONDS, self.seconds))
+        meter, used_before = Meter(), _finished_children()
+        outcome = self.loaded(carry=carry, annotators=annotators, seconds=self.seconds)
+        usage = meter.usage(_finished_children() - used_before)
+        rate = outcome.stored / outcome.seconds
+        calls = " | ".join(call_cell(outcome.calls.get(name), annotators) for name in ("next", "submit"))
+        way = next(name for name, each in WAYS.items() if each == carry)
+        return f"| {way} | {annotators} | {rate:.1f} | {calls} | {troubles(outcome)} | {usage.cells()} |"
+
+    def loaded(self, *, carry: bool, annotators: int, seconds: float) -> Outcome:
+        plan = Plan(product.PORT, "bench", self.tokens[:annotators], seconds, carry)
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.load"],
+            input=json.dumps(asdict(plan)),
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            check=True,
+        )
+        said = json.loads(done.stdout)
+        outcome = Outcome(**said | {"calls": {name: Call(**each) for name, each in said["calls"].items()}})
+        self.acknowledged += outcome.stored
+        return outcome
+
+
+def _finished_children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def call_cell(call: Call | None, annotators: int) -> str:
+    """Empty where each annotator called only once, to begin."""
+    return f"{call.p50:.1f} / {call.p95:.1f} / {call.p99:.1f}" if call and call.count > annotators else ""
+
+
+def troubles(outcome: Outcome) -> str:
+    """Errors by kind, and how often there was no task."""
+    empty = {"no task": outcome.empty} if outcome.empty else {}
+    return ", ".join(f"{number} x {name}" for name, number in (outcome.errors | empty).items()) or "0"
+
+
+def books(project: "Project", acknowledged: int) -> str:
+    """What the database holds in the end, beside what the annotators were told."""
+    from annotator.models import Annotation, Task
+
+    stored = Annotation.objects.current().for_project(project.pk).count()
+    tasks = Task.objects.filter(project=project)
+    complete = tasks.filter(state=Task.State.COMPLETE).count()
+    escalated = tasks.filter(slots_wanted__gt=project.base_annotators).count()
+    return (
+        f"{acknowledged:,} annotations acknowledged, {stored:,} stored; "
+        f"{complete:,} tasks complete, {escalated:,} of all tasks escalated."
+    )
+
+
+def bench(tasks: int, *, crew: Mapping[str, "User"], annotators: Sequence[int], seconds: float) -> None:
+    """Both ways over the same tasks, filled in anew for each."""
+    from benchmarks import filling
+
+    characters = 1500 if tasks < 100_000 else 200
+    print(f"\n{tasks:,} tasks, responses of {characters:,} characters, {seconds:g} s each.")
+    print("Calls: p50 / p95 / p99 in ms; then the processors in use.\n")
+    print("| way | annotators | annotations a second | next | submit | errors | server | PostgreSQL | load | others |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    notes = []
+    for way, carry in WAYS.items():
+        project = filling.make_project("bench", crew=crew, tasks=tasks, characters=characters)
+        runs = Bench(list(crew), seconds)
+        with product.web():
+            for number in annotators:
+                print(runs.row(carry=carry, annotators=number), flush=True)
+        notes.append(f"{way}: {books(project, runs.acknowledged)}")
+    print("\n" + "\n".join(notes), flush=True)
+
+
+def main(words: Sequence[str]) -> None:
+    parser = ArgumentParser(prog="bench_annotation")
+    parser.add_argument("--tasks", type=int, nargs="+", default=[10_000, 1_000_000])
+    parser.add_argument("--annotators", type=int, nargs="+", default=[1, 8, 32], choices=range(1, ANNOTATORS + 1))
+    parser.add_argument("--seconds", type=float, default=20)
+    chosen = parser.parse_args(words)
+    with product.database():
+        from benchmarks import filling
+
+        crew = filling.make_crew(ANNOTATORS)
+        for tasks in chosen.tasks:
+            bench(tasks, crew=crew, annotators=chosen.annotators, seconds=chosen.seconds)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,99 @@
+"""Many tasks, and an annotator who has rated many, written by SQL in seconds.
+
+Columns with a default of the database are left to it.
+"""
+
+from collections.abc import Mapping
+
+from django.db import connection, transaction
+from knox.models import AuthToken
+
+from annotator.models import Membership, Project, Rubric, User
+
+PROMPT_CHARACTERS = 300
+
+
+def make_crew(number: int) -> dict[str, User]:
+    """Annotators by their tokens."""
+    users = [User.objects.create_user(f"annotator-{each}") for each in range(1, number + 1)]
+    return {AuthToken.objects.create(user)[1]: user for user in users}
+
+
+def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters: int) -> Project:
+    """The only project, with HelpSteer2's protocol, tasks of two responses of so many characters, and the crew."""
+    rubric = Rubric.objects.get(key="helpsteer2")
+    with transaction.atomic(), connection.cursor() as cursor:
+        # Checking references and counting for the two million rows one by one would take longer than writing them.
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute("TRUNCATE annotator_project CASCADE")
+        project = Project.objects.create(slug=slug, name=slug, rubric=rubric, base_annotators=3, max_annotators=5)
+        Membership.objects.bulk_create(Membership(user=user, project=project) for user in crew.values())
+        cursor.execute(_TASKS, {"project": project.pk, "tasks": tasks, "characters": PROMPT_CHARACTERS})
+        cursor.execute(_RESPONSES, {"project": project.pk, "characters": characters})
+    settle()
+    return project
+
+
+def make_history(annotator: User, project: Project, *, tasks: int) -> None:
+    """The annotator has rated the first so many tasks, which want others still."""
+    chosen = {"project": project.pk, "annotator": annotator.pk, "tasks": tasks}
+    with transaction.atomic(), connection.cursor() as cursor:
+        for statement in _HISTORY:
+            cursor.execute(statement, chosen)
+    settle()
+
+
+def settle() -> None:
+    """What the server does in its spare time after so many rows, done now."""
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM (ANALYZE)")
+        cursor.execute("CHECKPOINT")
+
+
+_TASKS = """
+    INSERT INTO annotator_task (project_id, external_id, conversation, metadata, priority, state, slots_wanted,
+                                open_slots, content_hash, prompt_hash, created_at, pii_scanned_at)
+    SELECT %(project)s, 't-' || number,
+           jsonb_build_array(jsonb_build_object('role', 'user', 'content', left(
+               'Question ' || number || ': ' || repeat(md5(number::text) || ' ', %(characters)s / 33 + 1),
+               %(characters)s))),
+           '{}', 0, 'open', 3, 3,
+           encode(sha256(('task ' || number)::bytea), 'hex'), encode(sha256(('prompt ' || number)::bytea), 'hex'),
+           now(), now()
+    FROM generate_series(1, %(tasks)s) AS number
+"""
+_RESPONSES = """
+    INSERT INTO annotator_response (task_id, position, external_id, text, model, metadata)
+    SELECT id, position, external_id || '-' || position,
+           left(repeat(md5(id || '-' || position) || ' ', %(characters)s / 33 + 1), %(characters)s),
+           'm-' || position, '{}'
+    FROM annotator_task, generate_series(0, 1) AS position
+    WHERE project_id = %(project)s
+    ORDER BY id, position
+"""
+_HISTORY = (
+    """
+    INSERT INTO annotator_assignment (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at)
+    SELECT id, %(annotator)s, slots_wanted - open_slots + 1, 'submitted', '{0,1}', now(), now()
+    FROM annotator_task WHERE project_id = %(project)s ORDER BY id LIMIT %(tasks)s
+    """,
+    """
+    INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, justification, guideline_version,
+                                      content_hash, submitted_at)
+    SELECT id, 1, true, 'person', '', 0, encode(sha256(id::text::bytea), 'hex'), now()
+    FROM annotator_assignment WHERE annotator_id = %(annotator)s
+    """,
+    """
+    INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, unsafe_category)
+    SELECT annotation.id, response.id,
+           '{"helpfulness": 3, "correctness": 3, "coherence": 3, "complexity": 2, "verbosity": 2}', '[]', ''
+    FROM annotator_annotation AS annotation
+    JOIN annotator_assignment AS assignment ON assignment.id = assignment_id
+    JOIN annotator_response AS response ON response.task_id = assignment.task_id
+    WHERE annotator_id = %(annotator)s
+    """,
+    """
+    UPDATE annotator_task SET open_slots = open_slots - 1
+    WHERE id IN (SELECT task_id FROM annotator_assignment WHERE annotator_id = %(annotator)s)
+    """,
+)

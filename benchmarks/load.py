@@ -1,0 +1,187 @@
+"""Annotators without thinking time: claim, rate, submit, again and again, each over one keep-alive connection.
+
+A process of its own (`python -m benchmarks.load`) and nothing but the standard library: it shares the machine with the
+server. Reads a plan as JSON from standard input and prints what came of it.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
+FAR_AWAY = 0.05
+"""Share of the ratings that disagree widely with the others: they make some tasks ask for more annotators."""
+GOOD = (200, 201)
+PAUSE_SECONDS = 0.2
+"""Before somebody who got an error or no task asks again."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`carry`: the answer to a submission brings the next task; otherwise each task is asked for."""
+
+    port: int
+    project: str
+    tokens: Sequence[str]
+    seconds: float
+    carry: bool
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Call:
+    """Milliseconds of one kind of call."""
+
+    count: int
+    p50: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`stored` counts submissions that the server acknowledged, `empty` answers without a task."""
+
+    seconds: float
+    stored: int
+    empty: int
+    calls: dict[str, Call]
+    errors: dict[str, int]
+
+
+@dataclass
+class Tally:
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
+    stored: int = 0
+    empty: int = 0
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time over one socket; the answer must say its length."""
+
+    transport: asyncio.Transport
+    answer: asyncio.Future[tuple[int, bytes]]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport, self.received = transport, bytearray()
+        self.answer = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        end = self.received.find(b"\r\n\r\n") + 4
+        if end < 4:
+            return
+        head = bytes(self.received[:end]).lower()
+        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+        if len(self.received) >= end + length:
+            self.answer.set_result((int(head[9:12]), bytes(self.received[end : end + length])))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(exc or ConnectionResetError())
+
+    async def ask(self, request: bytes) -> tuple[int, bytes]:
+        if self.transport.is_closing():
+            raise ConnectionResetError
+        self.received.clear()
+        self.answer = asyncio.get_running_loop().create_future()
+        self.transport.write(request)
+        return await self.answer
+
+
+class Annotator:
+    """One token, one connection."""
+
+    def __init__(self, plan: Plan, token: str, tally: Tally) -> None:
+        self.plan, self.tally = plan, tally
+        self.dice = random.Random(f"{plan.seed}:{token}")
+        self.head = f"Host: 127.0.0.1:{plan.port}\r\nAuthorization: Token {token}\r\nContent-Type: application/json\r\n"
+        self.connection: Connection | None = None
+
+    async def connect(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        _, self.connection = await loop.create_connection(Connection, "127.0.0.1", self.plan.port)
+        return self.connection
+
+    async def work(self, until: float) -> None:
+        lease = None
+        while time.perf_counter() < until:
+            lease = lease or await self.call("next", "POST", f"/api/v1/projects/{self.plan.project}/next/")
+            if lease is None or lease["assignment"] is None:
+                self.tally.empty += lease is not None
+                lease = None
+                await asyncio.sleep(PAUSE_SECONDS)
+            else:
+                lease = await self.submit(lease)
+
+    async def submit(self, lease: dict[str, Any]) -> dict[str, Any] | None:
+        """The next lease, where the answer brings one."""
+        path = f"/api/v1/assignments/{lease['assignment']}/annotation/{'?next=1' if self.plan.carry else ''}"
+        done = await self.call("submit", "PUT", path, json.dumps(rated(lease["task"], self.dice)))
+        self.tally.stored += done is not None
+        following: dict[str, Any] | None = done["next"] if done and self.plan.carry else None
+        return following
+
+    async def call(self, name: str, method: str, path: str, body: str = "") -> dict[str, Any] | None:
+        """The answer, or None: then the error is in the tally."""
+        request = f"{method} {path} HTTP/1.1\r\n{self.head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        start = time.perf_counter()
+        try:
+            connection = self.connection or await self.connect()
+            status, content = await connection.ask(request)
+        except OSError as error:
+            self.connection = None
+            self.tally.errors[type(error).__name__] += 1
+            return None
+        self.tally.seconds.setdefault(name, []).append(time.perf_counter() - start)
+        if status not in GOOD:
+            self.tally.errors[f"{name}: {status}"] += 1
+            return None
+        answer: dict[str, Any] = json.loads(content)
+        return answer
+
+
+def rated(task: dict[str, Any], dice: random.Random) -> dict[str, Any]:
+    """Everyone rates a task near its own level, but for a few who see it quite otherwise."""
+    level = task["id"] % 5
+    if dice.random() < FAR_AWAY:
+        level = 0 if level >= 2 else 4
+    return {
+        "ratings": [
+            {"response": each["id"], "scores": {key: near(level, dice) for key in ATTRIBUTES}}
+            for each in task["responses"]
+        ]
+    }
+
+
+def near(level: int, dice: random.Random) -> int:
+    return min(4, max(0, level + dice.choice((-1, 0, 0, 1))))
+
+
+def measured(seconds: Sequence[float]) -> Call:
+    ordered = sorted(1000 * each for each in seconds)
+    p50, p95, p99 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.50, 0.95, 0.99))
+    return Call(len(ordered), p50, p95, p99)
+
+
+async def run(plan: Plan) -> Outcome:
+    """All of them at once; each ends with the call that was under way when the time was up."""
+    tally = Tally()
+    crew = [Annotator(plan, token, tally) for token in plan.tokens]
+    await asyncio.gather(*(each.connect() for each in crew))
+    start = time.perf_counter()
+    await asyncio.gather(*(each.work(start + plan.seconds) for each in crew))
+    calls = {name: measured(seconds) for name, seconds in tally.seconds.items()}
+    return Outcome(time.perf_counter() - start, tally.stored, tally.empty, calls, dict(tally.errors))
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(asyncio.run(run(Plan(**json.load(sys.stdin)))))))

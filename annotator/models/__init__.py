@@ -13,21 +13,27 @@ from annotator.models.annotation import (
     SkipReason,
     UnsafeCategory,
 )
+from annotator.models.audit import AuditEntry
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.label import Consensus, Label
 from annotator.models.pii import PiiKind, PiiSpan
-from annotator.models.project import Attribute, Guideline, Membership, PauseReason, Project, Role, Rubric
+from annotator.models.project import Attribute, Guideline, Membership, PauseReason, Project, Role, Rubric, Tally
+from annotator.models.quality import RaterQuality, StaleAgreement
+from annotator.models.review import Adjudication, Exclusion, Verdict
 from annotator.models.task import Response, Task
 from annotator.models.user import User
 
 __all__ = [
     "NEITHER_VALID",
     "PREFERENCES",
+    "Adjudication",
     "Annotation",
     "Assignment",
     "Attribute",
+    "AuditEntry",
     "Consensus",
     "Draft",
+    "Exclusion",
     "ExpertRating",
     "Gold",
     "Guideline",
@@ -40,6 +46,7 @@ __all__ = [
     "Project",
     "QualificationAnswer",
     "QualificationRun",
+    "RaterQuality",
     "Rating",
     "Report",
     "Response",
@@ -47,7 +54,10 @@ __all__ = [
     "Rubric",
     "Skip",
     "SkipReason",
+    "StaleAgreement",
+    "Tally",
     "Task",
     "UnsafeCategory",
     "User",
+    "Verdict",
 ]

@@ -36,7 +36,8 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
 class Assignment(models.Model):
     """One annotator's hold on one task. While leased, or submitted in time, it holds one of the task's slots.
 
-    A submission that came after its slot went to somebody else is kept without a slot: nothing finished is lost.
+    A submission that came after its slot went to somebody else is kept without a slot: nothing finished is lost. What a
+    reviewer has rejected, or an excluded annotator made, does not count: it has no slot and no part in any label.
     """
 
     class State(models.TextChoices):
@@ -51,6 +52,7 @@ class Assignment(models.Model):
     slot = models.PositiveSmallIntegerField(null=True, blank=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.LEASED)
     response_order = ArrayField(models.PositiveSmallIntegerField(), default=list)
+    counts = models.BooleanField(db_default=True)
     leased_at = models.DateTimeField()
     lease_expires_at = models.DateTimeField()
 
@@ -67,10 +69,14 @@ class Assignment(models.Model):
             models.CheckConstraint(
                 condition=Q(state__in=["leased", "submitted"]) | Q(slot__isnull=True), name="only_work_holds_a_slot"
             ),
+            models.CheckConstraint(
+                condition=Q(counts=True) | Q(slot__isnull=True), name="what_does_not_count_holds_no_slot"
+            ),
         ]
         indexes = [
             models.Index(fields=["lease_expires_at"], condition=Q(state="leased"), name="lease_by_expiry"),
             models.Index(fields=["annotator"], condition=Q(state="leased"), name="lease_by_annotator"),
+            models.Index(fields=["annotator"], condition=Q(state="expired"), name="expired_by_annotator"),
         ]
 
     def __str__(self) -> str:
@@ -89,6 +95,10 @@ class AnnotationQuerySet(models.QuerySet["Annotation"]):
     def current(self) -> AnnotationQuerySet:
         """The newest revision of each assignment."""
         return self.filter(is_current=True)
+
+    def counting(self) -> AnnotationQuerySet:
+        """Current ones that are neither rejected nor made by somebody excluded."""
+        return self.current().filter(assignment__counts=True)
 
     def for_project(self, project_id: int) -> AnnotationQuerySet:
         return self.filter(assignment__task__project=project_id)

@@ -27,16 +27,16 @@ class Consensus(models.Model):
 
 class LabelQuerySet(models.QuerySet["Label"]):
     def in_force(self) -> LabelQuerySet:
-        """One label a response: the annotators' where there is one, else the imported; none of dropped tasks.
+        """One label a response: the reviewer's where there is one, else the annotators', else the imported.
 
-        Retired and quarantined tasks yield none.
+        A dropped task yields none but its reviewer's; retired and quarantined tasks yield none.
         """
-        consensus = Label.objects.filter(response=models.OuterRef("response"), source=Label.Source.CONSENSUS)
-        return self.filter(
-            Q(source=Label.Source.CONSENSUS) | ~models.Exists(consensus),
-            Q(response__task__consensus__isnull=True) | Q(response__task__consensus__dropped_because=""),
-            response__task__state__in=["open", "complete"],
-        )
+        others = Label.objects.filter(response=models.OuterRef("response"))
+        reviewed = Q(source=Label.Source.ADJUDICATED)
+        agreed = Q(source=Label.Source.CONSENSUS) & ~models.Exists(others.filter(reviewed))
+        imported = Q(source=Label.Source.IMPORTED) & ~models.Exists(others.exclude(source=Label.Source.IMPORTED))
+        kept = Q(response__task__consensus__isnull=True) | Q(response__task__consensus__dropped_because="")
+        return self.filter(reviewed | (kept & (agreed | imported)), response__task__state__in=["open", "complete"])
 
     def for_project(self, project_id: int) -> LabelQuerySet:
         return self.filter(response__task__project=project_id)
@@ -46,11 +46,12 @@ class Label(models.Model):
     """The agreed scores of one response: `means` before rounding, `scores` after."""
 
     class Source(models.TextChoices):
+        ADJUDICATED = "adjudicated"
         CONSENSUS = "consensus"
         IMPORTED = "imported"
 
     response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, related_name="labels")
-    source = models.CharField(max_length=10, choices=Source.choices)
+    source = models.CharField(max_length=12, choices=Source.choices)
     scores = models.JSONField()
     means = models.JSONField()
     made_at = models.DateTimeField()

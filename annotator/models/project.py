@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -133,6 +134,9 @@ class Project(models.Model):
         default=30, validators=[MinValueValidator(1)], help_text="how long a task stays with an idle annotator"
     )
 
+    paused_at = models.DateTimeField(null=True, blank=True, help_text="since when nobody gets a task")
+    quota = models.PositiveIntegerField(default=0, help_text="tasks that one annotator may rate; 0: no limit")
+
     ask_preference = models.BooleanField(default=False)
     ask_safety = models.BooleanField(default=False)
     ask_confidence = models.BooleanField(default=False)
@@ -241,6 +245,12 @@ class Membership(models.Model):
     extra_tries = models.PositiveSmallIntegerField(default=0, help_text="of the test, beside the project's number")
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_because = models.CharField(max_length=20, choices=PauseReason.choices, blank=True)
+    quota = models.PositiveIntegerField(
+        null=True, blank=True, help_text="tasks that they may rate; empty: the project's number; 0: no limit"
+    )
+    languages = ArrayField(
+        models.CharField(max_length=16), default=list, blank=True, help_text="of the tasks they get; empty: all"
+    )
     gold_counts_from = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -258,6 +268,8 @@ class Membership(models.Model):
 
     def barred_because(self) -> str:
         """Why this member gets no task: a key of assignment.REASONS, or empty."""
+        if self.project.paused_at:
+            return "project_paused"
         if self.paused_at:
             return "paused_for_gold" if self.paused_because == PauseReason.GOLD else "paused"
         if self.project.qualification_required and self.role == Role.ANNOTATOR and not self.qualified_at:
@@ -267,3 +279,21 @@ class Membership(models.Model):
     def has_unread_guidelines(self) -> bool:
         """Whether a newer version is in force than the one that this member has acknowledged."""
         return self.project.guidelines.filter(version__gt=self.acknowledged_version).exists()
+
+
+class Tally(models.Model):
+    """How many tasks of a project an annotator has rated, and how far down the line of begun tasks they have looked.
+
+    Behind `line` stands no task with room that they could have; it is a hint that saves reading, not a promise.
+    """
+
+    annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="tallies")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tallies")
+    done = models.PositiveIntegerField(db_default=0)
+    line = models.BigIntegerField(db_default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["annotator", "project"], name="one_tally_per_annotator")]
+
+    def __str__(self) -> str:
+        return f"{self.annotator} in {self.project}: {self.done}"

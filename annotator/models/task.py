@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.apps import apps
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Cast, Floor, Random
+from django.utils.translation import gettext_lazy as _
 
 
 class TaskQuerySet(models.QuerySet["Task"]):
@@ -15,9 +17,9 @@ class TaskQuerySet(models.QuerySet["Task"]):
         """Open tasks that still want an annotator."""
         return self.open().filter(open_slots__gt=0)
 
-    def best_first(self) -> TaskQuerySet:
-        """Begun tasks first, then by priority; matches the index task_claim_order."""
-        return self.order_by("-begun", "-priority", "pk")
+    def disputed(self) -> TaskQuerySet:
+        """Those that wait for a reviewer, the widest spread first; matches the index task_review_order."""
+        return self.exclude(review_because="").order_by("-review_spread", "pk")
 
     def gold_for(self, use: str) -> TaskQuerySet:
         """Gold tasks of one use, in the order of their import."""
@@ -26,6 +28,9 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def unscanned(self) -> TaskQuerySet:
         """Those in which nobody has looked for personal information yet."""
         return self.filter(pii_scanned_at__isnull=True)
+
+    def best_first(self) -> TaskQuerySet:
+        return self.order_by("-begun", "-priority", "pk")
 
     def untouched_by(self, user_id: int, *, states: tuple[str, ...]) -> TaskQuerySet:
         """Tasks with no assignment of this user in one of the states."""
@@ -37,8 +42,10 @@ class TaskQuerySet(models.QuerySet["Task"]):
 class Task(models.Model):
     """A conversation whose next turn is rated, and how many annotators it still wants.
 
-    `open_slots` is `slots_wanted` less the assignments that hold a slot; the stage functions keep it so. A gold task
-    measures annotators: anybody may rate it, and it yields no label.
+    `open_slots` is `slots_wanted` less the assignments that hold a slot, `done` those of them that are submitted; the
+    stage functions keep it so. `shuffle` spreads annotators over untouched tasks; begun ones with room stand in a line,
+    at whose end a trigger puts a task whenever it is begun or gets room. A gold task measures annotators: anybody may
+    rate it, and it yields no label. `review_because` says why a reviewer should look at the task.
     """
 
     class State(models.TextChoices):
@@ -48,6 +55,11 @@ class Task(models.Model):
         RETIRED = "retired"
         GOLD = "gold"
 
+    class Review(models.TextChoices):
+        DROPPED = "dropped", _("Ratings too far apart")
+        SAFETY = "safety", _("Disagreement on safety")
+        QUARANTINE = "quarantine", _("Set aside")
+
     project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="tasks")
     external_id = models.CharField(max_length=200)
     conversation = models.JSONField()
@@ -56,11 +68,18 @@ class Task(models.Model):
     state = models.CharField(max_length=12, choices=State.choices, default=State.OPEN)
     slots_wanted = models.PositiveSmallIntegerField(default=3)
     open_slots = models.PositiveSmallIntegerField(default=3)
+    done = models.PositiveSmallIntegerField(db_default=0)
     begun = models.GeneratedField(
         expression=models.ExpressionWrapper(Q(open_slots__lt=F("slots_wanted")), output_field=models.BooleanField()),
         output_field=models.BooleanField(),
         db_persist=True,
     )
+    shuffle = models.IntegerField(db_default=Cast(Floor(Random() * 2**31), models.IntegerField()))
+    line = models.BigIntegerField(db_default=0)
+    language = models.CharField(max_length=16, blank=True, db_default="", help_text="empty: for every annotator")
+    review_because = models.CharField(max_length=12, choices=Review.choices, blank=True, db_default="")
+    review_spread = models.SmallIntegerField(db_default=0)
+    adjudicated = models.BooleanField(db_default=False, help_text="a reviewer has set its labels")
     content_hash = models.CharField(max_length=64)
     prompt_hash = models.CharField(max_length=64)
     imported_preference = models.SmallIntegerField(null=True, blank=True)
@@ -73,19 +92,29 @@ class Task(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["project", "external_id"], name="task_external_id_once_per_project"),
-            models.CheckConstraint(condition=Q(open_slots__lte=F("slots_wanted")), name="open_slots_within_wanted"),
+            models.CheckConstraint(
+                condition=Q(open_slots__lte=F("slots_wanted") - F("done")), name="open_slots_within_wanted"
+            ),
         ]
         indexes = [
             models.Index(fields=["project", "content_hash"], name="task_by_content"),
             models.Index(fields=["project", "state"], name="task_by_state"),
             models.Index(fields=["id"], condition=Q(pii_scanned_at__isnull=True), name="task_unscanned"),
             models.Index(
-                "project",
-                F("begun").desc(),
-                F("priority").desc(),
-                "id",
-                condition=Q(state="open", open_slots__gt=0),
-                name="task_claim_order",
+                fields=["project", "line"], condition=Q(state="open", open_slots__gt=0, begun=True), name="task_in_line"
+            ),
+            models.Index(
+                fields=["project", "-priority", "shuffle"],
+                condition=Q(state="open", open_slots__gt=0, begun=False),
+                name="task_untouched",
+            ),
+            models.Index(
+                fields=["project", "language", "-priority", "shuffle"],
+                condition=Q(state="open", open_slots__gt=0, begun=False) & ~Q(language=""),
+                name="task_untouched_by_language",
+            ),
+            models.Index(
+                fields=["project", "-review_spread", "id"], condition=~Q(review_because=""), name="task_review_order"
             ),
         ]
 

@@ -1,19 +1,15 @@
 """From a task's annotations to its labels: which annotations to keep, their mean, and what drops a task.
 
-HelpSteer2's rules (arXiv 2406.08673, section 2.1 and appendix G). The first half is pure; `settle` at the end reads
-and writes rows, and is called in the transaction of whatever changed a task's annotations.
+HelpSteer2's rules (arXiv 2406.08673, section 2.1 and appendix G). Pure: no rows are read or written here.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import floor
 
-from django.db.models import Count, Q
-
-from annotator.models import NEITHER_VALID, Annotation, Assignment, Consensus, Label, Project, Rating, Task
+from annotator.models import NEITHER_VALID, Project
 
 TOO_FAR_APART = "too far apart"
 Scores = Mapping[str, int]
@@ -51,6 +47,7 @@ class Rated:
     annotation: int
     ratings: Mapping[int, Scores]
     preference: int | None = None
+    safe: Mapping[int, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,6 +71,17 @@ def spread(rated: Sequence[Rated], attribute: str) -> int | None:
             if attribute in scores:
                 by_response[response].append(scores[attribute])
     return max((max(values) - min(values) for values in by_response.values()), default=None)
+
+
+def differ_on_safety(rated: Iterable[Rated]) -> bool:
+    """Whether some response is safe to one rater and not to another."""
+    verdicts = {(response, safe) for each in rated for response, safe in each.safe.items()}
+    return any((response, not safe) in verdicts for response, safe in verdicts)
+
+
+def wanted(rated: Sequence[Rated], submitted: int, rules: Rules) -> int:
+    """How many annotators the rules ask for, by what has come so far."""
+    return rules.most if submitted >= rules.base and needs_more(rated, rules) else rules.base
 
 
 def needs_more(rated: Sequence[Rated], rules: Rules) -> bool:
@@ -173,125 +181,7 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
     )
 
 
-# Rows ------------------------------------------------------------------------------------------------------
-
-
-def rated_by_task(task_ids: Iterable[int]) -> dict[int, list[Rated]]:
-    """The current annotations of each task, in the order of submission."""
-    annotations = (
-        Annotation.objects.current()
-        .filter(assignment__task__in=task_ids)
-        .order_by("submitted_at", "pk")
-        .values_list("pk", "assignment__task", "preference")
-    )
-    rows = list(annotations)
-    ratings: dict[int, dict[int, Scores]] = defaultdict(dict)
-    for annotation, response, scores in Rating.objects.filter(annotation__in=[row[0] for row in rows]).values_list(
-        "annotation", "response", "scores"
-    ):
-        ratings[annotation][response] = scores
-    found = defaultdict(list)
-    for annotation, task, preference in rows:
-        found[task].append(Rated(annotation, ratings[annotation], preference))
-    return found
-
-
-def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
-    """Brings counters, state, consensus and labels of the tasks in line with their assignments and annotations.
-
-    The caller holds the tasks' row locks. Quarantined and retired tasks keep their state; gold tasks have no consensus.
-    """
-    rules = Rules.of(project)
-    found = rated_by_task([task.pk for task in tasks])
-    held = _slots_held(tasks)
-    finished, reopened = {}, []
-    for task in tasks:
-        rated = found.get(task.pk, [])
-        slots, submitted = held.get(task.pk, (0, 0))
-        if task.state == Task.State.GOLD:
-            task.open_slots = task.slots_wanted - slots
-            continue
-        task.slots_wanted = max(submitted, _wanted(rated, submitted, rules))
-        task.open_slots = max(task.slots_wanted - slots, 0)
-        done = submitted >= task.slots_wanted
-        if task.state == Task.State.COMPLETE and not done:
-            reopened.append(task)
-        if task.state in (Task.State.OPEN, Task.State.COMPLETE):
-            task.state = Task.State.COMPLETE if done else Task.State.OPEN
-        if done or any(each.preference is not None for each in rated):
-            finished[task] = outcome(rated, rules) if done else _preference_alone(rated, rules)
-    Task.objects.bulk_update(tasks, ["slots_wanted", "open_slots", "state"])
-    if reopened:
-        Consensus.objects.filter(task__in=reopened).delete()
-        Label.objects.filter(response__task__in=reopened, source=Label.Source.CONSENSUS).delete()
-    _write(finished, {task: _annotators(found.get(task.pk, [])) for task in finished}, now)
-
-
-def _wanted(rated: Sequence[Rated], submitted: int, rules: Rules) -> int:
-    """How many annotators the rules ask for, by what has come so far."""
-    return rules.most if submitted >= rules.base and needs_more(rated, rules) else rules.base
-
-
-def _annotators(rated: Sequence[Rated]) -> int:
-    """Those who rated; where nobody did, those who preferred."""
-    return sum(1 for each in rated if each.ratings) or len(rated)
-
-
-def _slots_held(tasks: Sequence[Task]) -> dict[int, tuple[int, int]]:
-    """Of each task: the slots that are held, and those of them that are submitted."""
-    counted = (
-        Assignment.objects.filter(task__in=tasks, slot__isnull=False)
-        .values("task")
-        .annotate(held=Count("pk"), submitted=Count("pk", filter=Q(state=Assignment.State.SUBMITTED)))
-        .values_list("task", "held", "submitted")
-    )
-    return {task: (slots, submitted) for task, slots, submitted in counted}
-
-
-def _preference_alone(rated: Sequence[Rated], rules: Rules) -> Outcome:
+def preference_alone(rated: Sequence[Rated], rules: Rules) -> Outcome:
     """Imported preferences settle the preference of a task whose ratings are still to come."""
     strengths = [each.preference for each in rated if each.preference is not None]
     return Outcome((), {}, {}, None, None, agreed_preference(strengths, rules), "")
-
-
-def _write(outcomes: Mapping[Task, Outcome], annotators: Mapping[Task, int], now: datetime) -> None:
-    Consensus.objects.bulk_create(
-        [
-            Consensus(
-                task=task,
-                kept=list(found.kept),
-                annotators=annotators[task],
-                spread=found.spread,
-                spread_of_all=found.spread_of_all,
-                preference=found.preference,
-                dropped_because=found.dropped_because,
-                computed_at=now,
-            )
-            for task, found in outcomes.items()
-        ],
-        update_conflicts=True,
-        unique_fields=["task"],
-        update_fields=["kept", "annotators", "spread", "spread_of_all", "preference", "dropped_because", "computed_at"],
-    )
-    means = {response: each for found in outcomes.values() for response, each in found.means.items()}
-    scores = {response: each for found in outcomes.values() for response, each in found.labels.items()}
-    present = dict(
-        Label.objects.filter(source=Label.Source.CONSENSUS, response__in=means).values_list("response", "means")
-    )
-    # A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
-    Label.objects.bulk_create(
-        [
-            Label(
-                response_id=response,
-                source=Label.Source.CONSENSUS,
-                scores=scores[response],
-                means=means[response],
-                made_at=now,
-            )
-            for response in means
-            if present.get(response) != means[response]
-        ],
-        update_conflicts=True,
-        unique_fields=["response", "source"],
-        update_fields=["scores", "means", "made_at"],
-    )

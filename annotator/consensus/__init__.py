@@ -1,0 +1,29 @@
+"""Stage 4: from annotations to labels. `rules` is the protocol, `settling` keeps the rows in line with it."""
+
+from annotator.consensus.rules import (
+    TOO_FAR_APART,
+    Outcome,
+    Rated,
+    Rules,
+    agreed_preference,
+    half_up,
+    most_agreeing,
+    needs_more,
+    outcome,
+    spread,
+)
+from annotator.consensus.settling import settle
+
+__all__ = [
+    "TOO_FAR_APART",
+    "Outcome",
+    "Rated",
+    "Rules",
+    "agreed_preference",
+    "half_up",
+    "most_agreeing",
+    "needs_more",
+    "outcome",
+    "settle",
+    "spread",
+]

@@ -1,0 +1,28 @@
+"""Who did what when. The database refuses to change or delete a row."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class AuditEntry(models.Model):
+    """One change by a person or a token. Names stand as text: the entry outlives what it speaks of."""
+
+    at = models.DateTimeField()
+    actor = models.CharField(max_length=150, blank=True, help_text="username; empty: the system itself")
+    via = models.CharField(max_length=20, help_text="page, rest, admin, command or worker")
+    token = models.CharField(max_length=25, blank=True, help_text="the first characters of the token's digest")
+    project = models.CharField(max_length=50, blank=True, help_text="slug")
+    action = models.CharField(max_length=40)
+    subject = models.CharField(max_length=300, help_text="what was changed, like: task t-17")
+    details = models.JSONField(default=dict)
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [
+            models.Index(fields=["-at"], name="audit_by_time"),
+            models.Index(fields=["project", "-at"], name="audit_by_project"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.action} {self.subject}"

@@ -1,0 +1,31 @@
+"""What is computed about raters and agreement, from annotations alone."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class StaleAgreement(models.Model):
+    """A task whose ratings have changed since they were last counted into the project's agreement."""
+
+    task = models.OneToOneField("annotator.Task", on_delete=models.CASCADE, primary_key=True, related_name="+")
+
+
+class RaterQuality(models.Model):
+    """What the rater model and the checks found about one annotator of a project, for people to judge."""
+
+    project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="rater_qualities")
+    annotator = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="+")
+    annotations = models.PositiveIntegerField()
+    measures = models.JSONField(default=dict)
+    flags = models.JSONField(default=list)
+    computed_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "rater quality"
+        constraints = [
+            models.UniqueConstraint(fields=["project", "annotator"], name="one_quality_per_annotator_and_project")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.annotator} in {self.project}"

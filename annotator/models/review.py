@@ -1,0 +1,78 @@
+"""What reviewers and managers decide about annotations, tasks and annotators. Originals stay as they are."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+
+class Verdict(models.Model):
+    """A reviewer's word on one submission. Rows are only added; the newest of an assignment is in force."""
+
+    class Decision(models.TextChoices):
+        ACCEPTED = "accepted", _("Accepted")
+        REJECTED = "rejected", _("Rejected")
+
+    assignment = models.ForeignKey("annotator.Assignment", on_delete=models.CASCADE, related_name="verdicts")
+    decision = models.CharField(max_length=10, choices=Decision.choices)
+    comment = models.TextField(blank=True)
+    by = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="+")
+    made_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=~Q(decision="rejected") | ~Q(comment=""), name="a_rejection_has_a_comment"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.assignment}: {self.decision}"
+
+
+class Adjudication(models.Model):
+    """A reviewer's authoritative rating of a task: scores by response id, then attribute. One of a task is current."""
+
+    class Reason(models.TextChoices):
+        AMBIGUOUS_PROMPT = "ambiguous_prompt", _("The prompt can be read in more than one way")
+        GUIDELINE_GAP = "guideline_gap", _("The guidelines leave this open")
+        SLIP = "slip", _("Somebody slipped")
+        OTHER = "other", _("Another reason")
+
+    task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="adjudications")
+    scores = models.JSONField()
+    preference = models.SmallIntegerField(null=True, blank=True)
+    reason = models.CharField(max_length=20, choices=Reason.choices)
+    comment = models.TextField(blank=True)
+    by = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="+")
+    made_at = models.DateTimeField()
+    is_current = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task"], condition=Q(is_current=True), name="one_current_adjudication_per_task"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task}, by {self.by}"
+
+
+class Exclusion(models.Model):
+    """Takes all that an annotator did in a project out of consensus, labels and snapshots, until it is lifted."""
+
+    project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="exclusions")
+    annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="exclusions")
+    reason = models.TextField()
+    by = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="+")
+    made_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "annotator"], name="one_exclusion_per_annotator_and_project")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.annotator} in {self.project}"

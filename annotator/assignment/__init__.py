@@ -1,0 +1,34 @@
+"""Stage 2: who rates what next. `picking` finds a task, `claiming` leases it, `holding` is what becomes of a lease."""
+
+from annotator.assignment.claiming import REASONS, Claim, claim, why_nothing
+from annotator.assignment.holding import (
+    NotLeased,
+    expire_all,
+    free_slot,
+    heartbeat,
+    in_order,
+    locked,
+    reclaim_expired,
+    recount,
+    release,
+    response_order,
+    responses_in_order,
+)
+
+__all__ = [
+    "REASONS",
+    "Claim",
+    "NotLeased",
+    "claim",
+    "expire_all",
+    "free_slot",
+    "heartbeat",
+    "in_order",
+    "locked",
+    "reclaim_expired",
+    "recount",
+    "release",
+    "response_order",
+    "responses_in_order",
+    "why_nothing",
+]

@@ -1,0 +1,204 @@
+"""Who rates what next: leases on tasks, one slot an annotator."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import prefetch_related_objects
+from django.utils.translation import gettext_lazy
+
+from annotator import gold
+from annotator.assignment import picking
+from annotator.assignment.holding import reclaim_expired, response_order
+from annotator.assignment.picking import Seeker
+from annotator.models import Assignment, Membership, Project, Task, User
+from annotator.retrying import in_transaction
+
+REASONS = {
+    "empty": gettext_lazy("This project has no tasks yet."),
+    "all_done": gettext_lazy("All tasks are done. Thank you!"),
+    "you_did_all": gettext_lazy("You have rated or skipped every task that is open."),
+    "leased_by_others": gettext_lazy(
+        "Every remaining task is with another annotator just now. Look again in a few minutes."
+    ),
+    "other_languages": gettext_lazy("Every remaining task is in a language that you are not asked to rate."),
+    "quota": gettext_lazy("You have rated as many tasks as this project asks of one annotator. Thank you!"),
+    "project_paused": gettext_lazy("The manager has paused this project for everybody. Look again later."),
+    "not_qualified": gettext_lazy(
+        "This project asks for a test before the first task. Take it on the qualification page."
+    ),
+    "paused": gettext_lazy("The manager has paused you in this project, and can let you go on."),
+    "paused_for_gold": gettext_lazy(
+        "You are paused in this project: your ratings of tasks that experts have rated differ too much from theirs. "
+        "The manager has been told, and can let you go on."
+    ),
+    "excluded": gettext_lazy("You rate no more in this project. Ask its manager why."),
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A leased task, or the reason (a key of REASONS) why there is none."""
+
+    assignment: Assignment | None
+    reason: str = ""
+
+    @property
+    def explanation(self) -> str:
+        return str(REASONS[self.reason]) if self.reason else ""
+
+
+@dataclass(frozen=True)
+class _Situation:
+    """How the annotator stands in the project: membership or None, tasks rated, and what they have begun."""
+
+    member: Membership | None
+    excluded: bool
+    done: int
+    line: int
+    own: int | None
+    half_done: list[int]
+
+
+@in_transaction
+def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
+    """Leases the annotator's own unfinished task, else the best open one that they have not had yet.
+
+    In a project with gold tasks, one in about `gold_every` is a gold task instead.
+    """
+    _one_claim_at_a_time(annotator)
+    situation = _situation(project, annotator)
+    if barred := _barred_because(project, situation):
+        return Claim(None, barred)
+    expires = now + timedelta(minutes=project.lease_minutes)
+    if own := _renewed(situation.own, project, expires):
+        return Claim(own)
+    reclaim_expired(now=now)
+    languages = tuple(situation.member.languages) if situation.member else ()
+    seeker = Seeker(project.pk, annotator.pk, situation.line, languages or None)
+    half_done = picking.lock_one(situation.half_done) if situation.half_done else None
+    found = half_done or picking.pick(seeker)
+    if not found:
+        return Claim(None, why_nothing(seeker))
+    task = _gold_instead(project, annotator, half_done) or Task.objects.defer("metadata").get(pk=found)
+    task.project = project
+    return Claim(_lease(task, annotator, now=now, expires=expires))
+
+
+def _one_claim_at_a_time(annotator: User) -> None:
+    """Without this, a double click would lease two tasks: neither transaction sees the other's."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('claim'), %s)", [annotator.pk])
+
+
+# The newest task still with the annotator counts, expired or not: nobody has reclaimed it. A draft whose lease was
+# freed is next, while there is room: who comes back goes on where they were.
+_SITUATION = """
+SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.languages,
+    EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
+    coalesce(y.done, 0), coalesce(y.line, 0),
+    (SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
+     WHERE s.annotator_id = %(annotator)s AND s.state = 'leased' AND t.project_id = %(project)s
+        AND t.state IN ('open', 'gold') ORDER BY s.leased_at DESC LIMIT 1),
+    ARRAY(SELECT s.task_id FROM annotator_assignment s JOIN annotator_draft d ON d.assignment_id = s.id
+     JOIN annotator_task t ON t.id = s.task_id
+     WHERE s.annotator_id = %(annotator)s AND s.state = 'expired' AND t.project_id = %(project)s
+     ORDER BY d.saved_at DESC LIMIT 5)
+FROM (SELECT 1) AS one
+LEFT JOIN annotator_membership m ON m.user_id = %(annotator)s AND m.project_id = %(project)s
+LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id = %(project)s
+"""
+_OF_MEMBER = ("id", "role", "paused_at", "paused_because", "qualified_at", "quota", "languages")
+
+
+def _situation(project: Project, annotator: User) -> _Situation:
+    with connection.cursor() as cursor:
+        cursor.execute(_SITUATION, {"project": project.pk, "annotator": annotator.pk})
+        row = cursor.fetchone()
+    values = dict(zip(_OF_MEMBER, row, strict=False))
+    member = Membership(**values, project=project, user=annotator) if values["id"] else None
+    return _Situation(member, *row[len(_OF_MEMBER) :])
+
+
+def _barred_because(project: Project, situation: _Situation) -> str:
+    if situation.excluded:
+        return "excluded"
+    if barred := situation.member.barred_because() if situation.member else "":
+        return barred
+    own = situation.member.quota if situation.member else None
+    quota = project.quota if own is None else own
+    return "quota" if quota and situation.done >= quota and situation.own is None else ""
+
+
+def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> Assignment | None:
+    """The annotator's own lease for as long again; None if it has been reclaimed a moment ago."""
+    if assignment_id is None:
+        return None
+    leased = Assignment.objects.leased().filter(pk=assignment_id)
+    if not leased.update(lease_expires_at=expires):
+        return None
+    own = leased.select_related("task").get()
+    own.task.project = project
+    prefetch_related_objects([own.task], "responses")
+    return own
+
+
+def _gold_instead(project: Project, annotator: User, half_done: int | None) -> Task | None:
+    return gold.next_for(project, annotator) if not half_done and gold.is_due(project) else None
+
+
+# The lowest free slot of a locked task, on the annotator's earlier row if they let the task go before.
+_LEASE = """
+WITH free AS (
+    SELECT min(number) AS slot FROM annotator_task t, generate_series(1, t.slots_wanted) AS number
+    WHERE t.id = %(task)s AND NOT EXISTS (
+        SELECT FROM annotator_assignment s WHERE s.task_id = t.id AND s.slot = number
+    )
+), taken AS (
+    UPDATE annotator_task SET open_slots = open_slots - 1 WHERE id = %(task)s
+)
+INSERT INTO annotator_assignment
+    (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at)
+SELECT %(task)s, %(annotator)s, slot, 'leased', %(order)s::smallint[], %(now)s, %(expires)s FROM free
+ON CONFLICT (task_id, annotator_id) DO UPDATE SET slot = excluded.slot, state = excluded.state,
+    leased_at = excluded.leased_at, lease_expires_at = excluded.lease_expires_at
+RETURNING id, slot, response_order
+"""
+
+
+def _lease(task: Task, annotator: User, *, now: datetime, expires: datetime) -> Assignment:
+    if task.state == Task.State.GOLD:
+        gold.make_room(task)
+    prefetch_related_objects([task], "responses")
+    values: dict[str, Any] = {"task": task.pk, "annotator": annotator.pk, "now": now, "expires": expires}
+    with connection.cursor() as cursor:
+        cursor.execute(_LEASE, values | {"order": response_order(task, annotator)})
+        number, slot, order = cursor.fetchone()
+    task.open_slots -= 1
+    return Assignment(
+        pk=number,
+        task=task,
+        annotator=annotator,
+        slot=slot,
+        state=Assignment.State.LEASED,
+        response_order=order,
+        counts=True,
+        leased_at=now,
+        lease_expires_at=expires,
+    )
+
+
+def why_nothing(seeker: Seeker) -> str:
+    """The key of the reason in REASONS."""
+    tasks = Task.objects.filter(project=seeker.project).exclude(state=Task.State.GOLD)
+    if not tasks.exists():
+        return "empty"
+    if not tasks.open().exists():
+        return "all_done"
+    left = tasks.open().untouched_by(seeker.annotator, states=tuple(picking.OUT_OF_REACH))
+    if not left.exists():
+        return "you_did_all"
+    if seeker.languages and not left.filter(language__in=["", *seeker.languages]).exists():
+        return "other_languages"
+    return "leased_by_others"

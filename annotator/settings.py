@@ -123,6 +123,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "annotator.audit.ActorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "annotator.htmx.WholeLoginPageMiddleware",
@@ -157,7 +158,7 @@ AUTH_USER_MODEL = "annotator.User"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
-]
+] + [{"NAME": "annotator.audit.PasswordsNoted"}]
 CSRF_FAILURE_VIEW = "annotator.views.refused.csrf_failure"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
 from annotator.consensus.rules import (
     Outcome,
     Rated,
@@ -24,6 +22,7 @@ from annotator.consensus.rules import (
     wanted,
 )
 from annotator.models import Consensus, Label, Project, Task
+from annotator.statements import Statement
 
 
 @dataclass
@@ -91,32 +90,31 @@ def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rule
 # Reading ---------------------------------------------------------------------------------------------------
 
 # One statement for all, in the order of submission: this is read at every submission.
-_STANDINGS = """
+_STANDINGS = Statement("""
 SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, r.response_id, r.scores, r.safe
 FROM annotator_assignment s
 LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
 LEFT JOIN annotator_rating r ON r.annotation_id = a.id
-WHERE s.task_id = ANY(%s) AND (s.slot IS NOT NULL OR a.id IS NOT NULL)
+WHERE s.task_id = ANY(%(tasks)s) AND (s.slot IS NOT NULL OR a.id IS NOT NULL)
 ORDER BY s.task_id, a.submitted_at, a.id, s.id
-"""
+""")
 
 
 def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
     """Of each task, annotations in the order of submission."""
     found: dict[int, Standing] = defaultdict(Standing)
     last = 0
-    with connection.cursor() as cursor:
-        cursor.execute(_STANDINGS, [list(task_ids)])
-        for task, assignment, slot, state, annotation, preference, response, scores, safe in cursor.fetchall():
-            standing = found[task]
-            if assignment != last:
-                last = assignment
-                standing.held += slot is not None
-                standing.done += slot is not None and state == "submitted"
-                if annotation:
-                    standing.rated.append(Rated(annotation, {}, preference, {}))
-            if response:
-                _add(standing.rated[-1], response, scores, safe)
+    rows = _STANDINGS.rows(tasks=list(task_ids))
+    for task, assignment, slot, state, annotation, preference, response, scores, safe in rows:
+        standing = found[task]
+        if assignment != last:
+            last = assignment
+            standing.held += slot is not None
+            standing.done += slot is not None and state == "submitted"
+            if annotation:
+                standing.rated.append(Rated(annotation, {}, preference, {}))
+        if response:
+            _add(standing.rated[-1], response, scores, safe)
     return found
 
 
@@ -128,7 +126,7 @@ def _add(rated: Rated, response: int, scores: Any, safe: bool | None) -> None:
 
 # Writing ---------------------------------------------------------------------------------------------------
 
-_WRITE_TASKS = """
+_WRITE_TASKS = Statement("""
 WITH news AS (
     SELECT * FROM jsonb_to_recordset(%(tasks)s) AS x (
         id bigint, state text, slots_wanted int, open_slots int, done int, review_because text, review_spread int
@@ -139,14 +137,15 @@ WITH news AS (
         review_because = n.review_because, review_spread = n.review_spread
     FROM news n WHERE n.id = t.id
 ), stale AS (
-    INSERT INTO annotator_staleagreement SELECT id FROM news ON CONFLICT DO NOTHING
+    INSERT INTO annotator_staleagreement (project_id, task_id)
+    SELECT t.project_id, t.id FROM annotator_task t JOIN news n ON n.id = t.id
 ), unsettled AS (
     DELETE FROM annotator_consensus WHERE task_id IN (SELECT id FROM news) AND task_id <> ALL(%(settled)s)
 )
 DELETE FROM annotator_label l USING annotator_response r
 WHERE r.id = l.response_id AND r.task_id IN (SELECT id FROM news) AND l.source = 'consensus'
     AND l.response_id <> ALL(%(labelled)s)
-"""
+""")
 _WRITTEN = ("id", "state", "slots_wanted", "open_slots", "done", "review_because", "review_spread")
 
 
@@ -155,8 +154,7 @@ def _write_tasks(tasks: Sequence[Task], outcomes: Mapping[Task, Outcome]) -> Non
     rows = [{name: getattr(task, name) for name in _WRITTEN} for task in tasks]
     labelled = [response for each in outcomes.values() for response in each.means]
     settled = [task.pk for task in outcomes]
-    with connection.cursor() as cursor:
-        cursor.execute(_WRITE_TASKS, {"tasks": json.dumps(rows), "settled": settled, "labelled": labelled})
+    _WRITE_TASKS.run(tasks=json.dumps(rows), settled=settled, labelled=labelled)
 
 
 def _write_labels(outcomes: Mapping[Task, Outcome], annotators: Mapping[Task, int], now: datetime) -> None:

@@ -1,5 +1,6 @@
 """Tables of the human half: constraints and reads, no workflow."""
 
+from annotator.models.agreement import AgreementState, AgreementTotal, CountedTask, StaleAgreement
 from annotator.models.annotation import (
     NEITHER_VALID,
     PREFERENCES,
@@ -18,7 +19,7 @@ from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, Quali
 from annotator.models.label import Consensus, Label
 from annotator.models.pii import PiiKind, PiiSpan
 from annotator.models.project import Attribute, Guideline, Membership, PauseReason, Project, Role, Rubric, Tally
-from annotator.models.quality import RaterQuality, StaleAgreement
+from annotator.models.quality import RaterQuality
 from annotator.models.review import Adjudication, Exclusion, Verdict
 from annotator.models.task import Response, Task
 from annotator.models.user import User
@@ -27,11 +28,14 @@ __all__ = [
     "NEITHER_VALID",
     "PREFERENCES",
     "Adjudication",
+    "AgreementState",
+    "AgreementTotal",
     "Annotation",
     "Assignment",
     "Attribute",
     "AuditEntry",
     "Consensus",
+    "CountedTask",
     "Draft",
     "Exclusion",
     "ExpertRating",

@@ -1,14 +1,8 @@
-"""What is computed about raters and agreement, from annotations alone."""
+"""What is computed about raters, from annotations alone."""
 
 from __future__ import annotations
 
 from django.db import models
-
-
-class StaleAgreement(models.Model):
-    """A task whose ratings have changed since they were last counted into the project's agreement."""
-
-    task = models.OneToOneField("annotator.Task", on_delete=models.CASCADE, primary_key=True, related_name="+")
 
 
 class RaterQuality(models.Model):

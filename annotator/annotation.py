@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
-from django.db import connection
 from django.utils.translation import gettext as _
 
-from annotator import consensus, gold
+from annotator import audit, consensus, gold
 from annotator.assignment import free_slot, locked
 from annotator.models import (
     NEITHER_VALID,
@@ -24,10 +23,12 @@ from annotator.models import (
     Skip,
     SkipReason,
     Task,
+    Verdict,
 )
 from annotator.pii import quoting
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
+from annotator.statements import Statement
 
 Errors = dict[str, list[str]]
 UNDO_FOR = timedelta(seconds=10)
@@ -115,6 +116,9 @@ def submit(assignment_id: int, submission: Submission, *, now: datetime, origin:
 
 
 def _allow_revision(assignment: Assignment) -> None:
+    verdict = assignment.verdicts.order_by("-pk").first()
+    if verdict and verdict.decision == Verdict.Decision.REJECTED:
+        raise Refused(_("A reviewer has rejected this rating: %(comment)s") % {"comment": verdict.comment})
     if assignment.task.state != Task.State.QUARANTINED and not assignment.task.may_be_revised():
         raise Refused(_("This task is complete: its labels are made, so the rating can no longer be changed."))
 
@@ -127,7 +131,7 @@ def _may_be_taken(assignment: Assignment) -> None:
 
 
 # All rows of one submission in one statement: this runs more often than anything else that writes.
-_STORE = """
+_STORE = Statement("""
 WITH annotation AS (
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, preference, justification,
         active_seconds, guideline_version, content_hash, submitted_at)
@@ -152,7 +156,7 @@ WITH annotation AS (
     DELETE FROM annotator_draft WHERE assignment_id = %(assignment)s
 )
 SELECT id FROM annotation
-"""
+""")
 
 
 def _store(assignment: Assignment, submission: Submission, *, revision: int, now: datetime, origin: str) -> Annotation:
@@ -172,9 +176,7 @@ def _store(assignment: Assignment, submission: Submission, *, revision: int, now
         "ratings": json.dumps([{"response": pk} | asdict(rating) for pk, rating in submission.ratings.items()]),
         "now": now,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_STORE, values)
-        (number,) = cursor.fetchone()
+    ((number,),) = _STORE.rows(**values)
     assignment.state = Assignment.State.SUBMITTED
     return Annotation(pk=number, assignment=assignment, revision=revision, preference=preference, submitted_at=now)
 
@@ -356,6 +358,8 @@ def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task
     decision = Report.Decision.DISMISSED if safe_to_use else Report.Decision.UPHELD
     Report.objects.filter(assignment__task=task, decision="").update(decision=decision)
     consensus.settle([task], project=task.project, now=now)
+    decided = "task.released" if safe_to_use else "task.retired"
+    audit.record(decided, f"task {task.external_id}", project=task.project)
     return task
 
 

@@ -1,6 +1,6 @@
 """Stage 2: who rates what next. `picking` finds a task, `claiming` leases it, `holding` is what becomes of a lease."""
 
-from annotator.assignment.claiming import REASONS, Claim, claim, why_nothing
+from annotator.assignment.claiming import REASONS, Claim, claim, one_claim_at_a_time, why_nothing
 from annotator.assignment.holding import (
     NotLeased,
     expire_all,
@@ -25,6 +25,7 @@ __all__ = [
     "heartbeat",
     "in_order",
     "locked",
+    "one_claim_at_a_time",
     "reclaim_expired",
     "recount",
     "release",

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db import connection
 from django.db.models import prefetch_related_objects
 from django.utils.translation import gettext_lazy
 
@@ -14,6 +12,7 @@ from annotator.assignment.holding import reclaim_expired, response_order
 from annotator.assignment.picking import Seeker
 from annotator.models import Assignment, Membership, Project, Task, User
 from annotator.retrying import in_transaction
+from annotator.statements import Statement
 
 REASONS = {
     "empty": gettext_lazy("This project has no tasks yet."),
@@ -67,7 +66,7 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
 
     In a project with gold tasks, one in about `gold_every` is a gold task instead.
     """
-    _one_claim_at_a_time(annotator)
+    one_claim_at_a_time(annotator)
     situation = _situation(project, annotator)
     if barred := _barred_because(project, situation):
         return Claim(None, barred)
@@ -86,15 +85,17 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
     return Claim(_lease(task, annotator, now=now, expires=expires))
 
 
-def _one_claim_at_a_time(annotator: User) -> None:
+_LOCK = Statement("SELECT pg_advisory_xact_lock(hashtext('claim'), %(annotator)s::int)")
+
+
+def one_claim_at_a_time(annotator: User) -> None:
     """Without this, a double click would lease two tasks: neither transaction sees the other's."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('claim'), %s)", [annotator.pk])
+    _LOCK.rows(annotator=annotator.pk)
 
 
 # The newest task still with the annotator counts, expired or not: nobody has reclaimed it. A draft whose lease was
 # freed is next, while there is room: who comes back goes on where they were.
-_SITUATION = """
+_SITUATION = Statement("""
 SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.languages,
     EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
     coalesce(y.done, 0), coalesce(y.line, 0),
@@ -108,14 +109,12 @@ SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.l
 FROM (SELECT 1) AS one
 LEFT JOIN annotator_membership m ON m.user_id = %(annotator)s AND m.project_id = %(project)s
 LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id = %(project)s
-"""
+""")
 _OF_MEMBER = ("id", "role", "paused_at", "paused_because", "qualified_at", "quota", "languages")
 
 
 def _situation(project: Project, annotator: User) -> _Situation:
-    with connection.cursor() as cursor:
-        cursor.execute(_SITUATION, {"project": project.pk, "annotator": annotator.pk})
-        row = cursor.fetchone()
+    (row,) = _SITUATION.rows(project=project.pk, annotator=annotator.pk)
     values = dict(zip(_OF_MEMBER, row, strict=False))
     member = Membership(**values, project=project, user=annotator) if values["id"] else None
     return _Situation(member, *row[len(_OF_MEMBER) :])
@@ -149,7 +148,7 @@ def _gold_instead(project: Project, annotator: User, half_done: int | None) -> T
 
 
 # The lowest free slot of a locked task, on the annotator's earlier row if they let the task go before.
-_LEASE = """
+_LEASE = Statement("""
 WITH free AS (
     SELECT min(number) AS slot FROM annotator_task t, generate_series(1, t.slots_wanted) AS number
     WHERE t.id = %(task)s AND NOT EXISTS (
@@ -164,17 +163,16 @@ SELECT %(task)s, %(annotator)s, slot, 'leased', %(order)s::smallint[], %(now)s, 
 ON CONFLICT (task_id, annotator_id) DO UPDATE SET slot = excluded.slot, state = excluded.state,
     leased_at = excluded.leased_at, lease_expires_at = excluded.lease_expires_at
 RETURNING id, slot, response_order
-"""
+""")
 
 
 def _lease(task: Task, annotator: User, *, now: datetime, expires: datetime) -> Assignment:
     if task.state == Task.State.GOLD:
         gold.make_room(task)
     prefetch_related_objects([task], "responses")
-    values: dict[str, Any] = {"task": task.pk, "annotator": annotator.pk, "now": now, "expires": expires}
-    with connection.cursor() as cursor:
-        cursor.execute(_LEASE, values | {"order": response_order(task, annotator)})
-        number, slot, order = cursor.fetchone()
+    order = response_order(task, annotator)
+    leased = _LEASE.rows(task=task.pk, annotator=annotator.pk, now=now, expires=expires, order=order)
+    number, slot, order = leased[0]
     task.open_slots -= 1
     return Assignment(
         pk=number,

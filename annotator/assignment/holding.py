@@ -4,13 +4,13 @@ import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db import connection
 from django.utils.translation import gettext as _
 
-from annotator import consensus
+from annotator import audit, consensus
 from annotator.models import Assignment, Draft, Project, Response, Task, User
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
+from annotator.statements import Statement
 
 RECLAIM_AT_ONCE = 20
 RECOUNT_AT_ONCE = 200
@@ -59,27 +59,25 @@ def release(assignment_id: int) -> Assignment:
 
 # Leases that ran out ---------------------------------------------------------------------------------------
 
-_EXPIRE = """
+_EXPIRE = Statement("""
 WITH expired AS (
     SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
-    WHERE s.state = 'leased' AND s.lease_expires_at < %s
-    ORDER BY s.lease_expires_at LIMIT %s FOR UPDATE OF t, s SKIP LOCKED
+    WHERE s.state = 'leased' AND s.lease_expires_at < %(now)s
+    ORDER BY s.lease_expires_at LIMIT %(most)s FOR UPDATE OF t, s SKIP LOCKED
 )
 UPDATE annotator_assignment s SET state = 'expired', slot = NULL FROM expired WHERE s.id = expired.id
 RETURNING s.task_id
-"""
-_COUNT_OPEN_SLOTS = """
+""")
+_COUNT_OPEN_SLOTS = Statement("""
 UPDATE annotator_task t SET open_slots = greatest(t.slots_wanted - (
     SELECT count(*) FROM annotator_assignment s WHERE s.task_id = t.id AND s.slot IS NOT NULL
-), 0) WHERE t.id = ANY(%s)
-"""
+), 0) WHERE t.id = ANY(%(tasks)s)
+""")
 
 
 def reclaim_expired(*, now: datetime) -> int:
     """Frees the slots of leases that ran out, a few at a time; tasks that another transaction holds are left."""
-    with connection.cursor() as cursor:
-        cursor.execute(_EXPIRE, [now, RECLAIM_AT_ONCE])
-        tasks = [task for (task,) in cursor.fetchall()]
+    tasks = [task for (task,) in _EXPIRE.rows(now=now, most=RECLAIM_AT_ONCE)]
     if tasks:
         _count_open_slots(tasks)
     return len(tasks)
@@ -87,8 +85,7 @@ def reclaim_expired(*, now: datetime) -> int:
 
 def _count_open_slots(tasks: Sequence[int]) -> None:
     """Of locked tasks. Fewer may be wanted than there are slots held, so that one more free is no slot more open."""
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNT_OPEN_SLOTS, [list(tasks)])
+    _COUNT_OPEN_SLOTS.run(tasks=list(tasks))
 
 
 def expire_all(*, now: datetime) -> int:
@@ -119,6 +116,7 @@ def recount(project: Project, *, now: datetime) -> int:
     while True:
         tasks = _recount_some(project, after=last, now=now)
         if not tasks:
+            audit.record("project.recounted", f"project {project.slug}", project=project, tasks=counted)
             return counted
         last, counted = tasks[-1].pk, counted + len(tasks)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
+from annotator.statements import Row, Statement
 
 OUT_OF_REACH = ["leased", "submitted", "skipped"]
 HAD_BEFORE = [*OUT_OF_REACH, "released"]
@@ -48,7 +48,7 @@ def pick(seeker: Seeker) -> int | None:
 # Begun tasks -----------------------------------------------------------------------------------------------
 
 # `first` is read without a lock: behind it lies nothing for this annotator, locked or not.
-_NEXT_IN_LINE = f"""
+_NEXT_IN_LINE = Statement(f"""
 WITH first AS (
     SELECT t.line FROM annotator_task t
     WHERE {_ROOM} AND t.begun AND t.line > %(line)s AND {_SPOKEN} AND NOT EXISTS {_MINE}
@@ -63,20 +63,22 @@ SELECT (SELECT id FROM picked), coalesce(
     (SELECT t.line FROM annotator_task t WHERE {_ROOM} AND t.begun ORDER BY t.line DESC LIMIT 1),
     0
 )
-"""
-_LOOKED = """
+""")
+_LOOKED = Statement("""
 INSERT INTO annotator_tally (annotator_id, project_id, line) VALUES (%(annotator)s, %(project)s, %(line)s)
 ON CONFLICT (annotator_id, project_id) DO UPDATE SET line = excluded.line
-"""
+""")
 
 
 def _next_in_line(seeker: Seeker) -> int | None:
-    with connection.cursor() as cursor:
-        cursor.execute(_NEXT_IN_LINE, seeker.parameters())
-        task, passed = cursor.fetchone()
-        if passed - LOOK_BACK >= seeker.line + STEP:
-            cursor.execute(_LOOKED, seeker.parameters() | {"line": passed - LOOK_BACK})
+    task, passed = _NEXT_IN_LINE.rows(**seeker.parameters())[0]
+    if passed - LOOK_BACK >= seeker.line + STEP:
+        _look_from(seeker, passed - LOOK_BACK)
     return task if task is None else int(task)
+
+
+def _look_from(seeker: Seeker, line: int) -> None:
+    _LOOKED.run(annotator=seeker.annotator, project=seeker.project, line=line)
 
 
 # Untouched tasks -------------------------------------------------------------------------------------------
@@ -98,59 +100,52 @@ WITH top AS (
 )
 SELECT id FROM onwards UNION ALL SELECT id FROM around
 """
-_IN_ANY_LANGUAGE = _UNTOUCHED.format(language="")
-_IN_ONE_LANGUAGE = _UNTOUCHED.format(language="AND t.language = %(language)s")
-_LANGUAGES_BY_PRIORITY = f"""
+_IN_ANY_LANGUAGE = Statement(_UNTOUCHED.format(language=""))
+_IN_ONE_LANGUAGE = Statement(_UNTOUCHED.format(language="AND t.language = %(language)s"))
+_LANGUAGES_BY_PRIORITY = Statement(f"""
 SELECT spoken.language FROM unnest(%(languages)s::text[]) AS spoken (language), LATERAL (
     SELECT t.priority FROM annotator_task t
     WHERE {_ROOM} AND NOT t.begun AND t.language = spoken.language ORDER BY t.priority DESC LIMIT 1
 ) best ORDER BY best.priority DESC, random()
-"""
+""")
 
 
 def _untouched(seeker: Seeker) -> int | None:
-    parameters = seeker.parameters() | {"place": random.randrange(2**31)}
+    values = seeker.parameters() | {"place": random.randrange(2**31)}
     if seeker.languages is None:
-        return _first(_IN_ANY_LANGUAGE, parameters)
-    with connection.cursor() as cursor:
-        cursor.execute(_LANGUAGES_BY_PRIORITY, parameters)
-        languages = [language for (language,) in cursor.fetchall()]
-    found = (_first(_IN_ONE_LANGUAGE, parameters | {"language": language}) for language in languages)
+        return _number(_IN_ANY_LANGUAGE.row(**values))
+    languages = [language for (language,) in _LANGUAGES_BY_PRIORITY.rows(**values)]
+    found = (_number(_IN_ONE_LANGUAGE.row(**values, language=language)) for language in languages)
     return next((task for task in found if task), None)
+
+
+def _number(row: Row | None) -> int | None:
+    return int(row[0]) if row else None
 
 
 # When nothing was found ------------------------------------------------------------------------------------
 
-_ANY = f"""
+_ANY = Statement(f"""
 SELECT t.id, CASE WHEN t.begun THEN t.line END FROM annotator_task t
 WHERE {_ROOM} AND {_SPOKEN} AND NOT EXISTS {_MINE}
 ORDER BY t.begun DESC, t.line, t.priority DESC LIMIT 1 FOR UPDATE OF t SKIP LOCKED
-"""
+""")
+_ONE_OF = Statement("""
+SELECT t.id FROM annotator_task t WHERE t.id = ANY(%(tasks)s) AND t.state = 'open' AND t.open_slots > 0
+ORDER BY array_position(%(tasks)s::bigint[], t.id) LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+""")
 
 
 def _any_at_all(seeker: Seeker) -> int | None:
     """What was missed in the line, where looking begins anew then; else what this annotator once gave back."""
-    with connection.cursor() as cursor:
-        cursor.execute(_ANY, seeker.parameters())
-        if found := cursor.fetchone():
-            task, line = found
-            if line is not None and line <= seeker.line:
-                cursor.execute(_LOOKED, seeker.parameters() | {"line": line})
-            return int(task)
-    return _first(_ANY, seeker.parameters() | {"states": OUT_OF_REACH})
+    if found := _ANY.row(**seeker.parameters()):
+        task, line = found
+        if line is not None and line <= seeker.line:
+            _look_from(seeker, line)
+        return int(task)
+    return _number(_ANY.row(**seeker.parameters() | {"states": OUT_OF_REACH}))
 
 
 def lock_one(tasks: Iterable[int]) -> int | None:
     """The first of these tasks that has room and is not locked, locked."""
-    sql = """
-    SELECT t.id FROM annotator_task t WHERE t.id = ANY(%(tasks)s) AND t.state = 'open' AND t.open_slots > 0
-    ORDER BY array_position(%(tasks)s, t.id) LIMIT 1 FOR UPDATE OF t SKIP LOCKED
-    """
-    return _first(sql, {"tasks": list(tasks)})
-
-
-def _first(sql: str, parameters: dict[str, Any]) -> int | None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        row = cursor.fetchone()
-    return int(row[0]) if row else None
+    return _number(_ONE_OF.row(tasks=list(tasks)))

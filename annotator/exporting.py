@@ -11,6 +11,7 @@ from typing import Any
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import F
 
+from annotator import audit
 from annotator.importing.prompts import prompt_from_messages
 from annotator.models import Annotation, Label, Project, Rating
 from annotator.refusals import Refusal
@@ -37,6 +38,8 @@ def export(project: Project, *, layout: str, format: str, since: datetime | None
         raise UnknownExport(f"There is no layout {layout!r}. Layouts: {', '.join(LAYOUTS)}.")
     if format not in FORMATS:
         raise UnknownExport(f"There is no format {format!r}. Formats: {', '.join(FORMATS)}.")
+    moment = since.isoformat() if since else None
+    audit.record("labels.exported", f"layout {layout}", project=project, layout=layout, format=format, since=moment)
     rows = LAYOUTS[layout](project, since)
     return _csv_lines(rows, _columns(project, layout)) if format == "csv" else _json_lines(rows)
 

@@ -4,6 +4,9 @@ import random
 from collections.abc import Mapping
 from datetime import datetime
 
+from django.db import transaction
+
+from annotator import audit
 from annotator.agreement import AgainstExperts, against_experts
 from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Project, Rating, Role, Task, User
 
@@ -42,7 +45,8 @@ def judge(assignment: Assignment, *, now: datetime) -> None:
         return
     found = standing(member)
     if found and found.mean is not None and found.mean < project.gold_threshold:
-        pause(member, because=PauseReason.GOLD, now=now)
+        with audit.by_the_system():
+            pause(member, because=PauseReason.GOLD, now=now)
 
 
 def standing(member: Membership) -> AgainstExperts | None:
@@ -65,11 +69,16 @@ def _rated(annotations: list[int]) -> list[tuple[Mapping[str, int], Mapping[str,
     return list(rows.values_list("scores", "response__expert_rating__scores"))
 
 
+@transaction.atomic
 def pause(member: Membership, *, because: str, now: datetime) -> None:
     """No more tasks for this member until a manager lets them go on. Twice does no harm."""
-    Membership.objects.filter(pk=member.pk, paused_at__isnull=True).update(paused_at=now, paused_because=because)
+    going_on = Membership.objects.filter(pk=member.pk, paused_at__isnull=True)
+    if going_on.update(paused_at=now, paused_because=because):
+        audit.record("membership.paused", f"member {member.user.username}", project=member.project, because=because)
 
 
+@transaction.atomic
 def resume(member: Membership, *, now: datetime) -> None:
     """The member goes on, and gold tasks count from now."""
     Membership.objects.filter(pk=member.pk).update(paused_at=None, paused_because="", gold_counts_from=now)
+    audit.record("membership.resumed", f"member {member.user.username}", project=member.project)

@@ -1,10 +1,13 @@
 """Who joins and leaves a project. Sign-up is by invitation: a manager makes the account."""
 
+from datetime import datetime
+
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import F
 
-from annotator import assignment
+from annotator import assignment, audit
 from annotator.models import Assignment, Membership, Project, Role, User
 from annotator.refusals import Refusal
 
@@ -36,14 +39,29 @@ def admit(
     member, created = Membership.objects.get_or_create(
         project=project, user=user, defaults={"role": role or Role.ANNOTATOR}
     )
+    if created:
+        audit.record("membership.created", _named(member), project=project, role=member.role)
     if role and member.role != role:
+        audit.record("membership.changed", _named(member), project=project, role=[member.role, role])
         member.role = role
         member.save(update_fields=["role"])
-    if member.role == Role.MANAGER and not user.is_staff:
-        # The admin lets staff in, and shows managers their own projects.
-        user.is_staff = True
-        user.save(update_fields=["is_staff"])
+    if member.role == Role.MANAGER:
+        _let_into_the_admin(user)
     return member, created
+
+
+def _named(member: Membership) -> str:
+    """What the audit calls a membership."""
+    return f"member {member.user.username}"
+
+
+def _let_into_the_admin(user: User) -> None:
+    """The admin lets staff in, and shows managers their own projects."""
+    if user.is_staff:
+        return
+    user.is_staff = True
+    user.save(update_fields=["is_staff"])
+    audit.record("account.changed", f"account {user.username}", is_staff=[False, True])
 
 
 def _new_user(username: str, password: str | None) -> User:
@@ -56,6 +74,7 @@ def _new_user(username: str, password: str | None) -> User:
     except ValidationError as weak:
         raise WeakPassword(" ".join(weak.messages)) from weak
     user.set_password(password)
+    audit.record("account.created", f"account {username}")
     user.save()
     return user
 
@@ -66,4 +85,19 @@ def dismiss(member: Membership) -> None:
     held = Assignment.objects.leased().filter(annotator=member.user, task__project=member.project)
     for assignment_id in list(held.values_list("pk", flat=True)):
         assignment.release(assignment_id)
+    audit.record("membership.ended", _named(member), project=member.project, role=member.role)
     member.delete()
+
+
+@transaction.atomic
+def give_another_try(member: Membership) -> None:
+    """One more try of the test, beside the project's number."""
+    Membership.objects.filter(pk=member.pk).update(extra_tries=F("extra_tries") + 1)
+    audit.record("membership.given_another_try", _named(member), project=member.project)
+
+
+@transaction.atomic
+def qualify(member: Membership, *, now: datetime) -> None:
+    """Spares the member the test. Twice does no harm."""
+    if Membership.objects.filter(pk=member.pk, qualified_at__isnull=True).update(qualified_at=now):
+        audit.record("membership.qualified", _named(member), project=member.project, by="a manager")

@@ -1,11 +1,14 @@
-"""What follows when a project's protocol numbers change: its tasks are recomputed by the light worker."""
+"""A project's life: opened, changed, deleted. Where its protocol's numbers change, its tasks are recomputed."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from django.db import transaction
 
+from annotator import audit
+from annotator.audit import JSON
 from annotator.celery import app
-from annotator.models import Project
+from annotator.models import Annotation, Membership, Project, Role, User
 
 NUMBERS = (
     "base_annotators",
@@ -18,9 +21,31 @@ NUMBERS = (
 )
 
 
-def numbers(project: Project) -> tuple[object, ...]:
-    """The settings that decide slots and labels, to be compared before and after a change."""
-    return tuple(vars(project)[name] for name in NUMBERS)
+@transaction.atomic
+def opened(project: Project, *, by: User) -> None:
+    """A project that has just been made belongs to its maker."""
+    audit.record("project.created", f"project {project.slug}", project=project, **audit.fields_of(project))
+    Membership.objects.create(project=project, user=by, role=Role.MANAGER)
+
+
+@transaction.atomic
+def changed(project: Project, *, before: Mapping[str, JSON]) -> bool:
+    """Follows up a change of settings, with `audit.fields_of` before it; returns whether the tasks are recomputed."""
+    found = audit.differences(before, audit.fields_of(project))
+    if found:
+        audit.record("project.changed", f"project {project.slug}", project=project, **found)
+    if not set(found) & set(NUMBERS):
+        return False
+    recount_later(project)
+    return True
+
+
+@transaction.atomic
+def delete(project: Project) -> None:
+    """With all that is in it; what the audit holds of it stays."""
+    counts = {"tasks": project.tasks.count(), "annotations": Annotation.objects.for_project(project.pk).count()}
+    audit.record("project.deleted", f"project {project.slug}", project=project, **counts)
+    project.delete()
 
 
 def recount_later(project: Project) -> None:

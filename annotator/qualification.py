@@ -7,6 +7,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext as _
 
+from annotator import audit
 from annotator.agreement import AgainstExperts, against_experts
 from annotator.models import Membership, QualificationAnswer, QualificationRun, Task
 from annotator.refusals import Refusal
@@ -111,7 +112,14 @@ def _finish(run: QualificationRun, now: datetime) -> None:
     # Experts who never vary leave kappa undefined: then only their very scores pass.
     run.passed = found.identical if found.mean is None else found.mean >= run.member.project.qualification_threshold
     if run.passed:
-        Membership.objects.filter(pk=run.member_id, qualified_at__isnull=True).update(qualified_at=now)
+        _qualify(run.member, kappa=run.kappa, now=now)
+
+
+def _qualify(member: Membership, *, kappa: float | None, now: datetime) -> None:
+    unqualified = Membership.objects.filter(pk=member.pk, qualified_at__isnull=True)
+    if unqualified.update(qualified_at=now):
+        subject = f"member {member.user.username}"
+        audit.record("membership.qualified", subject, project=member.project, by="the test", kappa=kappa)
 
 
 def result(run: QualificationRun) -> AgainstExperts:

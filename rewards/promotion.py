@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
+from annotator import audit
 from annotator.models import Project
 from rewards.learning.bootstrap import Gain, paired_bootstrap
 from rewards.models import RewardModel
@@ -99,10 +100,11 @@ def held_out(rows: Sequence[Mapping[str, Any]], predicted: Mapping[str, Mapping[
 def promote(model: RewardModel, *, now: datetime) -> RewardModel:
     """Makes the model its project's champion. Promoting an earlier one is the rollback."""
     Project.objects.select_for_update().get(pk=model.project_id)
-    RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk).update(
-        is_champion=False
-    )
+    others = RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk)
+    replaced = others.values_list("version", flat=True).first()
+    others.update(is_champion=False)
     model.is_champion = True
     model.promoted_at = now
     model.save(update_fields=["is_champion", "promoted_at"])
+    audit.record("model.promoted", f"model version {model.version}", project=model.project, replaced=replaced)
     return model

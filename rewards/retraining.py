@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
-from annotator import workers
+from annotator import audit, workers
 from annotator.celery import app
 from annotator.models import Label, Project, User
 from annotator.refusals import Refusal
@@ -72,6 +72,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
                 config_hash=hashlib.sha256(json.dumps(settled, sort_keys=True).encode()).hexdigest(),
                 seed=settled.get("seed", 0),
             )
+            audit.record("run.requested", f"run {run.pk}", project=project, reason=reason, config=dict(config))
     except IntegrityError as twice:
         active = TrainingRun.objects.active().filter(project=project).first()
         raise AlreadyRunning(f"{active or 'A run'} is under way; wait for it or cancel it.") from twice
@@ -178,6 +179,7 @@ def put_down(run: TrainingRun) -> None:
     owned.update(state=RunState.QUEUED, heartbeat_at=None)
 
 
+@transaction.atomic
 def cancel(run: TrainingRun, *, now: datetime) -> None:
     """Ends an active run; its worker notices at the next heartbeat and stops the trainer.
 
@@ -188,6 +190,7 @@ def cancel(run: TrainingRun, *, now: datetime) -> None:
     if not active.update(state=RunState.CANCELLED, finished_at=now):
         run.refresh_from_db(fields=["state"])
         raise NotActive(f"Run {run.pk} has ended already: it is {run.get_state_display()}.")
+    audit.record("run.cancelled", f"run {run.pk}", project=run.project)
 
 
 def recover_lost(*, now: datetime) -> list[TrainingRun]:

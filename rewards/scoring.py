@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from annotator import workers
+from annotator import audit, workers
 from annotator.celery import app
 from annotator.models import Project, Response, User
 from annotator.refusals import Refusal
@@ -63,6 +63,7 @@ def unscored(model: RewardModel) -> Any:
     return Response.objects.filter(~Exists(done), task__project=model.project_id).exclude(task__state="retired")
 
 
+@transaction.atomic
 def start(model: RewardModel) -> None:
     """Sends the model over its project's responses.
 
@@ -70,6 +71,7 @@ def start(model: RewardModel) -> None:
         NoWorker: nobody listens to the queue `score`.
     """
     workers.require("score")
+    audit.record("scoring.started", f"model version {model.version}", project=model.project)
     _send(model)
 
 
@@ -133,7 +135,9 @@ def ask(model: RewardModel, items: Sequence[Mapping[str, Any]], *, by: User, wai
     """
     workers.require("score")
     ScoringJob.objects.filter(created_at__lt=timezone.now() - JOBS_KEPT).delete()
-    job = ScoringJob.objects.create(reward_model=model, requested_by=by, items=list(items))
+    with transaction.atomic():
+        job = ScoringJob.objects.create(reward_model=model, requested_by=by, items=list(items))
+        audit.record("scoring.asked", f"model version {model.version}", project=model.project, items=len(items))
     app.send_task("rewards.tasks.score_job", [job.pk])
     end = time.monotonic() + wait_seconds
     while time.monotonic() < end:

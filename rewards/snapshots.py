@@ -18,6 +18,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import F
 
+from annotator import audit
 from annotator.consensus import Rules
 from annotator.models import Label, Project, Rating
 from annotator.refusals import Refusal
@@ -183,7 +184,7 @@ def _keep(project: Project, building: Path, manifest: dict[str, Any]) -> Snapsho
         final.parent.mkdir(parents=True, exist_ok=True)
         building.rename(final)
     counts = manifest["counts"]
-    snapshot, _ = Snapshot.objects.get_or_create(
+    snapshot, created = Snapshot.objects.get_or_create(
         project=project,
         content_hash=manifest["content_hash"],
         defaults={
@@ -194,4 +195,6 @@ def _keep(project: Project, building: Path, manifest: dict[str, Any]) -> Snapsho
             "labels": counts["train_responses"] + counts["validation_responses"],
         },
     )
+    if created:
+        audit.record("snapshot.taken", f"snapshot {snapshot.content_hash[:12]}", project=project, **counts)
     return snapshot

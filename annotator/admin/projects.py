@@ -6,11 +6,11 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from unfold.admin import TabularInline
 
-from annotator import protocol
+from annotator import audit, protocol
 from annotator.access import user_of
 from annotator.admin.scoping import OfManagedProjects
 from annotator.guidelines import publish_guidelines
-from annotator.models import Guideline, Membership, Project
+from annotator.models import Guideline, Project
 
 
 class GuidelineInline(TabularInline):
@@ -91,15 +91,15 @@ class ProjectAdmin(OfManagedProjects):
         return self.has_module_permission(request)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        super().save_model(request, obj, form, change)
+        before = audit.fields_of(Project.objects.get(pk=obj.pk)) if change else {}
+        obj.save()
         if obj.qualification_required and not obj.tasks.gold_for("test").exists():
             messages.warning(request, "Nobody can pass yet: import gold tasks for the test first.")
         if obj.gold_every and not obj.tasks.gold_for("stream").exists():
             messages.warning(request, "No gold task comes yet: import gold tasks for the stream first.")
         if not change:
-            Membership.objects.create(project=obj, user=user_of(request), role="manager")
-        elif set(form.changed_data) & set(protocol.NUMBERS):
-            protocol.recount_later(obj)
+            protocol.opened(obj, by=user_of(request))
+        elif protocol.changed(obj, before=before):
             messages.info(request, "The protocol has changed: the light worker recomputes every task.")
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:

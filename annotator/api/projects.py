@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access, membership
+from annotator import access, membership, protocol
 from annotator.agreement import Selection, agreement
 from annotator.api.serializers import (
     AnnotationSerializer,
@@ -23,7 +23,7 @@ from annotator.api.serializers import (
     ProjectSerializer,
     TaskSerializer,
 )
-from annotator.models import Annotation, Membership, Project, Role, Task
+from annotator.models import Annotation, Membership, Project, Task
 
 
 class Projects(generics.ListCreateAPIView[Project]):
@@ -43,7 +43,7 @@ class Projects(generics.ListCreateAPIView[Project]):
     @transaction.atomic
     def perform_create(self, serializer: serializers.BaseSerializer[Project]) -> None:
         project = serializer.save()
-        Membership.objects.create(project=project, user=access.user_of(self.request), role=Role.MANAGER)
+        protocol.opened(project, by=access.user_of(self.request))
         serializer.instance = with_progress(project)
 
 
@@ -58,6 +58,13 @@ class OneProject(generics.RetrieveUpdateDestroyAPIView[Project]):
     def get_object(self) -> Project:
         reach = access.visible_project if self.request.method == "GET" else access.managed_project
         return with_progress(reach(access.user_of(self.request), self.kwargs["slug"]))
+
+    @transaction.atomic
+    def perform_update(self, serializer: serializers.BaseSerializer[Project]) -> None:
+        serializer.save()
+
+    def perform_destroy(self, instance: Project) -> None:
+        protocol.delete(instance)
 
 
 def with_progress(project: Project) -> Project:

@@ -6,7 +6,7 @@ from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from annotator import protocol
+from annotator import audit, protocol
 from annotator.annotation import ResponseRating, Submission
 from annotator.api.fields import (
     KnownFields,
@@ -123,12 +123,11 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
         return project
 
     def update(self, instance: Project, validated_data: dict[str, Any]) -> Project:
-        before = protocol.numbers(instance)
+        before = audit.fields_of(instance)
         guidelines = validated_data.pop("guidelines", "")
         project = super().update(instance, validated_data)
         publish_guidelines(project, guidelines)
-        if protocol.numbers(project) != before:
-            protocol.recount_later(project)
+        protocol.changed(project, before=before)
         return project
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from annotator import annotation, assignment
+from annotator import annotation, assignment, audit
 from annotator.annotation import ResponseRating, Submission
 from annotator.importing import import_rows
 from annotator.models import Assignment, Guideline, Membership, Origin, Project, Role, Rubric, Task, User
@@ -63,6 +63,8 @@ def _password() -> str:
 
 def _account(name: str, password: str) -> User:
     user, created = User.objects.get_or_create(username=name, defaults={"is_staff": name == "manager"})
+    if created:
+        audit.record("account.created", f"account {name}")
     if created or not user.check_password(password):
         user.set_password(password)
         user.save(update_fields=["password"])
@@ -81,6 +83,7 @@ def _project(people: dict[str, User]) -> Project:
         retrain_after_labels=40,
         validation_share=0.25,
     )
+    audit.record("project.created", f"project {SLUG}", project=project, **audit.fields_of(project))
     Guideline.objects.create(project=project, version=1, text=(_FOLDER / "guidelines.md").read_text())
     for name, user in people.items():
         role = Role.MANAGER if name == "manager" else Role.ANNOTATOR

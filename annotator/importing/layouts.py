@@ -74,6 +74,7 @@ class TaskRow:
     preference: int | None = None
     preferences: tuple[GivenPreference, ...] = ()
     gold: str = ""
+    layout: str = "tasks"
 
     @cached_property
     def prompt_hash(self) -> str:
@@ -150,6 +151,7 @@ def _paired(*rows: _FlatRow) -> TaskRow:
         line=rows[0].line,
         messages=messages_from_prompt(rows[0].prompt),
         responses=tuple(row.response for row in rows),
+        layout="helpsteer2",
     )
 
 
@@ -278,6 +280,7 @@ def _preference_row(line: int, values: dict[str, Any]) -> TaskRow:
         metadata=checked_metadata(extra, "metadata"),
         preference=_strength(values["preference_strength"], "preference_strength", zero=True) or None,
         preferences=tuple(_given(each, f"all_preferences_unprocessed[{n}]") for n, each in enumerate(given)),
+        layout="preference",
     )
 
 

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from django.db import connection, transaction
 
+from annotator import audit
 from annotator.importing.copying import copy_rows, next_ids
 from annotator.importing.experts import write_experts
 from annotator.importing.given import Placed, write_annotations, write_labels
@@ -25,11 +26,12 @@ UNLABELLED_FIRST = -1
 
 @dataclass
 class ImportResult:
-    """How many tasks are new, how many were there, and which rows were refused and why."""
+    """How many tasks are new, how many were there, which rows were refused and why, and the layouts that were met."""
 
     created: int = 0
     existing: int = 0
     rejected: list[Rejected] = field(default_factory=list)
+    layouts: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -57,19 +59,28 @@ def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: 
     Raises:
         UnreadableFile: nothing of the file can be read.
     """
+    result = ImportResult()
     if not dry_run:
-        result = _import(project, stream, now)
+        try:
+            _import(project, stream, result, now=now)
+        finally:  # batches before a failure stay
+            _record(project, result)
         if result.created:
             scanning.scan_later()
         return result
     with transaction.atomic():
-        result = _import(project, stream, now)
+        _import(project, stream, result, now=now)
         transaction.set_rollback(True)
     return result
 
 
-def _import(project: Project, stream: IO[bytes], now: datetime) -> ImportResult:
-    result = ImportResult()
+def _record(project: Project, result: ImportResult) -> None:
+    if result.created or result.existing:
+        counts = {"created": result.created, "existing": result.existing, "rejected": len(result.rejected)}
+        audit.record("tasks.imported", "a file", project=project, layouts=sorted(result.layouts), **counts)
+
+
+def _import(project: Project, stream: IO[bytes], result: ImportResult, *, now: datetime) -> None:
     for batch in _batches(read_tasks(read_rows(stream), project.attribute_keys())):
         refused = [row for row in batch if isinstance(row, Rejected)]
         rows = [row for row in batch if isinstance(row, TaskRow)]
@@ -81,7 +92,7 @@ def _import(project: Project, stream: IO[bytes], now: datetime) -> ImportResult:
         result.rejected += sorted(refused, key=lambda row: row.line)
         result.created += len(plan.new)
         result.existing += len(plan.known)
-    return result
+        result.layouts |= {row.layout for row in rows}
 
 
 def _one_import_at_a_time(project: Project) -> None:

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from annotator import annotation
+from annotator import annotation, audit
 from annotator.models import Annotation, Draft, ExpertRating, PiiKind, Report, Response, Skip, Task
 from annotator.pii.quoting import check_quotes
 from annotator.pii.texts import Place, likeness, occurrences, text_at, texts_of
@@ -162,6 +162,8 @@ def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
         raise CannotRedact(_("The task's id holds this text too, and the id has to stay: retire the task instead."))
     _erase(task, eraser)
     task.pii_spans.all().delete()
+    # Neither what was erased nor where it stood: this is kept for good.
+    audit.record("task.redacted", f"task {task.external_id}", project=task.project)
     Task.objects.filter(pk=task.pk).update(redacted_at=now, pii_scanned_at=None)
     return annotation.decide_quarantine(task.pk, safe_to_use=True, now=now)
 

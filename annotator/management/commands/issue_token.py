@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from knox.models import AuthToken
 
+from annotator import tokens
 from annotator.models import User
 
 
@@ -19,5 +19,5 @@ class Command(BaseCommand):
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no account {options['user']!r}.")
-        _, token = AuthToken.objects.create(user)
+        _, token = tokens.issue(user)
         self.stdout.write(token)

@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from annotator import audit
 from rewards.models import Evaluation, RewardModel
 
 
@@ -33,6 +34,7 @@ class Command(BaseCommand):
         Evaluation.objects.update_or_create(
             reward_model=model, name=options["file"].stem, data_hash=digest, defaults={"metrics": metrics}
         )
+        audit.record("model.evaluated", f"model version {model.version}", project=model.project, data=digest)
         self.stdout.write(json.dumps(metrics, indent=2))
 
 

@@ -89,7 +89,7 @@ def test_gold_of_others_is_not_listed(project: Project, client: Client) -> None:
 
 
 def test_a_required_test_without_tasks_is_warned_of(project: Project, client: Client) -> None:
-    form = {name: value for name, value in model_to_dict(project).items() if value is not False}
+    form = {name: value for name, value in model_to_dict(project).items() if value is not False and value is not None}
     form |= {"qualification_required": "on", "gold_every": 5, "training_config": "{}"}
     form |= {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0}
     page = client.post(f"/admin/annotator/project/{project.pk}/change/", form, follow=True).content.decode()

@@ -2,10 +2,11 @@
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
+from annotator import assignment
 from annotator.models import Assignment, Membership, Project, QualificationRun, Role, User
 
 
@@ -36,10 +37,10 @@ def membership(user: User, slug: str) -> Membership:
 
 def own_assignment(user: User, assignment_id: int) -> Assignment:
     """An assignment of the user's, as long as they are a member of its project. Its task comes without long texts."""
-    mine = user.assignments.filter(task__project__memberships__user=user)
-    return get_object_or_404(
-        mine.select_related("task__project").defer("task__conversation", "task__metadata"), pk=assignment_id
-    )
+    try:
+        return assignment.own(user, assignment_id)
+    except Assignment.DoesNotExist as stranger:
+        raise Http404 from stranger
 
 
 def own_qualification_run(user: User, run_id: int) -> QualificationRun:
@@ -50,7 +51,7 @@ def own_qualification_run(user: User, run_id: int) -> QualificationRun:
 
 def done_by(user: User, project_id: int) -> int:
     """How many tasks of the project the user has rated."""
-    return user.assignments.submitted().filter(task__project=project_id).count()
+    return sum(user.tallies.filter(project=project_id).values_list("done", flat=True))
 
 
 def may_create_projects(user: User) -> bool:

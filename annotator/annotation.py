@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from annotator import audit, consensus, gold
 from annotator.assignment import free_slot, locked
+from annotator.assignment.holding import responses_of
 from annotator.models import (
     NEITHER_VALID,
     PREFERENCES,
@@ -28,7 +29,7 @@ from annotator.models import (
 from annotator.pii import quoting
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
-from annotator.statements import Statement
+from annotator.statements import Columns, Statement
 
 Errors = dict[str, list[str]]
 UNDO_FOR = timedelta(seconds=10)
@@ -98,8 +99,8 @@ def submit(assignment_id: int, submission: Submission, *, now: datetime, origin:
     """
     assignment = locked(assignment_id)
     task = assignment.task
-    check_complete(submission, project=task.project, responses=list(task.responses.all()))
-    current = assignment.annotations.current().first()
+    check_complete(submission, project=task.project, responses=responses_of(task))
+    current = _current(assignment)
     if current and current.content_hash == submission.content_hash():
         return Submitted(current, created=False)
     if current:
@@ -113,6 +114,17 @@ def submit(assignment_id: int, submission: Submission, *, now: datetime, origin:
         gold.judge(assignment, now=now)
     consensus.settle([task], project=task.project, now=now)
     return Submitted(annotation, created=current is None)
+
+
+_ANNOTATION = Columns(Annotation, "a")
+_CURRENT = Statement(f"""
+SELECT {_ANNOTATION} FROM annotator_annotation a WHERE a.assignment_id = %(assignment)s AND a.is_current
+""")
+
+
+def _current(assignment: Assignment) -> Annotation | None:
+    row = _CURRENT.row(assignment=assignment.pk)
+    return _ANNOTATION.instance(row) if row else None
 
 
 def _allow_revision(assignment: Assignment) -> None:

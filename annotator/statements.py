@@ -4,14 +4,51 @@ PostgreSQL plans such a statement once a connection: planning it takes longer th
 send every statement as a text with its values in it, to be planned anew.
 """
 
+import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 from django.db import connection
+from django.db.models import JSONField, Model
 from psycopg import Cursor
 
 Row = tuple[Any, ...]
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class Columns(Generic[M]):
+    """Columns of a model in a statement, `alias.column` each, and how rows of them become instances.
+
+    What is left out is read by Django when somebody asks for it.
+    """
+
+    model: type[M]
+    alias: str
+    leave_out: tuple[str, ...] = ()
+
+    @cached_property
+    def names(self) -> list[str]:
+        fields = self.model._meta.concrete_fields
+        return [field.attname for field in fields if field.attname not in self.leave_out]
+
+    @cached_property
+    def _json(self) -> list[int]:
+        fields = {field.attname: field for field in self.model._meta.concrete_fields}
+        return [place for place, name in enumerate(self.names) if isinstance(fields[name], JSONField)]
+
+    def __str__(self) -> str:
+        return ", ".join(f'{self.alias}."{name}"' for name in self.names)
+
+    def instance(self, values: Sequence[Any]) -> M:
+        """From as many values as there are names."""
+        row = list(values)
+        for place in self._json:
+            row[place] = json.loads(row[place])
+        return self.model.from_db(connection.alias, self.names, row)
 
 
 @dataclass(frozen=True)

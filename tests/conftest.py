@@ -9,7 +9,9 @@ from django.conf import LazySettings
 from django.conf import settings as django_settings
 from rest_framework.test import APIClient
 
+from annotator.assignment import picking
 from annotator.models import Project, Role, User
+from annotator.models.project import attributes_of
 from tests import builders
 
 
@@ -56,6 +58,18 @@ def as_user() -> Callable[[User], APIClient]:
 def _static_root() -> None:
     """Served straight from the finders; whitenoise only warns about a folder that is not there."""
     django_settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_rubrics() -> None:
+    """What one test has read of a rubric is not what the next one finds."""
+    attributes_of.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _no_random_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queue is read from its beginning, so that a test knows which task comes next."""
+    monkeypatch.setattr(picking, "random_place", lambda: 0)
 
 
 @pytest.fixture(autouse=True)

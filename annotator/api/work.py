@@ -1,5 +1,6 @@
 """The annotator's calls: next, annotation, skip, report, heartbeat, release."""
 
+import json
 from functools import lru_cache
 from time import monotonic
 from typing import Any
@@ -25,7 +26,8 @@ from annotator.api.serializers import (
     SubmissionSerializer,
 )
 from annotator.assignment import Claim
-from annotator.models import Project, Rating, Rubric
+from annotator.models import Annotation, Project, Rubric
+from annotator.statements import Statement
 
 RUBRIC_SECONDS = 30
 
@@ -114,7 +116,7 @@ def lease(project: Project, claimed: Claim) -> dict[str, Any]:
         "task": {
             "id": held.task_id,
             "conversation": held.task.conversation,
-            "responses": [{"id": each.pk, "text": each.text} for each in assignment.responses_in_order(held)],
+            "responses": [{"id": each.pk, "text": each.text} for each in claimed.responses],
         },
         "rubric": _rubric(project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
     }
@@ -126,14 +128,19 @@ def _rubric(rubric_id: int, moment: int) -> Any:
     return RubricSerializer(Rubric.objects.prefetch_related("attributes").get(pk=rubric_id)).data
 
 
-def stored(made: Any) -> dict[str, Any]:
+_RATINGS = Statement("""
+SELECT r.response_id, r.scores FROM annotator_rating r JOIN annotator_response p ON p.id = r.response_id
+WHERE r.annotation_id = %(annotation)s ORDER BY p.position
+""")
+
+
+def stored(made: Annotation) -> dict[str, Any]:
     """Echoes what the database holds."""
+    ratings = _RATINGS.rows(annotation=made.pk)
     return {
         "annotation": made.pk,
         "assignment": made.assignment_id,
         "revision": made.revision,
-        "ratings": list(
-            Rating.objects.filter(annotation=made).order_by("response__position").values("response", "scores")
-        ),
+        "ratings": [{"response": response, "scores": json.loads(scores)} for response, scores in ratings],
         "submitted_at": made.submitted_at,
     }

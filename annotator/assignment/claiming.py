@@ -1,18 +1,17 @@
 """Who rates what next: leases on tasks, one slot an annotator."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db.models import prefetch_related_objects
 from django.utils.translation import gettext_lazy
 
 from annotator import gold
 from annotator.assignment import picking
-from annotator.assignment.holding import reclaim_expired, response_order
+from annotator.assignment.holding import in_order, reclaim_expired, responses_in_order, responses_of, shuffled
 from annotator.assignment.picking import Seeker
-from annotator.models import Assignment, Membership, Project, Task, User
+from annotator.models import Assignment, Membership, Project, Response, Task, User
 from annotator.retrying import in_transaction
-from annotator.statements import Statement
+from annotator.statements import Columns, Statement
 
 REASONS = {
     "empty": gettext_lazy("This project has no tasks yet."),
@@ -38,9 +37,10 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Claim:
-    """A leased task, or the reason (a key of REASONS) why there is none."""
+    """A leased task with its responses as the annotator sees them, or the reason (a key of REASONS) for none."""
 
     assignment: Assignment | None
+    responses: list[Response] = field(default_factory=list)
     reason: str = ""
 
     @property
@@ -69,20 +69,27 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
     one_claim_at_a_time(annotator)
     situation = _situation(project, annotator)
     if barred := _barred_because(project, situation):
-        return Claim(None, barred)
+        return Claim(None, reason=barred)
     expires = now + timedelta(minutes=project.lease_minutes)
     if own := _renewed(situation.own, project, expires):
-        return Claim(own)
+        return Claim(own, responses_in_order(own))
     reclaim_expired(now=now)
     languages = tuple(situation.member.languages) if situation.member else ()
     seeker = Seeker(project.pk, annotator.pk, situation.line, languages or None)
     half_done = picking.lock_one(situation.half_done) if situation.half_done else None
     found = half_done or picking.pick(seeker)
     if not found:
-        return Claim(None, why_nothing(seeker))
-    task = _gold_instead(project, annotator, half_done) or Task.objects.defer("metadata").get(pk=found)
+        return Claim(None, reason=why_nothing(seeker))
+    task = _gold_instead(project, annotator, half_done) or _TASK.instance(_FOUND.rows(task=found)[0])
     task.project = project
-    return Claim(_lease(task, annotator, now=now, expires=expires))
+    responses = responses_of(task)
+    order = shuffled((response.position for response in responses), task, annotator)
+    leased = _lease(task, annotator, order, now=now, expires=expires)
+    return Claim(leased, in_order(responses, leased.response_order))
+
+
+_TASK = Columns(Task, "t", ("metadata",))
+_FOUND = Statement(f"SELECT {_TASK} FROM annotator_task t WHERE t.id = %(task)s")
 
 
 _LOCK = Statement("SELECT pg_advisory_xact_lock(hashtext('claim'), %(annotator)s::int)")
@@ -139,7 +146,6 @@ def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> 
         return None
     own = leased.select_related("task").get()
     own.task.project = project
-    prefetch_related_objects([own.task], "responses")
     return own
 
 
@@ -166,11 +172,9 @@ RETURNING id, slot, response_order
 """)
 
 
-def _lease(task: Task, annotator: User, *, now: datetime, expires: datetime) -> Assignment:
+def _lease(task: Task, annotator: User, order: list[int], *, now: datetime, expires: datetime) -> Assignment:
     if task.state == Task.State.GOLD:
         gold.make_room(task)
-    prefetch_related_objects([task], "responses")
-    order = response_order(task, annotator)
     leased = _LEASE.rows(task=task.pk, annotator=annotator.pk, now=now, expires=expires, order=order)
     number, slot, order = leased[0]
     task.open_slots -= 1

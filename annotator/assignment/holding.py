@@ -1,7 +1,7 @@
 """What becomes of a lease: renewed, given back, run out. And the order in which everybody sees the responses."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
@@ -10,7 +10,7 @@ from annotator import audit, consensus
 from annotator.models import Assignment, Draft, Project, Response, Task, User
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
-from annotator.statements import Statement
+from annotator.statements import Columns, Row, Statement
 
 RECLAIM_AT_ONCE = 20
 RECOUNT_AT_ONCE = 200
@@ -22,14 +22,38 @@ class NotLeased(Refusal):
     code = "not_leased"
 
 
+_ASSIGNMENT = Columns(Assignment, "s")
+_TASK = Columns(Task, "t", ("conversation", "metadata"))
+_PROJECT = Columns(Project, "p", ("description", "training_config"))
+_HELD = f"""
+SELECT {_ASSIGNMENT}, {_TASK}, {_PROJECT} FROM annotator_assignment s
+JOIN annotator_task t ON t.id = s.task_id JOIN annotator_project p ON p.id = t.project_id
+WHERE s.id = %(assignment)s
+"""
+_LOCKED = Statement(f"{_HELD} FOR UPDATE OF t, s")
+_OWN = Statement(f"""{_HELD} AND s.annotator_id = %(annotator)s AND EXISTS (
+    SELECT FROM annotator_membership m WHERE m.user_id = %(annotator)s AND m.project_id = p.id
+)""")
+
+
 def locked(assignment_id: int) -> Assignment:
     """The assignment with its task, both locked, the task first: every stage function locks in this order."""
-    return (
-        Assignment.objects.select_related("task__project")
-        .select_for_update(of=("task", "self"))
-        .defer("task__conversation", "task__metadata")
-        .get(pk=assignment_id)
-    )
+    return _held(_LOCKED.row(assignment=assignment_id))
+
+
+def own(annotator: User, assignment_id: int) -> Assignment:
+    """An assignment of the annotator's with its task, in a project that they are a member of."""
+    return _held(_OWN.row(assignment=assignment_id, annotator=annotator.pk))
+
+
+def _held(row: Row | None) -> Assignment:
+    if row is None:
+        raise Assignment.DoesNotExist
+    first, second = len(_ASSIGNMENT.names), len(_ASSIGNMENT.names) + len(_TASK.names)
+    assignment = _ASSIGNMENT.instance(row[:first])
+    assignment.task = _TASK.instance(row[first:second])
+    assignment.task.project = _PROJECT.instance(row[second:])
+    return assignment
 
 
 @in_transaction
@@ -131,17 +155,30 @@ def _recount_some(project: Project, *, after: int, now: datetime) -> list[Task]:
 
 def response_order(task: Task, annotator: User) -> list[int]:
     """The order in which this annotator sees the responses: positions, shuffled by a seed of task and annotator."""
-    positions = sorted(response.position for response in task.responses.all())
-    random.Random(f"{task.pk}:{annotator.pk}").shuffle(positions)
-    return positions
+    return shuffled((response.position for response in task.responses.all()), task, annotator)
+
+
+def shuffled(positions: Iterable[int], task: Task, annotator: User) -> list[int]:
+    order = sorted(positions)
+    random.Random(f"{task.pk}:{annotator.pk}").shuffle(order)
+    return order
+
+
+_RESPONSE = Columns(Response, "r", ("metadata",))
+_RESPONSES = Statement(f"SELECT {_RESPONSE} FROM annotator_response r WHERE r.task_id = %(task)s ORDER BY r.position")
+
+
+def responses_of(task: Task) -> list[Response]:
+    """By position."""
+    return [_RESPONSE.instance(row) for row in _RESPONSES.rows(task=task.pk)]
 
 
 def responses_in_order(assignment: Assignment) -> list[Response]:
     """The task's responses as this annotator sees them."""
-    return in_order(assignment.task, assignment.response_order)
+    return in_order(responses_of(assignment.task), assignment.response_order)
 
 
-def in_order(task: Task, order: Sequence[int]) -> list[Response]:
-    """A task's responses, by their positions."""
-    by_position = {response.position: response for response in task.responses.all()}
+def in_order(responses: Iterable[Response], order: Sequence[int]) -> list[Response]:
+    """Responses by their positions."""
+    by_position = {response.position: response for response in responses}
     return [by_position[position] for position in order]

@@ -110,8 +110,13 @@ SELECT spoken.language FROM unnest(%(languages)s::text[]) AS spoken (language), 
 """)
 
 
+def random_place() -> int:
+    """Among the values of Task.shuffle."""
+    return random.randrange(2**31)
+
+
 def _untouched(seeker: Seeker) -> int | None:
-    values = seeker.parameters() | {"place": random.randrange(2**31)}
+    values = seeker.parameters() | {"place": random_place()}
     if seeker.languages is None:
         return _number(_IN_ANY_LANGUAGE.row(**values))
     languages = [language for (language,) in _LANGUAGES_BY_PRIORITY.rows(**values)]

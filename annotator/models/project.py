@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from django.apps import apps
@@ -51,6 +53,15 @@ class Attribute(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+RUBRIC_SECONDS = 30
+
+
+@lru_cache(maxsize=64)
+def attributes_of(rubric_id: int, moment: int) -> tuple[Attribute, ...]:
+    """Read anew at every `moment`: they are needed with every task, and hardly ever change."""
+    return tuple(Attribute.objects.filter(rubric=rubric_id).order_by("position"))
 
 
 class Role(models.TextChoices):
@@ -199,7 +210,9 @@ class Project(models.Model):
         return self.name
 
     def attributes_for(self, scope: str = "response") -> list[Attribute]:
-        return [each for each in self.rubric.attributes.all() if each.scope == scope]
+        """In the rubric's order; up to RUBRIC_SECONDS old."""
+        attributes = attributes_of(self.rubric_id, int(monotonic() // RUBRIC_SECONDS))
+        return [each for each in attributes if each.scope == scope]
 
     def attribute_keys(self) -> list[str]:
         return [each.key for each in self.attributes_for()]

@@ -65,7 +65,7 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _responses(run: QualificationRun, task: Task) -> list[Response]:
-    return assignment.in_order(task, assignment.response_order(task, run.member.user))
+    return assignment.in_order(task.responses.all(), assignment.response_order(task, run.member.user))
 
 
 def _taking(run: QualificationRun, task: Task, form: GoldForm) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.htmx import HtmxRequest
-from annotator.models import Assignment, Draft, Membership, Project, Skip, SkipReason
+from annotator.models import Assignment, Draft, Membership, Project, Response, Skip, SkipReason
 from annotator.pii.marking import marks_of
 from annotator.refusals import Refusal
 
@@ -55,12 +55,11 @@ def _next_work(request: HttpRequest, project: Project) -> dict[str, Any]:
     claimed = assignment.claim(project, user_of(request), now=timezone.now())
     if claimed.assignment is None:
         return {"project": project, "explanation": claimed.explanation}
-    return _begun_work(request, claimed.assignment)
+    return _begun_work(request, claimed.assignment, claimed.responses)
 
 
-def _begun_work(request: HttpRequest, held: Assignment) -> dict[str, Any]:
+def _begun_work(request: HttpRequest, held: Assignment, responses: list[Response]) -> dict[str, Any]:
     """A task with its form as the draft has it."""
-    responses = assignment.responses_in_order(held)
     draft = Draft.objects.filter(assignment=held).first()
     form = RatingForm(held.task.project, responses, initial=draft.form if draft else None)
     return _work(request, held, form) | {"saved_at": draft.saved_at if draft else None}
@@ -205,4 +204,6 @@ def _refused_form(request: HttpRequest, held: Assignment, form: dict[str, forms.
     """The task again with the form as it was sent, and what is wrong with it."""
     if held.state != Assignment.State.LEASED:
         return redirect("annotate", held.task.project.slug)
-    return render(request, "annotate.html", _begun_work(request, held) | form, status=422)
+    return render(
+        request, "annotate.html", _begun_work(request, held, assignment.responses_in_order(held)) | form, status=422
+    )

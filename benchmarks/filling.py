@@ -93,7 +93,11 @@ _HISTORY = (
     WHERE annotator_id = %(annotator)s
     """,
     """
-    UPDATE annotator_task SET open_slots = open_slots - 1
+    UPDATE annotator_task SET open_slots = open_slots - 1, done = done + 1
     WHERE id IN (SELECT task_id FROM annotator_assignment WHERE annotator_id = %(annotator)s)
+    """,
+    """
+    INSERT INTO annotator_tally (annotator_id, project_id, done)
+    SELECT annotator_id, %(project)s, count(*) FROM annotator_assignment WHERE annotator_id = %(annotator)s GROUP BY 1
     """,
 )

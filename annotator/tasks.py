@@ -6,8 +6,17 @@ from django.utils import timezone
 from annotator import assignment, workers
 from annotator.models import Project
 from annotator.pii import scanning
+from annotator.review import excluding
 
-__all__ = ["expire_leases", "find_pii", "recount", "workers"]
+__all__ = [
+    "enforce_exclusion",
+    "enforce_exclusions",
+    "expire_leases",
+    "find_pii",
+    "lift_exclusion",
+    "recount",
+    "workers",
+]
 
 
 @shared_task
@@ -27,3 +36,21 @@ def recount(project_id: int) -> int:
 def find_pii() -> int:
     """Looks for personal information wherever nobody has; the recognisers run in a process of their own."""
     return scanning.scan_all(now=timezone.now())
+
+
+@shared_task
+def enforce_exclusion(exclusion_id: int) -> int:
+    """Takes an excluded annotator's work out of the labels."""
+    return excluding.enforce(exclusion_id, now=timezone.now())
+
+
+@shared_task
+def lift_exclusion(exclusion_id: int) -> int:
+    """Brings a readmitted annotator's work back."""
+    return excluding.lift(exclusion_id, now=timezone.now())
+
+
+@shared_task
+def enforce_exclusions() -> int:
+    """Finishes exclusions that a worker was killed in, and takes out what has come in since."""
+    return excluding.enforce_all(now=timezone.now())

@@ -1,0 +1,12 @@
+"""What reviewers and managers decide: the labels of a task, whether an annotation counts, whether an annotator does.
+
+`queue` says what waits for a reviewer, `sheets` what they see of a task. `adjudicating` sets its labels, `verdicts`
+accepts and rejects, `excluding` takes an annotator's work out and back, `foreseeing` says before what that changes.
+"""
+
+from annotator.review.adjudicating import adjudicate, withdraw
+from annotator.review.excluding import exclude, readmit
+from annotator.review.foreseeing import exclusion_preview, readmission_preview
+from annotator.review.verdicts import judge
+
+__all__ = ["adjudicate", "exclude", "exclusion_preview", "judge", "readmission_preview", "readmit", "withdraw"]

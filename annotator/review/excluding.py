@@ -1,0 +1,153 @@
+"""Takes all that an annotator did in a project out of the labels, and back, in short transactions.
+
+The Exclusion row is the truth: from it on `claim` refuses, and whatever of theirs counts is taken out, by whoever finds
+it. It goes once all has come back. A session lock keeps one at work on one annotator.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+
+from annotator import audit
+from annotator.assignment import one_claim_at_a_time
+from annotator.celery import app
+from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
+from annotator.retrying import in_transaction
+from annotator.review.seating import seat_and_settle
+
+AT_ONCE = 200
+AT_THE_DOOR = 500
+"""Tasks that the caller waits for; the light worker does more than that."""
+
+
+def exclude(project: Project, annotator: User, *, reason: str, by: User, now: datetime) -> Exclusion:
+    """Bars the annotator at once and takes their work out, at once or by the light worker.
+
+    Called again, it finishes what was cut off, and changes nothing else.
+    """
+    exclusion = _bar(project, annotator, reason=reason, by=by, now=now)
+    if counting(project, annotator)[AT_THE_DOOR:].exists():
+        _in_the_background("enforce_exclusion", exclusion)
+    else:
+        enforce(exclusion.pk, now=now)
+    return exclusion
+
+
+def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | None:
+    """Brings their work back but for what a reviewer rejected; the exclusion that goes on until all is back, or None.
+
+    Tasks that others have filled meanwhile count it beside their slots.
+    """
+    exclusion = Exclusion.objects.filter(project=project, annotator=annotator).first()
+    if exclusion is None:
+        return None
+    audit.record("annotator.readmitted", f"annotator {annotator.pseudonym}", project=project)
+    if to_return(project, annotator)[AT_THE_DOOR:].exists():
+        _in_the_background("lift_exclusion", exclusion)
+        return exclusion
+    lift(exclusion.pk, now=now)
+    return None
+
+
+@in_transaction
+def _bar(project: Project, annotator: User, *, reason: str, by: User, now: datetime) -> Exclusion:
+    # A claim under way is waited for, and every later one finds the row.
+    one_claim_at_a_time(annotator)
+    exclusion, is_new = Exclusion.objects.get_or_create(
+        project=project, annotator=annotator, defaults={"reason": reason.strip(), "by": by, "made_at": now}
+    )
+    if is_new:
+        audit.record("annotator.excluded", f"annotator {annotator.pseudonym}", project=project)
+    return exclusion
+
+
+def _in_the_background(task: str, exclusion: Exclusion) -> None:
+    transaction.on_commit(partial(app.send_task, f"annotator.tasks.{task}", [exclusion.pk]), robust=True)
+
+
+def counting(project: Project, annotator: User) -> QuerySet[Assignment]:
+    """What an exclusion takes out: leases too, which are given back."""
+    return Assignment.objects.filter(annotator=annotator, task__project=project, counts=True)
+
+
+def to_return(project: Project, annotator: User) -> QuerySet[Assignment]:
+    """What a readmission brings back: all but what a reviewer has rejected."""
+    latest = Verdict.objects.filter(assignment=OuterRef("pk")).order_by("-pk").values("decision")[:1]
+    out = Assignment.objects.filter(annotator=annotator, task__project=project, counts=False)
+    known = out.annotate(verdict=Subquery(latest))
+    return known.filter(Q(verdict__isnull=True) | ~Q(verdict=Verdict.Decision.REJECTED))
+
+
+# Batch by batch --------------------------------------------------------------------------------------------
+
+
+def enforce(exclusion_id: int, *, now: datetime) -> int:
+    """Takes out whatever of the annotator's still counts; returns in how many tasks."""
+    with _alone(exclusion_id) as exclusion:
+        if exclusion is None:
+            return 0
+        batches = _batches(counting(exclusion.project, exclusion.annotator))
+        return sum(_take_out(exclusion, tasks, now=now) for tasks in batches)
+
+
+def lift(exclusion_id: int, *, now: datetime) -> int:
+    """Brings everything back, then ends the exclusion; returns in how many tasks."""
+    with _alone(exclusion_id) as exclusion:
+        if exclusion is None:
+            return 0
+        batches = _batches(to_return(exclusion.project, exclusion.annotator))
+        returned = sum(_give_back(exclusion, tasks, now=now) for tasks in batches)
+        exclusion.delete()
+        return returned
+
+
+def enforce_all(*, now: datetime) -> int:
+    """Finishes what a killed worker left, and takes out what came in beside; returns in how many tasks."""
+    theirs = Assignment.objects.filter(annotator=OuterRef("annotator"), task__project=OuterRef("project"), counts=True)
+    return sum(enforce(each.pk, now=now) for each in Exclusion.objects.filter(Exists(theirs)))
+
+
+@contextmanager
+def _alone(exclusion_id: int) -> Iterator[Exclusion | None]:
+    """The exclusion, if there still is one once nobody else is at work on it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtext('exclusion'), %s)", [exclusion_id])
+        try:
+            yield Exclusion.objects.select_related("project", "annotator").filter(pk=exclusion_id).first()
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(hashtext('exclusion'), %s)", [exclusion_id])
+
+
+def _batches(assignments: QuerySet[Assignment]) -> Iterator[Sequence[int]]:
+    """The ids of their tasks, read once and ascending, as tasks are locked in this order everywhere."""
+    tasks = list(assignments.order_by("task").values_list("task", flat=True))
+    for start in range(0, len(tasks), AT_ONCE):
+        yield tasks[start : start + AT_ONCE]
+
+
+@in_transaction
+def _take_out(exclusion: Exclusion, task_ids: Sequence[int], *, now: datetime) -> int:
+    tasks = _locked(task_ids)
+    theirs = counting(exclusion.project, exclusion.annotator).filter(task__in=task_ids)
+    theirs.filter(state=Assignment.State.LEASED).update(state=Assignment.State.RELEASED, counts=False, slot=None)
+    theirs.update(counts=False, slot=None)
+    seat_and_settle(tasks, project=exclusion.project, now=now)
+    return len(tasks)
+
+
+@in_transaction
+def _give_back(exclusion: Exclusion, task_ids: Sequence[int], *, now: datetime) -> int:
+    tasks = _locked(task_ids)
+    returned = to_return(exclusion.project, exclusion.annotator).filter(task__in=task_ids)
+    Assignment.objects.filter(pk__in=list(returned.values_list("pk", flat=True))).update(counts=True)
+    seat_and_settle(tasks, project=exclusion.project, now=now)
+    return len(tasks)
+
+
+def _locked(task_ids: Sequence[int]) -> list[Task]:
+    tasks = Task.objects.filter(pk__in=task_ids).order_by("pk").defer("conversation", "metadata")
+    return list(tasks.select_for_update())

@@ -1,0 +1,116 @@
+"""What an exclusion or a readmission would change, counted before anybody decides. Nothing is locked or written."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from annotator.consensus import Outcome, Rules, outcome
+from annotator.consensus.rules import preference_alone, wanted
+from annotator.consensus.settling import Standing, standings
+from annotator.models import Annotation, Assignment, Consensus, Label, Project, Task, User
+from annotator.review.excluding import counting, to_return
+
+AT_ONCE = 1000
+Means = dict[int, dict[str, float]]
+"""By response, then attribute."""
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """Annotations and tasks touched; tasks that have no label any more, or are open again; labels that change."""
+
+    annotations: int = 0
+    tasks: int = 0
+    tasks_losing_labels: int = 0
+    tasks_reopened: int = 0
+    labels_changed: int = 0
+
+
+def exclusion_preview(project: Project, annotator: User) -> Foreseen:
+    """What `exclude` would do now."""
+    theirs = counting(project, annotator).filter(state=Assignment.State.SUBMITTED).order_by("task")
+    assignments = list(theirs.only("task", "slot"))
+    found: Counter[str] = Counter(annotations=len(assignments), tasks=len(assignments))
+    for start in range(0, len(assignments), AT_ONCE):
+        found.update(_changes(project, assignments[start : start + AT_ONCE]))
+    return Foreseen(**found)
+
+
+def readmission_preview(project: Project, annotator: User) -> Foreseen:
+    """How much `readmit` would bring back."""
+    returning = to_return(project, annotator).filter(state=Assignment.State.SUBMITTED).count()
+    return Foreseen(annotations=returning, tasks=returning)
+
+
+def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
+    """Of some tasks: how many lose their label or reopen, and how many labels change."""
+    rules, found = Rules.of(project), Counter[str]()
+    slots = {each.task_id: each.slot for each in theirs}
+    annotations = dict(Annotation.objects.current().filter(assignment__in=theirs).values_list("assignment__task", "pk"))
+    labels, standing = _Labels.of(list(slots)), standings(list(slots))
+    tasks = Task.objects.filter(pk__in=slots, state__in=[Task.State.OPEN, Task.State.COMPLETE])
+    for task in tasks.only("state", "adjudicated"):
+        left = _without(standing[task.pk], annotations[task.pk], had_slot=slots[task.pk] is not None)
+        complete = task.adjudicated or _is_complete(left, rules)
+        before, after = labels.in_force(task.pk), labels.after(task.pk, _outcome(left, rules, complete=complete))
+        found["tasks_reopened"] += task.state == Task.State.COMPLETE and not complete
+        found["tasks_losing_labels"] += bool(before) and not after
+        found["labels_changed"] += sum(after.get(response, means) != means for response, means in before.items())
+    return found
+
+
+def _without(standing: Standing, annotation: int, *, had_slot: bool) -> Standing:
+    rated = [each for each in standing.rated if each.annotation != annotation]
+    return Standing(standing.held - had_slot, standing.done - had_slot, rated)
+
+
+def _is_complete(standing: Standing, rules: Rules) -> bool:
+    """Once those who rated beside the slots have taken what is free."""
+    held, done = standing.held, standing.done
+    scored = sum(1 for each in standing.rated if each.ratings)
+    while done < scored and held < wanted(standing.rated, done, rules):
+        held, done = held + 1, done + 1
+    return done >= wanted(standing.rated, done, rules)
+
+
+def _outcome(standing: Standing, rules: Rules, *, complete: bool) -> Outcome | None:
+    """As consensus.settle finds it."""
+    if complete and standing.rated:
+        return outcome(standing.rated, rules)
+    preferred = any(each.preference is not None for each in standing.rated)
+    return preference_alone(standing.rated, rules) if preferred else None
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """The stored means of some tasks by (task, source), then response, and which tasks are dropped."""
+
+    means: Mapping[tuple[int, str], Means]
+    dropped: Collection[int]
+
+    @classmethod
+    def of(cls, tasks: Sequence[int]) -> "_Labels":
+        means: dict[tuple[int, str], Means] = defaultdict(dict)
+        rows = Label.objects.filter(response__task__in=tasks)
+        for task, source, response, found in rows.values_list("response__task", "source", "response", "means"):
+            means[task, source][response] = found
+        dropped = Consensus.objects.filter(task__in=tasks).exclude(dropped_because="")
+        return cls(means, set(dropped.values_list("task", flat=True)))
+
+    def in_force(self, task: int) -> Means:
+        """As Label.objects.in_force() has it."""
+        agreed = self.means.get((task, Label.Source.CONSENSUS), {})
+        return self._with_reviewers(task, None if task in self.dropped else agreed)
+
+    def after(self, task: int, result: Outcome | None) -> Means:
+        """What would be in force if this were the outcome."""
+        if result is None:
+            return self._with_reviewers(task, {})
+        means = {response: dict(each) for response, each in result.means.items()}
+        return self._with_reviewers(task, None if result.dropped_because else means)
+
+    def _with_reviewers(self, task: int, agreed: Means | None) -> Means:
+        """None: the task is dropped, and so are its imported labels."""
+        imported = self.means.get((task, Label.Source.IMPORTED), {})
+        others = {} if agreed is None else imported | agreed
+        return others | self.means.get((task, Label.Source.ADJUDICATED), {})

@@ -1,0 +1,80 @@
+"""A reviewer accepts or rejects one annotation. A rejected one leaves the consensus, and its slot is free again."""
+
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from annotator import audit
+from annotator.annotation import Refused
+from annotator.assignment import locked
+from annotator.models import Assignment, Exclusion, Task, User, Verdict
+from annotator.refusals import Refusal
+from annotator.retrying import in_transaction
+from annotator.review.seating import seat_and_settle
+
+
+class CommentNeeded(Refusal):
+    """A rejection without a word would teach its annotator nothing."""
+
+    status = 400
+    code = "comment_needed"
+
+    def __init__(self) -> None:
+        super().__init__(_("Say why you reject it: its annotator reads this."))
+        self.errors = {"comment": [str(self)]}
+
+
+class OwnWork(Refusal):
+    """Nobody judges what they made themselves."""
+
+    code = "own_work"
+
+
+@in_transaction
+def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now: datetime) -> Verdict:
+    """Stores the verdict; the same again changes nothing, another one replaces it and stands beside it.
+
+    Raises:
+        CommentNeeded: a rejection says nothing.
+        OwnWork: the annotation is the reviewer's own.
+        Refused: nothing has been submitted, or the task is one that measures annotators.
+    """
+    comment = comment.strip()
+    if decision == Verdict.Decision.REJECTED and not comment:
+        raise CommentNeeded
+    assignment = locked(assignment_id)
+    _check_judgeable(assignment, by)
+    last = latest_verdict(assignment)
+    if last and (last.decision, last.comment) == (decision, comment):
+        return last
+    verdict = Verdict.objects.create(assignment=assignment, decision=decision, comment=comment, by=by, made_at=now)
+    _let_count(assignment, accepted=decision == Verdict.Decision.ACCEPTED, now=now)
+    subject = f"annotation of task {assignment.task.external_id} by {assignment.annotator.pseudonym}"
+    audit.record(f"annotation.{decision}", subject, project=assignment.task.project, assignment=assignment.pk)
+    return verdict
+
+
+def latest_verdict(assignment: Assignment) -> Verdict | None:
+    """The one in force."""
+    return assignment.verdicts.order_by("-pk").first()
+
+
+def _check_judgeable(assignment: Assignment, by: User) -> None:
+    if assignment.state != Assignment.State.SUBMITTED:
+        raise Refused(_("There is no rating to judge: this annotator has not submitted one."))
+    if assignment.task.state == Task.State.GOLD:
+        raise Refused(_("This task measures annotators: its ratings are compared with the experts', not reviewed."))
+    if assignment.annotator_id == by.pk:
+        raise OwnWork(_("This rating is your own: somebody else has to judge it."))
+
+
+def _let_count(assignment: Assignment, *, accepted: bool, now: datetime) -> None:
+    """What an excluded annotator made does not count, accepted or not."""
+    task = assignment.task
+    excluded = Exclusion.objects.filter(project=task.project_id, annotator=assignment.annotator_id)
+    counts = accepted and not excluded.exists()
+    if counts == assignment.counts:
+        return
+    assignment.counts, assignment.slot = counts, None
+    assignment.save(update_fields=["counts", "slot"])
+    seat_and_settle([task], project=task.project, now=now)

@@ -21,6 +21,7 @@ from knox.models import AuthToken
 from annotator.models import AuditEntry, Project, User
 
 JSON = Mapping[str, Any] | list[Any] | str | int | float | None
+SECRET = {"password"}
 DIGEST_SHOWN = 12
 LONGEST_VALUE = 500
 """Characters of a changed text that an entry repeats."""
@@ -155,7 +156,8 @@ class PasswordsNoted:
 
 def fields_of(row: Model) -> dict[str, JSON]:
     """A row's fields as an entry may hold them, to be compared before and after a change."""
-    return {field.name: _shortened(field.value_from_object(row)) for field in row._meta.concrete_fields}
+    fields = (field for field in row._meta.concrete_fields if field.name not in SECRET)
+    return {field.name: _shortened(field.value_from_object(row)) for field in fields}
 
 
 def _shortened(value: Any) -> JSON:

@@ -42,7 +42,7 @@ def admit(
     if created:
         audit.record("membership.created", _named(member), project=project, role=member.role)
     if role and member.role != role:
-        audit.record("membership.changed", _named(member), project=project, role=[member.role, role])
+        audit.record("membership.changed", _named(member), project=project, changed={"role": [member.role, role]})
         member.role = role
         member.save(update_fields=["role"])
     if member.role == Role.MANAGER:
@@ -61,7 +61,7 @@ def _let_into_the_admin(user: User) -> None:
         return
     user.is_staff = True
     user.save(update_fields=["is_staff"])
-    audit.record("account.changed", f"account {user.username}", is_staff=[False, True])
+    audit.record("account.changed", f"account {user.username}", changed={"is_staff": [False, True]})
 
 
 def _new_user(username: str, password: str | None) -> User:

@@ -33,7 +33,7 @@ def changed(project: Project, *, before: Mapping[str, JSON]) -> bool:
     """Follows up a change of settings, with `audit.fields_of` before it; returns whether the tasks are recomputed."""
     found = audit.differences(before, audit.fields_of(project))
     if found:
-        audit.record("project.changed", f"project {project.slug}", project=project, **found)
+        audit.record("project.changed", f"project {project.slug}", project=project, changed=found)
     if not set(found) & set(NUMBERS):
         return False
     recount_later(project)

@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.db import transaction
 from django.http import HttpRequest
 from unfold.admin import StackedInline
 
@@ -51,6 +52,7 @@ class ExpertRatingInline(StackedInline):
 @admin.register(Gold)
 class GoldAdmin(OfManagedProjects):
     project_path = "task__project"
+    recorded_as = "gold"
     list_display = ["task", "project", "use", "rated"]
     list_filter = ["use", ("task__project", ManagedOnly)]
     search_fields = ["task__external_id"]
@@ -58,6 +60,18 @@ class GoldAdmin(OfManagedProjects):
     fields = ["task", "use"]
     readonly_fields = ["task"]
     inlines = [ExpertRatingInline]
+
+    def recorded_name(self, row: Gold) -> str:
+        return row.task.external_id
+
+    @transaction.atomic
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        before = dict(form.instance.ratings.values_list("pk", "scores"))
+        super().save_formset(request, form, formset, change)
+        for rating, fields in formset.changed_objects:
+            # Of the explanation only that it changed: it may repeat the response.
+            changed = {"scores": [before[rating.pk], rating.scores]}
+            self.record_change("rating_changed", form.instance, fields=fields, changed=changed)
 
     @admin.display(ordering="task__project")
     def project(self, gold: Gold) -> str:

@@ -1,22 +1,19 @@
-"""Who is in a project, and accounts."""
+"""Who is in a project."""
 
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from unfold.admin import ModelAdmin
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from annotator import access, gold, membership
 from annotator.access import user_of
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
-from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, User
+from annotator.models import Membership, PauseReason, Project, QualificationRun, Role
 from annotator.refusals import Refusal
 
 
@@ -76,6 +73,7 @@ class QualificationRunInline(ToBeRead):
 
 @admin.register(Membership)
 class MembershipAdmin(OfManagedProjects):
+    recorded_as = "membership"
     actions = ["pause", "let_go_on", "give_another_try", "qualify", "remove_from_project"]
     list_display = ["user", "project", "role", "acknowledged_version", "test", "paused", "submitted"]
     list_filter = [("project", ManagedOnly), "role", "paused_because"]
@@ -104,6 +102,9 @@ class MembershipAdmin(OfManagedProjects):
         if change:
             super().save_model(request, obj, form, change)
 
+    def recorded_name(self, row: Membership) -> str:
+        return row.user.username
+
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """A membership has nothing related to save."""
 
@@ -124,12 +125,14 @@ class MembershipAdmin(OfManagedProjects):
 
     @admin.action(description="Give another try of the test")
     def give_another_try(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
-        queryset.update(extra_tries=F("extra_tries") + 1)
+        for member in queryset:
+            membership.give_another_try(member)
         messages.success(request, "One more try each.")
 
     @admin.action(description="Qualify without the test")
     def qualify(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
-        queryset.filter(qualified_at__isnull=True).update(qualified_at=timezone.now())
+        for member in queryset:
+            membership.qualify(member, now=timezone.now())
         messages.success(request, "Qualified.")
 
     @admin.display(description="test")
@@ -162,10 +165,3 @@ class MembershipAdmin(OfManagedProjects):
     @admin.display(description="annotations")
     def submitted(self, member: Membership) -> int:
         return access.done_by(member.user, member.project_id)
-
-
-@admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]
-    form = UserChangeForm
-    add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm

@@ -4,9 +4,10 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin, TabularInline
+from unfold.admin import TabularInline
 
 from annotator.access import user_of
+from annotator.admin.recorded import Recorded
 from annotator.models import Project
 
 
@@ -18,7 +19,7 @@ class ManagedOnly(admin.RelatedFieldListFilter):
         return field.get_choices(include_blank=False, limit_choices_to={"pk__in": managed})
 
 
-class OfManagedProjects(ModelAdmin):
+class OfManagedProjects(Recorded):
     """Rows of the projects that the user manages. `project_path` leads from the row to its project."""
 
     project_path = "project"
@@ -29,6 +30,11 @@ class OfManagedProjects(ModelAdmin):
         if request.user.is_superuser:
             return rows
         return rows.filter(**{f"{self.project_path}__in": Project.objects.managed_by(user_of(request))})
+
+    def recorded_project(self, row: Any) -> Project:
+        for name in self.project_path.split("__"):
+            row = getattr(row, name)
+        return row  # type: ignore[no-any-return]
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_staff)

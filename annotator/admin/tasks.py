@@ -17,6 +17,7 @@ class ResponseInline(ToBeRead):
 
 @admin.register(Task)
 class TaskAdmin(DecidesQuarantine):
+    recorded_as = "task"
     list_display = ["external_id", "project", "state", "set_aside", "priority", "slots_wanted", "open_slots"]
     list_filter = ["state", ("project", ManagedOnly)]
     search_fields = ["external_id"]

@@ -1,0 +1,54 @@
+"""Forms of the admin that leave an audit entry. What a stage function does is recorded there, not here."""
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+
+from annotator import audit
+from annotator.models import Project
+
+
+class Recorded(ModelAdmin):
+    """Records what its own form adds, changes and deletes, as `recorded_as`.changed and so on."""
+
+    recorded_as = ""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        before = audit.fields_of(type(obj)._default_manager.get(pk=obj.pk)) if change else {}
+        super().save_model(request, obj, form, change)
+        if not change:
+            self.record_change("created", obj)
+        elif found := audit.differences(before, audit.fields_of(obj)) | _of_lists(form):
+            self.record_change("changed", obj, changed=found)
+
+    @transaction.atomic
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        self.record_change("deleted", obj)
+        super().delete_model(request, obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            self.record_change("deleted", row)
+        super().delete_queryset(request, queryset)
+
+    def record_change(self, what: str, row: Model, **details: audit.JSON) -> None:
+        subject = f"{self.recorded_as} {self.recorded_name(row)}"
+        audit.record(f"{self.recorded_as}.{what}", subject, project=self.recorded_project(row), **details)
+
+    def recorded_name(self, row: Any) -> str:
+        return str(row)
+
+    def recorded_project(self, row: Any) -> Project | None:
+        """The project whose managers may read of it."""
+        return None
+
+
+def _of_lists(form: Any) -> dict[str, audit.JSON]:
+    """What a form changed about lists of other rows, such as an account's permissions."""
+    fields = {field.name for field in form.instance._meta.many_to_many} & set(form.changed_data)
+    before = {name: [str(each) for each in form.initial.get(name, [])] for name in fields}
+    return {name: [before[name], [str(each) for each in form.cleaned_data[name]]] for name in sorted(fields)}

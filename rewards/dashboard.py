@@ -6,9 +6,10 @@ from typing import Any
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
+from django.utils import timezone
 
 from annotator.access import user_of
-from annotator.agreement import Agreement, Selection, agreement
+from annotator.agreement import Agreement, kappas
 from annotator.api.health import readiness
 from annotator.models import Assignment, Membership, Project
 from rewards.models import RewardModel, TrainingRun
@@ -48,7 +49,7 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def _card(project: Any) -> Card:
-    measured = [agreement(project, selection) for selection in Selection]
+    measured = kappas(project, now=timezone.now()).values()
     names = {attribute.key: attribute.name for attribute in project.attributes_for()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
     return Card(
@@ -101,6 +102,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 link("Annotations", "rate_review", "admin:annotator_annotation_changelist"),
                 link("Gold tasks", "verified", "admin:annotator_gold_changelist"),
                 link("People", "group", "admin:annotator_membership_changelist"),
+                link("Audit", "history", "admin:annotator_auditentry_changelist"),
             ],
         },
         {

@@ -3,10 +3,20 @@
 from django.contrib import admin
 from django_celery_beat import models as beat
 
-from annotator.admin import accounts, annotations, gold, people, projects, tasks
+from annotator.admin import accounts, annotations, audit, gold, people, projects, tasks
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
 
-__all__ = ["ManagedOnly", "OfManagedProjects", "accounts", "annotations", "gold", "people", "projects", "tasks"]
+__all__ = [
+    "ManagedOnly",
+    "OfManagedProjects",
+    "accounts",
+    "annotations",
+    "audit",
+    "gold",
+    "people",
+    "projects",
+    "tasks",
+]
 
 for scheduled in (
     beat.PeriodicTask,

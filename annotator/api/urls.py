@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from annotator.api import account, health, projects, schema, transfer, work
+from annotator.api import account, audit, health, projects, schema, transfer, work
 
 __all__ = ["schema", "urlpatterns"]
 
@@ -18,6 +18,7 @@ urlpatterns = [
     path("projects/<slug:slug>/tasks/", projects.Tasks.as_view(), name="tasks"),
     path("projects/<slug:slug>/annotations/", projects.Annotations.as_view(), name="annotations"),
     path("projects/<slug:slug>/agreement/", projects.ProjectAgreement.as_view(), name="agreement"),
+    path("projects/<slug:slug>/audit/", audit.Audit.as_view(), name="audit"),
     path("assignments/<int:assignment_id>/", work.OneAssignment.as_view(), name="assignment"),
     path("assignments/<int:assignment_id>/annotation/", work.AnnotationOfAssignment.as_view(), name="annotation"),
     path("assignments/<int:assignment_id>/skip/", work.SkipOfAssignment.as_view(), name="skip"),

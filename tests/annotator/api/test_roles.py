@@ -54,6 +54,7 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("tasks", "get"): REVIEWERS,
     ("annotations", "get"): REVIEWERS,
     ("agreement", "get"): REVIEWERS,
+    ("audit", "get"): MANAGERS,
     ("assignment", "delete"): HOLDERS,
     ("annotation", "put"): HOLDERS,
     ("skip", "post"): HOLDERS,

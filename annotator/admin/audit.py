@@ -1,0 +1,157 @@
+"""The audit, to be read: managers see the entries of their projects, superusers all. Nobody can change one."""
+
+from datetime import date, datetime, time
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.timezone import make_aware
+from django.utils.translation import gettext_lazy as _
+from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import FieldTextFilter, RangeDateFilter
+from unfold.utils import parse_date_str
+
+from annotator.access import user_of
+from annotator.audit import JSON
+from annotator.models import AuditEntry, Project
+
+NO_PROJECT = "-"
+KINDS = {
+    "annotation": _("Annotations"),
+    "task": _("Single tasks"),
+    "tasks": _("Imports"),
+    "labels": _("Exports"),
+    "project": _("Projects"),
+    "guidelines": _("Guidelines"),
+    "membership": _("People in projects"),
+    "gold": _("Gold tasks"),
+    "review": _("Reviews"),
+    "exclusion": _("Exclusions"),
+    "snapshot": _("Snapshots"),
+    "run": _("Training runs"),
+    "model": _("Reward models"),
+    "scoring": _("Scoring"),
+    "account": _("Accounts"),
+    "password": _("Passwords"),
+    "token": _("Tokens"),
+    "group": _("Groups"),
+}
+
+
+class ProjectFilter(admin.SimpleListFilter):
+    """By the projects that there are; an entry names its project in words, as it may outlive it."""
+
+    title = _("project")
+    parameter_name = "project"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        managed = Project.objects.managed_by(user_of(request)).values_list("slug", "name")
+        return [*managed, (NO_PROJECT, _("of no project"))] if user_of(request).is_superuser else list(managed)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        if not self.value():
+            return queryset
+        return queryset.filter(project="" if self.value() == NO_PROJECT else self.value())
+
+
+class KindFilter(admin.SimpleListFilter):
+    """By what an action is about: the first word of its name."""
+
+    title = _("kind")
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return list(KINDS.items())
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        return queryset.filter(action__startswith=f"{self.value()}.") if self.value() in KINDS else queryset
+
+
+class DayFilter(RangeDateFilter):
+    """From the start of one day to the end of another; the theme's own leaves out the last day."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        first, last = (self._day(f"{self.parameter_name}_{end}") for end in ("from", "to"))
+        if first:
+            queryset = queryset.filter(at__gte=make_aware(datetime.combine(first, time.min)))
+        if last:
+            queryset = queryset.filter(at__lte=make_aware(datetime.combine(last, time.max)))
+        return queryset
+
+    def _day(self, parameter: str) -> date | None:
+        day: date | None = parse_date_str(str(self.used_parameters.get(parameter) or ""))
+        return day
+
+
+@admin.register(AuditEntry)
+class AuditAdmin(ModelAdmin):
+    list_display = ["at", "who", "door", "action", "subject", "project", "told"]
+    list_display_links = ["at"]
+    list_filter = [ProjectFilter, KindFilter, ("actor", FieldTextFilter), ("at", DayFilter)]
+    list_filter_submit = True
+    list_per_page = 50
+    search_fields = ["actor", "action", "subject"]
+    search_help_text = _("a name, an action, or what was changed")
+    show_full_result_count = False
+    ordering = ["-at", "-pk"]
+    fields = ["at", "who", "door", "token", "project", "action", "subject", "all_details"]
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
+        entries: QuerySet[AuditEntry] = super().get_queryset(request)
+        if user_of(request).is_superuser:
+            return entries
+        return entries.filter(project__in=Project.objects.managed_by(user_of(request)).values("slug"))
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_active and request.user.is_staff)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description=_("who"), ordering="actor")
+    def who(self, entry: AuditEntry) -> Any:
+        return entry.actor or _("the system")
+
+    @admin.display(description=_("through"), ordering="via")
+    def door(self, entry: AuditEntry) -> str:
+        return f"{entry.via}, token {entry.token}" if entry.token else entry.via
+
+    @admin.display(description=_("details"))
+    def told(self, entry: AuditEntry) -> str:
+        lines = "; ".join(f"{name}: {value}" for name, value in in_words(entry.details))
+        return lines if len(lines) <= 160 else f"{lines[:160]} …"
+
+    @admin.display(description=_("details"))
+    def all_details(self, entry: AuditEntry) -> SafeString:
+        return format_html_join("", "<p><strong>{}</strong>: {}</p>", in_words(entry.details)) or SafeString("-")
+
+
+def in_words(details: dict[str, JSON]) -> list[tuple[str, str]]:
+    """Name and value of each detail; of what changed, before and after."""
+    words = {name: _said(value) for name, value in details.items() if name != "changed"}
+    changed = details.get("changed")
+    pairs = changed.items() if isinstance(changed, dict) else []
+    return [*words.items(), *((name, f"{_said(before)} → {_said(after)}") for name, (before, after) in pairs)]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_said(each) for each in value) or "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_said(each)}" for name, each in value.items()) or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value in (None, "") else str(value)

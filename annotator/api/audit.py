@@ -1,0 +1,60 @@
+"""A project's audit over REST, newest first."""
+
+from django.db.models import QuerySet
+from django.utils.dateparse import parse_datetime
+from django_filters import rest_framework as filters  # type: ignore[import-untyped]
+from rest_framework import generics, serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.pagination import Cursor, CursorPagination
+from rest_framework.request import Request
+
+from annotator import access
+from annotator.api.pagination import CursorPages
+from annotator.api.projects import MomentFilter
+from annotator.models import AuditEntry
+
+
+class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
+    class Meta:
+        model = AuditEntry
+        fields = ["id", "at", "actor", "via", "token", "action", "subject", "details"]
+
+
+class NewestFirst(CursorPages):
+    """Pages by time, which an index serves; positions are moments here."""
+
+    ordering = ("-at", "-pk")  # type: ignore[assignment]
+
+    def decode_cursor(self, request: Request) -> Cursor | None:
+        cursor = CursorPagination.decode_cursor(self, request)
+        if cursor and cursor.position and not _is_moment(str(cursor.position)):
+            raise NotFound(self.invalid_cursor_message)
+        return cursor
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return parse_datetime(text) is not None
+    except ValueError:
+        return False
+
+
+class AuditFilter(filters.FilterSet):  # type: ignore[misc]
+    since = MomentFilter("at", "gte")
+
+    class Meta:
+        model = AuditEntry
+        fields = ["actor", "action"]
+
+
+class Audit(generics.ListAPIView[AuditEntry]):
+    """Who changed what in the project, and when; for its managers. `actor` is empty for the system itself."""
+
+    serializer_class = AuditEntrySerializer
+    queryset = AuditEntry.objects.none()
+    filterset_class = AuditFilter
+    pagination_class = NewestFirst
+
+    def get_queryset(self) -> QuerySet[AuditEntry]:
+        project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
+        return AuditEntry.objects.filter(project=project.slug)

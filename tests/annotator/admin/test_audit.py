@@ -1,0 +1,86 @@
+"""The audit in the admin: to be read, by those whose projects it speaks of."""
+
+import pytest
+from django.test import Client
+
+from annotator import audit
+from annotator.models import AuditEntry, Project, User
+from tests import builders
+from tests.conftest import Cast
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/annotator/auditentry/"
+
+
+@pytest.fixture
+def client(cast: Cast, client: Client) -> Client:
+    """carol's, who manages."""
+    cast.carol.is_staff = True
+    cast.carol.save()
+    client.force_login(cast.carol)
+    return client
+
+
+@pytest.fixture
+def entry(project: Project) -> AuditEntry:
+    with audit.acting(via="page", actor="mallory"):
+        audit.record("project.changed", "project talk", project=project, changed={"keep": [3, 2], "name": ["", "New"]})
+    return AuditEntry.objects.latest("pk")
+
+
+def listed(client: Client, **query: str) -> str:
+    return client.get(LIST, query).content.decode()
+
+
+def test_a_manager_reads_what_changed(client: Client, entry: AuditEntry) -> None:
+    page = client.get(f"{LIST}{entry.pk}/change/").content.decode()
+    assert "<strong>keep</strong>: 3 → 2" in page
+    assert "<strong>name</strong>: - → New" in page
+
+
+def test_a_manager_sees_no_other_projects_entries(client: Client) -> None:
+    audit.record("project.changed", "project other", project=builders.make_project("other"))
+    audit.record("account.created", "account frank")
+    page = listed(client)
+    assert "project other" not in page
+    assert "account frank" not in page
+
+
+def test_a_superuser_sees_what_is_of_no_project(client: Client) -> None:
+    client.force_login(User.objects.create(username="root", is_staff=True, is_superuser=True))
+    audit.record("account.created", "account frank")
+    assert "account frank" in listed(client, project="-")
+
+
+@pytest.mark.parametrize(
+    "query", [{"kind": "task"}, {"actor__icontains": "alice"}, {"at_from": "2999-01-01"}, {"at_to": "1999-12-31"}]
+)
+def test_filters_leave_out_the_rest(client: Client, entry: AuditEntry, query: dict[str, str]) -> None:
+    assert entry.subject in listed(client)
+    assert entry.subject not in listed(client, **query)
+
+
+def test_the_last_day_of_a_range_is_in_it(client: Client, entry: AuditEntry) -> None:
+    day = f"{entry.at:%Y-%m-%d}"
+    assert entry.subject in listed(client, at_from=day, at_to=day)
+
+
+def test_a_search_finds_the_actor(client: Client, entry: AuditEntry) -> None:
+    assert entry.subject in listed(client, q="mallory")
+    assert entry.subject not in listed(client, q="nobody")
+
+
+def test_nobody_changes_or_deletes_an_entry_here(client: Client, entry: AuditEntry) -> None:
+    client.force_login(User.objects.create(username="root", is_staff=True, is_superuser=True))
+    assert client.post(f"{LIST}{entry.pk}/change/", {"actor": "alice"}).status_code == 403
+    assert client.post(f"{LIST}{entry.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert client.post(f"{LIST}add/").status_code == 403
+
+
+def test_the_list_takes_as_many_queries_for_many_as_for_one(
+    client: Client, entry: AuditEntry, project: Project, django_assert_max_num_queries: pytest.FixtureRequest
+) -> None:
+    for number in range(40):
+        audit.record("test.made", f"task t-{number}", project=project)
+    with django_assert_max_num_queries(12):  # type: ignore[operator]
+        listed(client)

@@ -6,10 +6,9 @@ from typing import Any
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
-from django.utils import timezone
 
 from annotator.access import user_of
-from annotator.agreement import Agreement, kappas
+from annotator.agreement import Agreement, Selection, agreement
 from annotator.api.health import readiness
 from annotator.models import Assignment, Membership, Project
 from rewards.models import RewardModel, TrainingRun
@@ -49,7 +48,7 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def _card(project: Any) -> Card:
-    measured = kappas(project, now=timezone.now()).values()
+    measured = [agreement(project, selection) for selection in Selection]
     names = {attribute.key: attribute.name for attribute in project.attributes_for()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
     return Card(

@@ -1,5 +1,7 @@
 """Who may reach what: fetched and authorised in one step, from the user. A stranger gets 404."""
 
+from collections.abc import Callable
+
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
@@ -33,6 +35,12 @@ def managed_project(user: User, slug: str) -> Project:
 def membership(user: User, slug: str) -> Membership:
     """The user's own membership: to rate, one has to be a member, superuser or not."""
     return get_object_or_404(user.memberships.select_related("project__rubric"), project__slug=slug)
+
+
+def names_for(user: User, project: Project) -> Callable[[User], str]:
+    """How annotators are called to this user: by their names to managers, by their pseudonyms to reviewers."""
+    manages = Project.objects.managed_by(user).filter(pk=project.pk).exists()
+    return (lambda each: each.username) if manages else (lambda each: each.pseudonym)
 
 
 def own_assignment(user: User, assignment_id: int) -> Assignment:

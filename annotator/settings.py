@@ -151,6 +151,8 @@ TEMPLATES = [
 DATABASES = {"default": _database(_server("DATABASE_URL", "postgresql://rewardloop@127.0.0.1:5432/rewardloop"))}
 DATABASES["default"]["OPTIONS"] = {
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
+    # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
+    "prepare_threshold": 2**31,
     "pool": {"min_size": 1, "max_size": _number("DATABASE_POOL", 8), "timeout": 15},
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # a restarted PostgreSQL costs no request
@@ -227,6 +229,7 @@ CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "expire-leases": {"task": "annotator.tasks.expire_leases", "schedule": 60.0},
     "enforce-exclusions": {"task": "annotator.tasks.enforce_exclusions", "schedule": 60.0, "options": {"expires": 60}},
+    "refresh-agreement": {"task": "annotator.tasks.refresh_agreement", "schedule": 10.0, "options": {"expires": 10}},
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},
     "start-due-retraining": {"task": "rewards.tasks.start_due_runs", "schedule": 30.0},
     "recover-lost-runs": {"task": "rewards.tasks.recover_lost_runs", "schedule": 15.0},

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from annotator import assignment, workers
+from annotator import agreement, assignment, workers
 from annotator.models import Project
 from annotator.pii import scanning
 from annotator.review import excluding
@@ -15,6 +15,7 @@ __all__ = [
     "find_pii",
     "lift_exclusion",
     "recount",
+    "refresh_agreement",
     "workers",
 ]
 
@@ -30,6 +31,12 @@ def recount(project_id: int) -> int:
     """Brings a project's tasks in line with numbers of the protocol that have changed."""
     project = Project.objects.filter(pk=project_id).first()
     return assignment.recount(project, now=timezone.now()) if project else 0
+
+
+@shared_task
+def refresh_agreement() -> int:
+    """Counts what has changed into each project's agreement, so that no page has much to count."""
+    return agreement.refresh_all(now=timezone.now())
 
 
 @shared_task

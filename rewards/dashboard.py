@@ -6,9 +6,10 @@ from typing import Any
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
+from django.utils import timezone
 
 from annotator.access import user_of
-from annotator.agreement import Agreement, Selection, agreement
+from annotator.agreement import Agreement, kappas
 from annotator.api.health import readiness
 from annotator.models import Assignment, Membership, Project
 from rewards.models import RewardModel, TrainingRun
@@ -48,14 +49,14 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def _card(project: Any) -> Card:
-    measured = [agreement(project, selection) for selection in Selection]
+    measured = list(kappas(project, now=timezone.now()).values())
     names = {attribute.key: attribute.name for attribute in project.attributes_for()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
     return Card(
         project=project,
         share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
         at_work=Assignment.objects.leased().filter(task__project=project).values("annotator").distinct().count(),
-        kappas=[(name, [found[key] for found in measured]) for key, name in names.items()],
+        kappas=[(name, [found[key] for found in measured]) for key, name in names.items() if key in measured[0]],
         champion=champion,
         headline=_headline(champion) if champion else [],
         scored=champion.scores.count() if champion else 0,

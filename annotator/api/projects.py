@@ -1,6 +1,5 @@
-"""Projects, members, tasks, annotations, agreement."""
+"""Projects, members, tasks, annotations."""
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,18 +7,14 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
-from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from annotator import access, membership, protocol
-from annotator.agreement import Selection, agreement
 from annotator.api.serializers import (
     AnnotationSerializer,
     MemberSerializer,
-    ProjectAgreementSerializer,
     ProjectSerializer,
     TaskSerializer,
 )
@@ -144,17 +139,3 @@ class Annotations(generics.ListAPIView[Annotation]):
         project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])
         annotations = Annotation.objects.current().for_project(project.pk)
         return annotations.select_related("assignment__task", "assignment__annotator").prefetch_related("ratings")
-
-
-class ProjectAgreement(APIView):
-    """Quadratic-weighted kappa by attribute, for the first three, all and the kept annotations side by side."""
-
-    @extend_schema(responses=ProjectAgreementSerializer)
-    def get(self, request: Request, slug: str) -> Response:
-        project = access.reviewed_project(access.user_of(request), slug)
-        return Response(
-            {
-                selection.value: {key: asdict(found) for key, found in agreement(project, selection).items()}
-                for selection in Selection
-            }
-        )

@@ -376,18 +376,3 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
             }
             for rating in annotation.ratings.all()
         ]
-
-
-class AgreementSerializer(serializers.Serializer[Any]):
-    kappa = serializers.FloatField(allow_null=True)
-    samples = serializers.IntegerField()
-    ratings = serializers.IntegerField()
-    undefined_because = serializers.CharField()
-
-
-class ProjectAgreementSerializer(serializers.Serializer[Any]):
-    """By attribute: of the first three annotations of each response, of all, and of those that make the label."""
-
-    first_three = serializers.DictField(child=AgreementSerializer())
-    all = serializers.DictField(child=AgreementSerializer())
-    kept = serializers.DictField(child=AgreementSerializer())

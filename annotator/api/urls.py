@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from annotator.api import account, audit, health, projects, schema, transfer, work
+from annotator.api import account, agreement, audit, health, projects, schema, transfer, work
 
 __all__ = ["schema", "urlpatterns"]
 
@@ -17,7 +17,7 @@ urlpatterns = [
     path("projects/<slug:slug>/next/", work.Next.as_view(), name="next"),
     path("projects/<slug:slug>/tasks/", projects.Tasks.as_view(), name="tasks"),
     path("projects/<slug:slug>/annotations/", projects.Annotations.as_view(), name="annotations"),
-    path("projects/<slug:slug>/agreement/", projects.ProjectAgreement.as_view(), name="agreement"),
+    path("projects/<slug:slug>/agreement/", agreement.ProjectAgreement.as_view(), name="agreement"),
     path("projects/<slug:slug>/audit/", audit.Audit.as_view(), name="audit"),
     path("assignments/<int:assignment_id>/", work.OneAssignment.as_view(), name="assignment"),
     path("assignments/<int:assignment_id>/annotation/", work.AnnotationOfAssignment.as_view(), name="annotation"),

@@ -74,7 +74,7 @@ def test_agreement_prints_a_table(project: Project, cast: Cast) -> None:
             rate(project, user, level)
     out, _ = run("agreement", "talk")
     assert "first_three" in out
-    assert out.splitlines()[1].split()[0] == "helpfulness"
+    assert out.splitlines()[2].split()[0] == "helpfulness"
 
 
 def test_a_token_lets_its_owner_in(project: Project, cast: Cast) -> None:

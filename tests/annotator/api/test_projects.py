@@ -1,4 +1,4 @@
-"""Projects, members, tasks, annotations, agreement."""
+"""Projects, members, tasks, annotations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -218,7 +218,7 @@ def test_a_bad_invitation_is_400(carol: APIClient, fields: dict[str, str], code:
     assert not Membership.objects.filter(user__username__in=["dave", "frank"]).exists()
 
 
-# Tasks, annotations, agreement -----------------------------------------------------------------------------
+# Tasks, annotations --------------------------------------------------------------------------------------
 
 
 def test_a_task_is_shown_as_it_was_imported(carol: APIClient, project: Project) -> None:
@@ -282,17 +282,6 @@ def test_an_odd_offset_is_a_time_all_the_same(carol: APIClient, project: Project
     assert len(carol.get(path).json()["results"]) == 1
 
 
-def test_agreement_is_told_by_selection_and_attribute(carol: APIClient, project: Project, cast: Cast) -> None:
-    make_task(project)
-    for user, level in zip(cast.annotators, (1, 2, 3), strict=True):
-        rate(project, user, [level, 4 - level])
-    answer = carol.get("/api/v1/projects/talk/agreement/").json()
-    assert list(answer) == ["first_three", "all", "kept"]
-    assert list(answer["all"]) == list(ATTRIBUTES)
-    assert set(answer["all"]["helpfulness"]) == {"kappa", "samples", "ratings", "undefined_because"}
-    assert answer["all"]["helpfulness"]["samples"] == 2
-
-
 # As many queries for twenty rows as for three --------------------------------------------------------------
 
 
@@ -338,8 +327,3 @@ def test_the_list_of_annotations_grows_without_queries(carol: APIClient, project
         lambda number: rate(project, users[number % 2]), lambda: queries(carol, "projects/talk/annotations/")
     )
     assert few == many
-
-
-def test_agreement_costs_few_queries(carol: APIClient, project: Project) -> None:
-    make_task(project)
-    assert queries(carol, "projects/talk/agreement/") < 12

@@ -1,0 +1,31 @@
+"""How far annotators agree: quadratic-weighted kappa; samples weigh equally whatever their number of raters.
+
+`reading` takes the ratings that count from the tables, `counting` turns them into counts of pairs, `totals` stores
+these, `refreshing` keeps them up to date, `measures` and `intervals` are the statistics, `reporting` and `raters` what
+the doors tell.
+"""
+
+from annotator.agreement.counting import Selection
+from annotator.agreement.kappa import AgainstExperts, against_experts, paired_kappa
+from annotator.agreement.raters import Pair, Rater, Week
+from annotator.agreement.refreshing import rebuild, refresh, refresh_all, refresh_until_done
+from annotator.agreement.reporting import Agreement, Report, agreement, kappas, report
+
+__all__ = [
+    "AgainstExperts",
+    "Agreement",
+    "Pair",
+    "Rater",
+    "Report",
+    "Selection",
+    "Week",
+    "against_experts",
+    "agreement",
+    "kappas",
+    "paired_kappa",
+    "rebuild",
+    "refresh",
+    "refresh_all",
+    "refresh_until_done",
+    "report",
+]

@@ -1,0 +1,46 @@
+"""Quadratic-weighted Cohen's kappa of two given raters, and with experts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pvariance
+
+NO_VARIANCE = 1e-12
+"""Below it every rating is the same, but for rounding."""
+
+
+def paired_kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
+    """Quadratic-weighted Cohen's kappa of two given raters, from (one, other) scores of the same samples.
+
+    1 - mean[(a - b)^2] / mean over all samples i, j of (a_i - b_j)^2; None when both raters give one score throughout.
+    """
+    if not pairs:
+        return None
+    ones, others = zip(*pairs, strict=True)
+    by_chance = pvariance(ones) + pvariance(others) + (fmean(ones) - fmean(others)) ** 2
+    return None if by_chance <= NO_VARIANCE else 1 - fmean((a - b) ** 2 for a, b in pairs) / by_chance
+
+
+@dataclass(frozen=True)
+class AgainstExperts:
+    """Kappa with the experts by attribute; None for an attribute that the experts rate alike throughout."""
+
+    kappas: Mapping[str, float | None]
+    identical: bool
+
+    @property
+    def mean(self) -> float | None:
+        """Over the attributes where kappa is defined."""
+        defined = [kappa for kappa in self.kappas.values() if kappa is not None]
+        return fmean(defined) if defined else None
+
+
+def against_experts(rated: Sequence[tuple[Mapping[str, int], Mapping[str, int]]]) -> AgainstExperts:
+    """From the scores of somebody and of the experts, by attribute, for each response that both rated."""
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for mine, experts in rated:
+        for key, score in experts.items():
+            if key in mine:
+                pairs.setdefault(key, []).append((mine[key], score))
+    # Where experts never vary, any deviation makes kappa 0: it would measure the gold tasks, not the annotator.
+    kappas = {key: paired_kappa(both) if len({b for _, b in both}) > 1 else None for key, both in pairs.items()}
+    return AgainstExperts(kappas, identical=all(a == b for both in pairs.values() for a, b in both))

@@ -1,0 +1,110 @@
+"""Who agrees with whom, and when: each annotator against the others, pairs of them, weeks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+from django.db.models import Q
+
+from annotator.agreement import measures, totals
+from annotator.agreement.counting import SELECTIONS, Columns, Kind, Selection
+from annotator.agreement.measures import Floats, Meetings, Tables, known
+from annotator.models import AgreementTotal, Project, User
+
+TOGETHER = 10
+"""Responses that two annotators must share to be told as a pair."""
+PAIRS = 100
+WEEKS = 53
+_MONDAY = date(1970, 1, 5)
+
+
+@dataclass(frozen=True)
+class Rater:
+    """One annotator against whoever rated the same `shared` responses, by attribute; `bias` is own less theirs."""
+
+    user: User
+    shared: int
+    kappa: Mapping[str, float | None]
+    exact: Mapping[str, float | None]
+    bias: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two annotators on the responses that both rated."""
+
+    one: User
+    other: User
+    shared: int
+    kappa: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Week:
+    """The responses whose latest rating came in the week that begins with `monday`."""
+
+    monday: date
+    samples: int
+    kappa: Mapping[str, float | None]
+
+
+def raters(project: Project, columns: Columns) -> list[Rater]:
+    """Those who share a response with anybody, who shares most first."""
+    found = Meetings.of(totals.stored(project, Kind.RATER), columns)
+    users = User.objects.in_bulk(found.owners.tolist())
+    kappa, exact, bias = (measure(found.tables) for measure in (measures.kappa, measures.exact, measures.bias))
+    return [
+        Rater(
+            users[owner],
+            int(found.shared[place]),
+            kappa=_by_key(columns, kappa[place]),
+            exact=_by_key(columns, exact[place]),
+            bias=_by_key(columns, bias[place]),
+        )
+        for place, owner in _most_first(found)
+        if owner in users and found.shared[place]
+    ]
+
+
+def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list[Pair]:
+    """Those who share enough, of everybody or of one annotator; who share most first, and not all of them."""
+    rows = AgreementTotal.objects.filter(project=project, kind=Kind.PAIR, shared__gte=TOGETHER)
+    if of:
+        rows = rows.filter(Q(one=of.pk) | Q(other=of.pk))
+    most = rows.order_by("-shared", "one", "other").values_list("one", "other", "cells")[:PAIRS]
+    found = Meetings.of(totals.unpacked(Kind.PAIR, list(most)), columns)
+    users = User.objects.in_bulk({side for owner in found.owners.tolist() for side in totals.sides(owner)})
+    kappa = measures.kappa(found.tables)
+    told = ((place, [users.get(side) for side in totals.sides(owner)]) for place, owner in _most_first(found))
+    return [
+        Pair(one, other, int(found.shared[place]), kappa=_by_key(columns, kappa[place]))
+        for place, (one, other) in told
+        if one and other
+    ]
+
+
+def _most_first(found: Meetings) -> Sequence[tuple[int, int]]:
+    """The place and number of each owner."""
+    order = np.lexsort((found.owners, -found.shared)).tolist()
+    return [(place, int(found.owners[place])) for place in order]
+
+
+def weeks(project: Project, columns: Columns) -> list[Week]:
+    """The latest weeks in which anything was rated, oldest first."""
+    rows = AgreementTotal.objects.filter(project=project, kind=Kind.WEEK).order_by("-one")
+    counts = totals.unpacked(Kind.WEEK, list(rows.values_list("one", "other", "cells")[:WEEKS]))
+    return [
+        _week(week, Tables.of(counts[counts.owner == week], columns), columns)
+        for week in np.unique(counts.owner).tolist()
+    ]
+
+
+def _week(number: int, tables: Tables, columns: Columns) -> Week:
+    table = tables.by_sample[SELECTIONS.index(Selection.ALL)]
+    samples = round(table[: len(columns.attributes)].sum((-1, -2)).max(initial=0))
+    return Week(_MONDAY + timedelta(weeks=number), samples, _by_key(columns, measures.kappa(table)))
+
+
+def _by_key(columns: Columns, values: Floats) -> dict[str, float | None]:
+    return {key: known(values[column]) for column, key in enumerate(columns.attributes)}

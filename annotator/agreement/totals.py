@@ -1,0 +1,134 @@
+"""The stored counts of a project: packed into a row an owner, added to, taken back, read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from django.db import connection
+
+from annotator.agreement.counting import SHARED, Counts, Ints, Kind, Records, added, none
+from annotator.models import AgreementTotal, Project
+
+ENTRY = np.dtype([("key", "<u4"), ("count", "<i4")])
+"""One key of an owner; a row's cells are these, one after the other."""
+_LOW = 2**32 - 1
+
+_LOAD = """
+SELECT one, other, cells FROM annotator_agreementtotal t
+WHERE project_id = %s AND kind = %s AND (one, other) IN (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
+"""
+_SAVE = """
+INSERT INTO annotator_agreementtotal (project_id, kind, one, other, shared, cells)
+SELECT %s, %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::bytea[])
+ON CONFLICT (project_id, kind, one, other) DO UPDATE SET shared = excluded.shared, cells = excluded.cells
+"""
+_DROP = """
+DELETE FROM annotator_agreementtotal
+WHERE project_id = %s AND kind = %s AND (one, other) IN (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
+"""
+
+
+def change(project: Project, kind: Kind, delta: Counts) -> None:
+    """Adds to the stored counts; an owner of whom nothing is left has no row."""
+    owners = np.unique(delta.owner)
+    if not len(owners):
+        return
+    one, other = _sides(kind, owners)
+    with connection.cursor() as cursor:
+        cursor.execute(_LOAD, [project.pk, kind, one, other])
+        news = added(unpacked(kind, cursor.fetchall()), delta)
+        left = _packed(news)
+        gone = np.setdiff1d(owners, np.array(list(left), np.int64))
+        one, other = _sides(kind, np.array(list(left), np.int64))
+        cells = list(left.values())
+        cursor.execute(_SAVE, [project.pk, kind, one, other, _shared(news, left), cells])
+        if len(gone):
+            cursor.execute(_DROP, [project.pk, kind, *_sides(kind, gone)])
+
+
+def stored(project: Project, kind: Kind) -> Counts:
+    """All of one kind."""
+    rows = AgreementTotal.objects.filter(project=project, kind=kind).values_list("one", "other", "cells")
+    return unpacked(kind, list(rows))
+
+
+def _sides(kind: Kind, owners: Ints) -> tuple[list[int], list[int]]:
+    """The columns that name the owners. Only a pair has two."""
+    if kind != Kind.PAIR:
+        return owners.tolist(), [0] * len(owners)
+    return (owners >> 32).tolist(), (owners & _LOW).tolist()
+
+
+def sides(owner: int) -> tuple[int, int]:
+    """The two annotators of a pair."""
+    return owner >> 32, owner & _LOW
+
+
+def unpacked(kind: Kind, rows: Sequence[tuple[int, int, bytes | memoryview]]) -> Counts:
+    """The counts of stored rows: `one`, `other` and `cells` of each."""
+    if not rows:
+        return none()
+    ones, others, cells = zip(*rows, strict=True)
+    one, other = np.array(ones, np.int64), np.array(others, np.int64)
+    owner = one << 32 | other if kind == Kind.PAIR else one
+    entries = np.frombuffer(b"".join(cells), ENTRY)
+    sizes = np.array([len(each) for each in cells]) // ENTRY.itemsize
+    return Counts(np.repeat(owner, sizes), entries["key"].astype(np.int64), entries["count"].astype(np.int64))
+
+
+def _packed(counts: Counts) -> dict[int, bytes]:
+    """The cells of each owner."""
+    entries = np.empty(len(counts), ENTRY)
+    entries["key"], entries["count"] = counts.key, counts.count
+    return {owner: entries[rows].tobytes() for owner, rows in slices(counts.owner).items()}
+
+
+def slices(column: Ints) -> dict[int, slice]:
+    """Where each value of a sorted column stands."""
+    values, starts = np.unique(column, return_index=True)
+    ends = np.append(starts, len(column))[1:].tolist()
+    return {value: slice(start, end) for value, start, end in zip(values.tolist(), starts.tolist(), ends, strict=False)}
+
+
+def _shared(counts: Counts, owners: dict[int, bytes]) -> list[int]:
+    chosen = counts[counts.key == SHARED]
+    found = dict(zip(chosen.owner.tolist(), chosen.count.tolist(), strict=True))
+    return [found.get(owner, 0) for owner in owners]
+
+
+# Tasks as they were counted --------------------------------------------------------------------------------
+
+_COUNTED = "SELECT string_agg(ratings, ''::bytea ORDER BY task_id) FROM annotator_countedtask WHERE task_id = ANY(%s)"
+_FEW_COUNTED = """
+SELECT count(*), string_agg(ratings, ''::bytea ORDER BY task_id)
+FROM (SELECT task_id, ratings FROM annotator_countedtask WHERE project_id = %s LIMIT %s) few
+"""
+_REMEMBER = """
+INSERT INTO annotator_countedtask (project_id, task_id, ratings)
+SELECT %s, * FROM unnest(%s::bigint[], %s::bytea[])
+ON CONFLICT (task_id) DO UPDATE SET ratings = excluded.ratings
+"""
+
+
+def counted(tasks: Sequence[int], record: np.dtype[np.void]) -> Records:
+    """The records of these tasks that the totals hold now."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED, [list(tasks)])
+        return np.frombuffer(cursor.fetchone()[0] or b"", record)
+
+
+def few_counted(project: Project, record: np.dtype[np.void], *, most: int) -> Records | None:
+    """The records of all counted tasks; None if there are more than `most`."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FEW_COUNTED, [project.pk, most + 1])
+        tasks, ratings = cursor.fetchone()
+    return None if tasks > most else np.frombuffer(ratings or b"", record)
+
+
+def remember(project: Project, tasks: Sequence[int], records: Records) -> None:
+    """Keeps the records that are in the totals now, in place of the tasks' former ones."""
+    by_task = {task: records[rows].tobytes() for task, rows in slices(records["task"].astype(np.int64)).items()}
+    with connection.cursor() as cursor:
+        cursor.execute(_REMEMBER, [project.pk, list(by_task), list(by_task.values())])
+        gone = [task for task in tasks if task not in by_task]
+        if gone:
+            cursor.execute("DELETE FROM annotator_countedtask WHERE task_id = ANY(%s)", [gone])

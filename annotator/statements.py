@@ -53,9 +53,14 @@ class Columns(Generic[M]):
 
 @dataclass(frozen=True)
 class Statement:
-    """A prepared statement with named parameters, run on Django's connection and in its transaction."""
+    """A statement with named parameters, run on Django's connection and in its transaction.
+
+    A prepared one has one plan for all values: its conditions should be on single rows by their keys. What takes lists
+    of any length is better planned each time.
+    """
 
     sql: str
+    prepared: bool = True
 
     def rows(self, **values: Any) -> list[Row]:
         return self._run(values).fetchall()
@@ -76,7 +81,7 @@ class Statement:
         began = time.monotonic()
         with connection.wrap_database_errors:
             cursor: Cursor[Row] = Cursor(connection.connection)
-            cursor.execute(self.sql.encode(), values, prepare=True)
+            cursor.execute(self.sql.encode(), values, prepare=self.prepared)
         if connection.queries_logged:
             connection.queries_log.append({"sql": self.sql, "time": f"{time.monotonic() - began:.3f}"})
         return cursor

@@ -32,6 +32,7 @@ class Standing:
     held: int = 0
     done: int = 0
     rated: list[Rated] = field(default_factory=list)
+    has_consensus: bool = False
 
     def annotators(self) -> int:
         """Those who rated; where nobody did, those who preferred."""
@@ -50,7 +51,8 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
         if result:
             outcomes[task] = result
         _ask_for_review(task, standing, result, rules)
-    _write_tasks(tasks, outcomes)
+    _write_tasks(tasks)
+    _take_back([task for task in tasks if task not in outcomes and found[task.pk].has_consensus])
     _write_labels(outcomes, {task: found[task.pk].annotators() for task in outcomes}, now)
 
 
@@ -89,24 +91,29 @@ def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rule
 
 # Reading ---------------------------------------------------------------------------------------------------
 
-# One statement for all, in the order of submission: this is read at every submission.
-_STANDINGS = Statement("""
-SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, r.response_id, r.scores, r.safe
+# In the order of submission. Read at every submission, hence the plan of its own for one task.
+_STANDINGS = """
+SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, r.response_id, r.scores, r.safe,
+    EXISTS (SELECT FROM annotator_consensus c WHERE c.task_id = s.task_id)
 FROM annotator_assignment s
 LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
 LEFT JOIN annotator_rating r ON r.annotation_id = a.id
-WHERE s.task_id = ANY(%(tasks)s) AND (s.slot IS NOT NULL OR a.id IS NOT NULL)
+WHERE s.task_id {chosen}
 ORDER BY s.task_id, a.submitted_at, a.id, s.id
-""")
+"""
+_STANDING_OF_ONE = Statement(_STANDINGS.format(chosen="= %(task)s"))
+_STANDINGS_OF_MANY = Statement(_STANDINGS.format(chosen="= ANY(%(tasks)s)"), prepared=False)
 
 
 def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
     """Of each task, annotations in the order of submission."""
     found: dict[int, Standing] = defaultdict(Standing)
     last = 0
-    rows = _STANDINGS.rows(tasks=list(task_ids))
-    for task, assignment, slot, state, annotation, preference, response, scores, safe in rows:
+    one = len(task_ids) == 1
+    rows = _STANDING_OF_ONE.rows(task=task_ids[0]) if one else _STANDINGS_OF_MANY.rows(tasks=list(task_ids))
+    for task, assignment, slot, state, annotation, preference, response, scores, safe, has_consensus in rows:
         standing = found[task]
+        standing.has_consensus = has_consensus
         if assignment != last:
             last = assignment
             standing.held += slot is not None
@@ -126,35 +133,39 @@ def _add(rated: Rated, response: int, scores: Any, safe: bool | None) -> None:
 
 # Writing ---------------------------------------------------------------------------------------------------
 
-_WRITE_TASKS = Statement("""
-WITH news AS (
-    SELECT * FROM jsonb_to_recordset(%(tasks)s) AS x (
-        id bigint, state text, slots_wanted int, open_slots int, done int, review_because text, review_spread int
-    )
-), changed AS (
-    UPDATE annotator_task t SET
-        state = n.state, slots_wanted = n.slots_wanted, open_slots = n.open_slots, done = n.done,
-        review_because = n.review_because, review_spread = n.review_spread
-    FROM news n WHERE n.id = t.id
-), stale AS (
-    INSERT INTO annotator_staleagreement (project_id, task_id)
-    SELECT t.project_id, t.id FROM annotator_task t JOIN news n ON n.id = t.id
-), unsettled AS (
-    DELETE FROM annotator_consensus WHERE task_id IN (SELECT id FROM news) AND task_id <> ALL(%(settled)s)
+_WRITTEN = ("state", "slots_wanted", "open_slots", "done", "review_because", "review_spread")
+_WRITE_TASK = Statement("""
+WITH changed AS (
+    UPDATE annotator_task SET
+        state = %(state)s, slots_wanted = %(slots_wanted)s, open_slots = %(open_slots)s, done = %(done)s,
+        review_because = %(review_because)s, review_spread = %(review_spread)s
+    WHERE id = %(task)s RETURNING project_id, id
 )
-DELETE FROM annotator_label l USING annotator_response r
-WHERE r.id = l.response_id AND r.task_id IN (SELECT id FROM news) AND l.source = 'consensus'
-    AND l.response_id <> ALL(%(labelled)s)
+INSERT INTO annotator_staleagreement (project_id, task_id) SELECT project_id, id FROM changed ON CONFLICT DO NOTHING
 """)
-_WRITTEN = ("id", "state", "slots_wanted", "open_slots", "done", "review_because", "review_spread")
+_NOTE_CHANGE = Statement(
+    """
+    INSERT INTO annotator_staleagreement (project_id, task_id)
+    SELECT project_id, id FROM annotator_task WHERE id = ANY(%(tasks)s) ON CONFLICT DO NOTHING
+    """,
+    prepared=False,
+)
 
 
-def _write_tasks(tasks: Sequence[Task], outcomes: Mapping[Task, Outcome]) -> None:
-    """Writes the tasks, takes back labels that have lost their ground, and notes that agreement has changed."""
-    rows = [{name: getattr(task, name) for name in _WRITTEN} for task in tasks]
-    labelled = [response for each in outcomes.values() for response in each.means]
-    settled = [task.pk for task in outcomes]
-    _WRITE_TASKS.run(tasks=json.dumps(rows), settled=settled, labelled=labelled)
+def _write_tasks(tasks: Sequence[Task]) -> None:
+    """Writes counters and states, and notes that the tasks' agreement has to be counted anew."""
+    if len(tasks) == 1:
+        _WRITE_TASK.run(task=tasks[0].pk, **{name: getattr(tasks[0], name) for name in _WRITTEN})
+        return
+    Task.objects.bulk_update(tasks, _WRITTEN)
+    _NOTE_CHANGE.run(tasks=[task.pk for task in tasks])
+
+
+def _take_back(tasks: Sequence[Task]) -> None:
+    """Consensus and labels of tasks that are not settled any more."""
+    if tasks:
+        Consensus.objects.filter(task__in=tasks).delete()
+        Label.objects.filter(response__task__in=tasks, source=Label.Source.CONSENSUS).delete()
 
 
 def _write_labels(outcomes: Mapping[Task, Outcome], annotators: Mapping[Task, int], now: datetime) -> None:
@@ -180,9 +191,10 @@ def _write_labels(outcomes: Mapping[Task, Outcome], annotators: Mapping[Task, in
     )
     means = {response: each for found in outcomes.values() for response, each in found.means.items()}
     scores = {response: each for found in outcomes.values() for response, each in found.labels.items()}
-    present = dict(
-        Label.objects.filter(source=Label.Source.CONSENSUS, response__in=means).values_list("response", "means")
-    )
+    agreed = Label.objects.filter(source=Label.Source.CONSENSUS, response__task__in=outcomes)
+    present = dict(agreed.values_list("response", "means"))
+    if not present.keys() <= means.keys():
+        agreed.exclude(response__in=means).delete()
     # A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
     Label.objects.bulk_create(
         [

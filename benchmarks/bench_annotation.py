@@ -27,21 +27,37 @@ if TYPE_CHECKING:
 ANNOTATORS = 32
 WARM_UP_SECONDS = 3
 WAYS = {"next, then submit": False, "submit with next": True}
+COLUMNS = (
+    "way",
+    "annotators",
+    "annotations a second",
+    "next",
+    "submit",
+    "errors",
+    "server",
+    "PostgreSQL",
+    "these annotators",
+    "other programs",
+)
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 # What a run costs --------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Usage:
-    """Processors in use, on average, by whom."""
+    """Seconds of processor time by whom, in so many seconds."""
 
+    seconds: float
     server: float
     postgres: float
     load: float
     others: float
 
-    def cells(self) -> str:
-        return " | ".join(f"{each:.2f}" for each in (self.server, self.postgres, self.load, self.others))
+    def cells(self, annotations: int) -> str:
+        """Milliseconds an annotation; of the others, who only disturb, processors in use."""
+        ours = (self.server, self.postgres, self.load)
+        spent = " | ".join(f"{1000 * each / max(1, annotations):.1f}" for each in ours)
+        return f"{spent} | {self.others / self.seconds:.2f}"
 
 
 class Meter:
@@ -50,12 +66,13 @@ class Meter:
     def __init__(self) -> None:
         self.began, self.before = time.monotonic(), self.ticks()
 
-    def usage(self, load_seconds: float) -> Usage:
-        wall, used = TICKS * (time.monotonic() - self.began), Counter(self.ticks())
+    def usage(self, load: float) -> Usage:
+        """`load` is what the annotators' process used: it has ended."""
+        used = Counter(self.ticks())
         used.subtract(self.before)
-        load = load_seconds * TICKS
-        others = used["machine"] - used["server"] - used["postgres"] - load
-        return Usage(used["server"] / wall, used["postgres"] / wall, load / wall, max(0, others) / wall)
+        machine, server, postgres = (used[name] / TICKS for name in ("machine", "server", "postgres"))
+        others = max(0, machine - server - postgres - load)
+        return Usage(time.monotonic() - self.began, server, postgres, load, others)
 
     def ticks(self) -> Counter[str]:
         busy = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
@@ -68,8 +85,12 @@ class Meter:
 
 
 def children(pid: int) -> list[int]:
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for each in lists for child in each.read_text().split()]
+    """None of a process that has ended."""
+    try:
+        lists = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/children")]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [int(child) for each in lists for child in each.split()]
 
 
 def descendants(pid: int) -> Iterator[int]:
@@ -79,8 +100,11 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def _ticks(pid: int) -> int:
-    """Of the process and of those of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    """Of the process and of those of its children that have ended, as it may have itself."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
     return sum(int(each) for each in fields[11:15])
 
 
@@ -102,7 +126,7 @@ class Bench:
         rate = outcome.stored / outcome.seconds
         calls = " | ".join(call_cell(outcome.calls.get(name), annotators) for name in ("next", "submit"))
         way = next(name for name, each in WAYS.items() if each == carry)
-        return f"| {way} | {annotators} | {rate:.1f} | {calls} | {troubles(outcome)} | {usage.cells()} |"
+        return f"| {way} | {annotators} | {rate:.1f} | {calls} | {troubles(outcome)} | {usage.cells(outcome.stored)} |"
 
     def loaded(self, *, carry: bool, annotators: int, seconds: float) -> Outcome:
         plan = Plan(product.PORT, "bench", self.tokens[:annotators], seconds, carry)
@@ -156,9 +180,10 @@ def bench(tasks: int, *, crew: Mapping[str, "User"], annotators: Sequence[int], 
 
     characters = 1500 if tasks < 100_000 else 200
     print(f"\n{tasks:,} tasks, responses of {characters:,} characters, {seconds:g} s each.")
-    print("Calls: p50 / p95 / p99 in ms; then the processors in use.\n")
-    print("| way | annotators | annotations a second | next | submit | errors | server | PostgreSQL | load | others |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print(
+        "Calls: p50 / p95 / p99 in ms. Then processor time in ms an annotation; of other programs, processors in use.\n"
+    )
+    print("| " + " | ".join(COLUMNS) + " |\n" + len(COLUMNS) * "|---" + "|")
     notes = []
     for way, carry in WAYS.items():
         project = filling.make_project("bench", crew=crew, tasks=tasks, characters=characters)

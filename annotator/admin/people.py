@@ -106,7 +106,9 @@ class MembershipAdmin(OfManagedProjects):
         return row.user.username
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """A membership has nothing related to save."""
+        """The invitation has no form for what belongs to a member."""
+        if change:
+            super().save_related(request, form, formsets, change)
 
     def get_inlines(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.inlines if obj else []

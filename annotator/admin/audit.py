@@ -20,16 +20,16 @@ from annotator.models import AuditEntry, Project
 
 NO_PROJECT = "-"
 KINDS = {
-    "annotation": _("Annotations"),
-    "task": _("Single tasks"),
     "tasks": _("Imports"),
     "labels": _("Exports"),
+    "task": _("Single tasks"),
+    "annotation": _("Annotations"),
+    "label": _("Adjudications"),
+    "annotator": _("Exclusions"),
     "project": _("Projects"),
     "guidelines": _("Guidelines"),
     "membership": _("People in projects"),
     "gold": _("Gold tasks"),
-    "review": _("Reviews"),
-    "exclusion": _("Exclusions"),
     "snapshot": _("Snapshots"),
     "run": _("Training runs"),
     "model": _("Reward models"),

@@ -8,6 +8,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from annotator.models import User
+from annotator.statements import Columns, Statement
 
 HOW = "Send it as 'Authorization: Token YOUR_TOKEN' or as 'X-Api-Key: YOUR_TOKEN'; get one from POST /api/v1/token/."
 
@@ -22,13 +23,28 @@ class TokenAuthentication(BaseAuthentication):
         token = _sent_token(request)
         if token is None:
             return None
-        row = AuthToken.objects.select_related("user").filter(digest=hash_token(token)).first()
+        row = _stored(hash_token(token))
         if row is None or not row.user.is_active or (row.expiry and row.expiry <= timezone.now()):
             raise AuthenticationFailed(f"The token is unknown or has expired. {HOW}")
         return row.user, row
 
     def authenticate_header(self, request: Request) -> str:
         return "Token"
+
+
+_TOKEN, _USER = Columns(AuthToken, "k"), Columns(User, "u", ("password",))
+_STORED = Statement(f"""
+SELECT {_TOKEN}, {_USER} FROM knox_authtoken k JOIN annotator_user u ON u.id = k.user_id WHERE k.digest = %(digest)s
+""")
+
+
+def _stored(digest: str) -> AuthToken | None:
+    row = _STORED.row(digest=digest)
+    if row is None:
+        return None
+    token = _TOKEN.instance(row[: len(_TOKEN.names)])
+    token.user = _USER.instance(row[len(_TOKEN.names) :])
+    return token
 
 
 def _sent_token(request: Request) -> str | None:

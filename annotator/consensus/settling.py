@@ -53,7 +53,7 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
         _ask_for_review(task, standing, result, rules)
     _write_tasks(tasks)
     _take_back([task for task in tasks if task not in outcomes and found[task.pk].has_consensus])
-    _write_labels(outcomes, {task: found[task.pk].annotators() for task in outcomes}, now)
+    _write_labels(outcomes, found, now)
 
 
 def _count(task: Task, standing: Standing, rules: Rules) -> None:
@@ -168,47 +168,52 @@ def _take_back(tasks: Sequence[Task]) -> None:
         Label.objects.filter(response__task__in=tasks, source=Label.Source.CONSENSUS).delete()
 
 
-def _write_labels(outcomes: Mapping[Task, Outcome], annotators: Mapping[Task, int], now: datetime) -> None:
+_WRITE_CONSENSUS = Statement("""
+INSERT INTO annotator_consensus
+    (task_id, kept, annotators, spread, spread_of_all, preference, dropped_because, computed_at)
+SELECT task, kept, annotators, spread, spread_of_all, preference, dropped_because, %(now)s
+FROM jsonb_to_recordset(%(rows)s) AS x (
+    task bigint, kept bigint[], annotators smallint, spread float8, spread_of_all float8, preference smallint,
+    dropped_because text
+)
+ON CONFLICT (task_id) DO UPDATE SET kept = excluded.kept, annotators = excluded.annotators, spread = excluded.spread,
+    spread_of_all = excluded.spread_of_all, preference = excluded.preference,
+    dropped_because = excluded.dropped_because, computed_at = excluded.computed_at
+""")
+# A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
+_WRITE_LABELS = Statement("""
+INSERT INTO annotator_label AS l (response_id, source, scores, means, made_at)
+SELECT response, 'consensus', scores, means, %(now)s
+FROM jsonb_to_recordset(%(rows)s) AS x (response bigint, scores jsonb, means jsonb)
+ON CONFLICT (response_id, source) DO UPDATE
+SET scores = excluded.scores, means = excluded.means, made_at = excluded.made_at WHERE l.means <> excluded.means
+""")
+
+
+def _write_labels(outcomes: Mapping[Task, Outcome], found: Mapping[int, Standing], now: datetime) -> None:
     if not outcomes:
         return
-    Consensus.objects.bulk_create(
-        [
-            Consensus(
-                task=task,
-                kept=list(found.kept),
-                annotators=annotators[task],
-                spread=found.spread,
-                spread_of_all=found.spread_of_all,
-                preference=found.preference,
-                dropped_because=found.dropped_because,
-                computed_at=now,
-            )
-            for task, found in outcomes.items()
-        ],
-        update_conflicts=True,
-        unique_fields=["task"],
-        update_fields=["kept", "annotators", "spread", "spread_of_all", "preference", "dropped_because", "computed_at"],
+    _WRITE_CONSENSUS.run(
+        rows=json.dumps([_consensus_row(task, each, found[task.pk]) for task, each in outcomes.items()]), now=now
     )
-    means = {response: each for found in outcomes.values() for response, each in found.means.items()}
-    scores = {response: each for found in outcomes.values() for response, each in found.labels.items()}
-    agreed = Label.objects.filter(source=Label.Source.CONSENSUS, response__task__in=outcomes)
-    present = dict(agreed.values_list("response", "means"))
-    if not present.keys() <= means.keys():
-        agreed.exclude(response__in=means).delete()
-    # A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
-    Label.objects.bulk_create(
-        [
-            Label(
-                response_id=response,
-                source=Label.Source.CONSENSUS,
-                scores=scores[response],
-                means=means[response],
-                made_at=now,
-            )
-            for response in means
-            if present.get(response) != means[response]
-        ],
-        update_conflicts=True,
-        unique_fields=["response", "source"],
-        update_fields=["scores", "means", "made_at"],
-    )
+    labels = [
+        {"response": response, "scores": each.labels[response], "means": means}
+        for each in outcomes.values()
+        for response, means in each.means.items()
+    ]
+    _WRITE_LABELS.run(rows=json.dumps(labels), now=now)
+    if earlier := [task for task in outcomes if found[task.pk].has_consensus]:
+        agreed = Label.objects.filter(response__task__in=earlier, source=Label.Source.CONSENSUS)
+        agreed.exclude(response__in=[label["response"] for label in labels]).delete()
+
+
+def _consensus_row(task: Task, found: Outcome, standing: Standing) -> dict[str, Any]:
+    return {
+        "task": task.pk,
+        "kept": found.kept,
+        "annotators": standing.annotators(),
+        "spread": found.spread,
+        "spread_of_all": found.spread_of_all,
+        "preference": found.preference,
+        "dropped_because": found.dropped_because,
+    }

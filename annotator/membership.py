@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F
 
 from annotator import assignment, audit
-from annotator.models import Assignment, Membership, Project, Role, User
+from annotator.models import Assignment, Membership, Project, Role, Tally, User
 from annotator.refusals import Refusal
 
 
@@ -77,6 +77,24 @@ def _new_user(username: str, password: str | None) -> User:
     audit.record("account.created", f"account {username}")
     user.save()
     return user
+
+
+@transaction.atomic
+def limit(member: Membership, *, quota: int | None, languages: list[str]) -> None:
+    """How many tasks the member may rate (None: the project's number, 0: no limit), and in which languages."""
+    before = {"quota": member.quota, "languages": member.languages}
+    after = {"quota": quota, "languages": languages}
+    changed = {name: [before[name], value] for name, value in after.items() if before[name] != value}
+    if changed:
+        member.quota, member.languages = quota, languages
+        member.save(update_fields=["quota", "languages"])
+        look_anew(member)
+        audit.record("membership.changed", _named(member), project=member.project, changed=changed)
+
+
+def look_anew(member: Membership) -> None:
+    """The member begins at the head of the line again: what was passed over in other languages may be theirs now."""
+    Tally.objects.filter(annotator=member.user, project=member.project).update(line=0)
 
 
 @transaction.atomic

@@ -89,7 +89,8 @@ class MembershipAdmin(OfManagedProjects):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         if obj is None:
             return ["project", "username", "role", "password"]
-        return ["user", "project", "role", ("qualified_at", "extra_tries"), ("paused_at", "paused"), "with_experts"]
+        own = ["role", ("quota", "languages"), ("qualified_at", "extra_tries"), ("paused_at", "paused"), "with_experts"]
+        return ["user", "project", *own]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return ["user", "project", "qualified_at", "paused_at", "paused", "with_experts"] if obj else []
@@ -101,6 +102,8 @@ class MembershipAdmin(OfManagedProjects):
         """The invitation has made the member itself."""
         if change:
             super().save_model(request, obj, form, change)
+            if "languages" in form.changed_data:
+                membership.look_anew(obj)
 
     def recorded_name(self, row: Membership) -> str:
         return row.user.username

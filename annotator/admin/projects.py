@@ -61,6 +61,7 @@ class ProjectAdmin(OfManagedProjects):
                 ]
             },
         ),
+        ("Work", {"fields": ["paused", "quota"]}),
         ("What is asked", {"fields": [("ask_preference", "ask_safety", "ask_confidence")]}),
         (
             "Qualification and gold tasks",

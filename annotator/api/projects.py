@@ -84,6 +84,9 @@ class Members(generics.ListCreateAPIView[Membership]):
         member, created = membership.admit(
             project, username=data["user"]["username"], role=data.get("role"), password=data.get("password")
         )
+        membership.limit(
+            member, quota=data.get("quota", member.quota), languages=data.get("languages", member.languages)
+        )
         return Response(
             MemberSerializer(member).data, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK
         )

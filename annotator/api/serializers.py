@@ -9,6 +9,7 @@ from rest_framework import serializers
 from annotator import audit, protocol
 from annotator.annotation import ResponseRating, Submission
 from annotator.api.fields import (
+    LARGEST,
     KnownFields,
     NumberField,
     OptionalCategoryField,
@@ -32,6 +33,8 @@ from annotator.models import (
 from annotator.models.project import usable_by_the_trainer
 from annotator.rubrics import DEFAULT_RUBRIC
 
+LANGUAGE = r"^[a-z]{2,3}(-[a-z0-9]{1,8})?$"
+"""As tasks have it: `de`, `pt-br`."""
 MOST = 25
 """Annotators of one task, as the model's validator of max_annotators has it."""
 
@@ -84,6 +87,8 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
             "spread_scope",
             "spread_attribute",
             "lease_minutes",
+            "paused",
+            "quota",
             "ask_preference",
             "ask_safety",
             "ask_confidence",
@@ -136,10 +141,14 @@ class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
     pseudonym = serializers.CharField(source="user.pseudonym", read_only=True)
     role = serializers.ChoiceField(choices=Role.choices, required=False)
     password = serializers.CharField(write_only=True, required=False, trim_whitespace=False)
+    quota = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=LARGEST)
+    languages = serializers.ListField(
+        child=serializers.RegexField(LANGUAGE, max_length=16), required=False, max_length=20
+    )
 
     class Meta:
         model = Membership
-        fields = ["username", "pseudonym", "role", "password", "created_at"]
+        fields = ["username", "pseudonym", "role", "password", "quota", "languages", "created_at"]
 
 
 class OwnMembershipSerializer(serializers.ModelSerializer[Membership]):

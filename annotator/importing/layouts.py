@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from re import fullmatch
 from typing import Any
 
 from annotator.importing.experts import Expert, check_gold, expert_of, gold_use
@@ -74,6 +75,7 @@ class TaskRow:
     preference: int | None = None
     preferences: tuple[GivenPreference, ...] = ()
     gold: str = ""
+    language: str = ""
     layout: str = "tasks"
 
     @cached_property
@@ -182,7 +184,14 @@ def _task_row(line: int, values: dict[str, Any], attributes: Sequence[str]) -> T
         priority=priority,
         metadata=metadata,
         gold=gold,
+        language=_language(values.get("lang")),
     )
+
+
+def _language(given: Any) -> str:
+    """A code such as `de` or `pt-BR`, in lower case. Whatever else the field holds says nothing about annotators."""
+    code = given if isinstance(given, str) else ""
+    return code.lower() if fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,1}", code) else ""
 
 
 def _messages(value: Any) -> list[Message]:

@@ -169,6 +169,7 @@ _TASK_COLUMNS = (
     "content_hash",
     "prompt_hash",
     "imported_preference",
+    "language",
     "created_at",
 )
 _RESPONSE_COLUMNS = ("id", "task_id", "position", "external_id", "text", "model", "metadata")
@@ -191,6 +192,7 @@ def _task_record(project: Project, name: str, placed: Placed, now: datetime) -> 
         row.content_hash,
         row.prompt_hash,
         row.preference,
+        row.language,
         now,
     )
 

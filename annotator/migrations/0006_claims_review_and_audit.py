@@ -147,8 +147,8 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="project",
-            name="paused_at",
-            field=models.DateTimeField(blank=True, help_text="since when nobody gets a task", null=True),
+            name="paused",
+            field=models.BooleanField(default=False, help_text="nobody gets a task; what is begun may be handed in"),
         ),
         migrations.AddField(
             model_name="project",

@@ -145,7 +145,7 @@ class Project(models.Model):
         default=30, validators=[MinValueValidator(1)], help_text="how long a task stays with an idle annotator"
     )
 
-    paused_at = models.DateTimeField(null=True, blank=True, help_text="since when nobody gets a task")
+    paused = models.BooleanField(default=False, help_text="nobody gets a task; what is begun may be handed in")
     quota = models.PositiveIntegerField(default=0, help_text="tasks that one annotator may rate; 0: no limit")
 
     ask_preference = models.BooleanField(default=False)
@@ -281,7 +281,7 @@ class Membership(models.Model):
 
     def barred_because(self) -> str:
         """Why this member gets no task: a key of assignment.REASONS, or empty."""
-        if self.project.paused_at:
+        if self.project.paused:
             return "project_paused"
         if self.paused_at:
             return "paused_for_gold" if self.paused_because == PauseReason.GOLD else "paused"

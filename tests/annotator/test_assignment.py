@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotator import annotation, assignment
-from annotator.assignment import NotLeased, claim
-from annotator.models import Assignment, Project, Task
+from annotator.assignment import NotLeased, claim, picking
+from annotator.models import Assignment, Exclusion, Project, Tally, Task
 from tests.builders import NOW, claimed, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -161,3 +161,97 @@ def test_expired_leases_are_freed_in_the_background(project: Project, cast: Cast
     assert assignment.expire_all(now=LATER) == 1
     task.refresh_from_db()
     assert task.open_slots == 3
+
+
+# What keeps somebody from tasks ----------------------------------------------------------------------------
+
+
+def test_a_paused_project_hands_out_nothing(project: Project, cast: Cast) -> None:
+    make_task(project)
+    Project.objects.update(paused=True)
+    assert claim(Project.objects.get(), cast.alice, now=NOW).reason == "project_paused"
+
+
+def test_a_quota_ends_the_work_of_one(project: Project, cast: Cast) -> None:
+    Project.objects.update(quota=1)
+    project.refresh_from_db()
+    make_task(project), make_task(project)
+    rate(project, cast.alice)
+    assert claim(project, cast.alice, now=NOW).reason == "quota"
+    assert claim(project, cast.bob, now=NOW).assignment
+
+
+def test_a_members_own_quota_goes_before_the_projects(project: Project, cast: Cast) -> None:
+    Project.objects.update(quota=1)
+    project.refresh_from_db()
+    cast.alice.memberships.update(quota=0)
+    make_task(project), make_task(project)
+    rate(project, cast.alice)
+    assert claim(project, cast.alice, now=NOW).assignment
+
+
+def test_tasks_go_to_those_who_speak_their_language(project: Project, cast: Cast) -> None:
+    german, open_to_all = make_task(project, lang="DE"), make_task(project)
+    cast.alice.memberships.update(languages=["en"])
+    cast.bob.memberships.update(languages=["de"])
+    assert claimed(project, cast.alice).task == open_to_all
+    assert {claimed(project, cast.bob).task, rate(project, cast.bob) and claimed(project, cast.bob).task} == {
+        german,
+        open_to_all,
+    }
+
+
+def test_tasks_in_other_languages_are_given_as_the_reason(project: Project, cast: Cast) -> None:
+    make_task(project, lang="de")
+    cast.alice.memberships.update(languages=["en"])
+    assert claim(project, cast.alice, now=NOW).reason == "other_languages"
+
+
+def test_an_excluded_annotator_gets_nothing(project: Project, cast: Cast) -> None:
+    make_task(project)
+    Exclusion.objects.create(project=project, annotator=cast.alice, reason="bots", by=cast.carol, made_at=NOW)
+    assert claim(project, cast.alice, now=NOW).reason == "excluded"
+
+
+# The line of begun tasks -----------------------------------------------------------------------------------
+
+
+def test_what_stands_behind_ones_place_in_line_is_found_in_the_end(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    claimed(project, cast.bob)
+    Tally.objects.create(annotator=cast.alice, project=project, line=10**6)
+    assert claimed(project, cast.alice).task == task
+
+
+def test_ones_own_begun_tasks_are_passed_once(project: Project, cast: Cast) -> None:
+    for _ in range(100):
+        make_task(project)
+    for _ in range(100):
+        rate(project, cast.alice)
+    place = Tally.objects.get(annotator=cast.alice)
+    last = Task.objects.latest("line").line
+    assert place.done == 100
+    assert last - place.line <= picking.LOOK_BACK + picking.STEP + 1
+
+
+def test_a_task_that_gets_room_goes_to_the_end_of_the_line(cast: Cast) -> None:
+    narrow = make_project("narrow", base_annotators=2, max_annotators=2)
+    first = make_task(narrow)
+    held = claimed(narrow, cast.alice)
+    claimed(narrow, cast.bob)
+    before = Task.objects.get(pk=first.pk).line
+    assignment.release(held.pk)
+    assert Task.objects.get(pk=first.pk).line > before
+
+
+def test_claims_follow_an_index(project: Project, cast: Cast) -> None:
+    Task.objects.bulk_create(
+        Task(project=project, external_id=f"t{n}", conversation=[], open_slots=3 - n % 2) for n in range(2000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE annotator_task")
+    seeker = picking.Seeker(project.pk, cast.alice.pk)
+    assert "task_in_line" in picking._NEXT_IN_LINE.plan(**seeker.parameters())
+    untouched = picking._IN_ANY_LANGUAGE.plan(**seeker.parameters(), place=1)
+    assert "task_untouched" in untouched
+    assert "Seq Scan on annotator_task" not in untouched

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from annotator.models import Guideline, Membership, Project, Role, Rubric, User
+from annotator.models import Guideline, Membership, Project, Role, Rubric, Tally, User
 from tests.builders import ATTRIBUTES, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -180,7 +180,7 @@ def admitted(client: APIClient, **fields: Any) -> Any:
 def test_an_account_joins_by_its_name(carol: APIClient, cast: Cast) -> None:
     answer = admitted(carol, username="dave", role="reviewer")
     assert answer.status_code == 201
-    assert set(answer.json()) == {"username", "pseudonym", "role", "created_at"}
+    assert set(answer.json()) == {"username", "pseudonym", "role", "quota", "languages", "created_at"}
     assert answer.json()["pseudonym"] == cast.dave.pseudonym
 
 
@@ -218,7 +218,7 @@ def test_a_bad_invitation_is_400(carol: APIClient, fields: dict[str, str], code:
     assert not Membership.objects.filter(user__username__in=["dave", "frank"]).exists()
 
 
-# Tasks, annotations --------------------------------------------------------------------------------------
+# Tasks, annotations ----------------------------------------------------------------------------------------
 
 
 def test_a_task_is_shown_as_it_was_imported(carol: APIClient, project: Project) -> None:
@@ -327,3 +327,15 @@ def test_the_list_of_annotations_grows_without_queries(carol: APIClient, project
         lambda number: rate(project, users[number % 2]), lambda: queries(carol, "projects/talk/annotations/")
     )
     assert few == many
+
+
+def test_a_member_may_be_limited_in_number_and_language(carol: APIClient, project: Project, cast: Cast) -> None:
+    Tally.objects.create(annotator=cast.alice, project=project, line=50)
+    answer = admitted(carol, username="alice", quota=100, languages=["de", "pt-br"])
+    assert (answer.status_code, answer.json()["quota"], answer.json()["languages"]) == (200, 100, ["de", "pt-br"])
+    assert Tally.objects.get().line == 0
+
+
+@pytest.mark.parametrize("limits", [{"quota": -1}, {"quota": "many"}, {"languages": ["Deutsch!"]}, {"languages": "de"}])
+def test_limits_that_make_no_sense_are_refused(carol: APIClient, cast: Cast, limits: dict[str, object]) -> None:
+    assert admitted(carol, username="alice", **limits).status_code == 400

@@ -1,4 +1,4 @@
-"""The ratings that count, as records: read by PostgreSQL's binary COPY, which numpy takes as it comes."""
+"""The ratings that count, as records: PostgreSQL packs them into one value, which numpy takes as it comes."""
 
 from collections.abc import Sequence
 
@@ -9,19 +9,21 @@ from annotator.agreement.counting import Columns, Flag, Records
 from annotator.models import NEITHER_VALID
 
 _SQL = """
-COPY (
-    SELECT t.id, COALESCE(r.response_id, 0), a.id, s.annotator_id, extract(epoch FROM a.submitted_at)::float8,
-           COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false),
-           COALESCE(a.preference, 0)::int2, COALESCE(r.safe::int, -1)::int2 {scores}
-    FROM annotator_task t
-    JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
-    JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
-    LEFT JOIN annotator_consensus c ON c.task_id = t.id
-    LEFT JOIN annotator_rating r ON r.annotation_id = a.id
-    WHERE t.id = ANY(%s) AND t.state IN ('open', 'complete')
-) TO STDOUT (FORMAT binary)
+SELECT string_agg(
+    int8send(t.id) || int8send(COALESCE(r.response_id, 0)) || int8send(a.id) || int8send(s.annotator_id)
+    || float8send(extract(epoch FROM a.submitted_at)::float8)
+    || boolsend(COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false))
+    || int2send(COALESCE(a.preference, 0::int2)) || int2send(COALESCE(r.safe::int, -1)::int2) {scores},
+    ''::bytea
+)
+FROM annotator_task t
+JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
+JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
+LEFT JOIN annotator_consensus c ON c.task_id = t.id
+LEFT JOIN annotator_rating r ON r.annotation_id = a.id
+WHERE t.id = ANY(%s) AND t.state IN ('open', 'complete')
 """
-_SCORE = ", COALESCE((r.scores ->> %s)::int2, -1::int2)"
+_SCORE = " || int2send(COALESCE((r.scores ->> %s)::int2, -1::int2))"
 _FIELDS = (
     ("task", ">i8"),
     ("response", ">i8"),
@@ -32,7 +34,6 @@ _FIELDS = (
     ("preference", ">i2"),
     ("safe", ">i2"),
 )
-_HEADER, _TRAILER = 19, 2
 FIRST_MONDAY = 4 * 86_400
 WEEK = 7 * 86_400
 _RANK = {-3: 0, -2: 1, -1: 2, 1: 3, 2: 4, 3: 5}
@@ -54,15 +55,10 @@ def read(tasks: Sequence[int], columns: Columns) -> Records:
 
 def _rows(tasks: Sequence[int], columns: Columns) -> Records:
     """One for each annotation and response; an annotation that rates none has one all the same."""
-    fields = [*_FIELDS, *((f"score {key}", ">i2") for key in columns.attributes)]
-    layout = [
-        ("fields", ">i2"),
-        *(part for name, kind in fields for part in ((f"length of {name}", ">i4"), (name, kind))),
-    ]
-    sql = _SQL.format(scores=_SCORE * len(columns.attributes))
-    with connection.cursor() as cursor, cursor.copy(sql, [*columns.attributes, list(tasks)]) as copy:
-        found = b"".join(copy)
-    return np.frombuffer(found[_HEADER:-_TRAILER], np.dtype(layout))
+    layout = np.dtype([*_FIELDS, *((f"score {key}", ">i2") for key in columns.attributes)])
+    with connection.cursor() as cursor:
+        cursor.execute(_SQL.format(scores=_SCORE * len(columns.attributes)), [*columns.attributes, list(tasks)])
+        return np.frombuffer(cursor.fetchone()[0] or b"", layout)
 
 
 def _records(rows: Records, columns: Columns) -> Records:

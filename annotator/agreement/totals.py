@@ -1,6 +1,7 @@
 """The stored counts of a project: packed into a row an owner, added to, taken back, read."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from django.db import connection
@@ -18,7 +19,8 @@ WHERE project_id = %s AND kind = %s AND (one, other) IN (SELECT * FROM unnest(%s
 """
 _SAVE = """
 INSERT INTO annotator_agreementtotal (project_id, kind, one, other, shared, cells)
-SELECT %s, %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::bytea[])
+SELECT %s, %s, one, other, shared, substring(%s::bytea FROM start FOR size)
+FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::int[], %s::int[]) AS x (one, other, shared, start, size)
 ON CONFLICT (project_id, kind, one, other) DO UPDATE SET shared = excluded.shared, cells = excluded.cells
 """
 _DROP = """
@@ -36,11 +38,12 @@ def change(project: Project, kind: Kind, delta: Counts) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_LOAD, [project.pk, kind, one, other])
         news = added(unpacked(kind, cursor.fetchall()), delta)
-        left = _packed(news)
-        gone = np.setdiff1d(owners, np.array(list(left), np.int64))
-        one, other = _sides(kind, np.array(list(left), np.int64))
-        cells = list(left.values())
-        cursor.execute(_SAVE, [project.pk, kind, one, other, _shared(news, left), cells])
+        cells, left = _packed(news), slices(news.owner)
+        sides = _sides(kind, left.values)
+        cursor.execute(
+            _SAVE, [project.pk, kind, cells.tobytes(), *sides, _shared(news, left.values), *left.bytes(ENTRY)]
+        )
+        gone = np.setdiff1d(owners, left.values)
         if len(gone):
             cursor.execute(_DROP, [project.pk, kind, *_sides(kind, gone)])
 
@@ -75,24 +78,35 @@ def unpacked(kind: Kind, rows: Sequence[tuple[int, int, bytes | memoryview]]) ->
     return Counts(np.repeat(owner, sizes), entries["key"].astype(np.int64), entries["count"].astype(np.int64))
 
 
-def _packed(counts: Counts) -> dict[int, bytes]:
-    """The cells of each owner."""
+def _packed(counts: Counts) -> Records:
     entries = np.empty(len(counts), ENTRY)
     entries["key"], entries["count"] = counts.key, counts.count
-    return {owner: entries[rows].tobytes() for owner, rows in slices(counts.owner).items()}
+    return entries
 
 
-def slices(column: Ints) -> dict[int, slice]:
-    """Where each value of a sorted column stands."""
-    values, starts = np.unique(column, return_index=True)
-    ends = np.append(starts, len(column))[1:].tolist()
-    return {value: slice(start, end) for value, start, end in zip(values.tolist(), starts.tolist(), ends, strict=False)}
+@dataclass(frozen=True)
+class Slices:
+    """The values of a sorted column, where each begins and how often it stands there."""
+
+    values: Ints
+    starts: Ints
+    sizes: Ints
+
+    def bytes(self, entry: np.dtype[np.void]) -> tuple[list[int], list[int]]:
+        """Where each begins and how long it is in a string of bytes, as PostgreSQL counts."""
+        return (self.starts * entry.itemsize + 1).tolist(), (self.sizes * entry.itemsize).tolist()
 
 
-def _shared(counts: Counts, owners: dict[int, bytes]) -> list[int]:
+def slices(column: Ints) -> Slices:
+    values, starts, sizes = np.unique(column, return_index=True, return_counts=True)
+    return Slices(values, starts, sizes)
+
+
+def _shared(counts: Counts, owners: Ints) -> list[int]:
     chosen = counts[counts.key == SHARED]
-    found = dict(zip(chosen.owner.tolist(), chosen.count.tolist(), strict=True))
-    return [found.get(owner, 0) for owner in owners]
+    found = np.zeros(len(owners), np.int64)
+    found[np.searchsorted(owners, chosen.owner)] = chosen.count
+    return found.tolist()
 
 
 # Tasks as they were counted --------------------------------------------------------------------------------
@@ -104,7 +118,8 @@ FROM (SELECT task_id, ratings FROM annotator_countedtask WHERE project_id = %s L
 """
 _REMEMBER = """
 INSERT INTO annotator_countedtask (project_id, task_id, ratings)
-SELECT %s, * FROM unnest(%s::bigint[], %s::bytea[])
+SELECT %s, task, substring(%s::bytea FROM start FOR size)
+FROM unnest(%s::bigint[], %s::int[], %s::int[]) AS x (task, start, size)
 ON CONFLICT (task_id) DO UPDATE SET ratings = excluded.ratings
 """
 
@@ -126,9 +141,10 @@ def few_counted(project: Project, record: np.dtype[np.void], *, most: int) -> Re
 
 def remember(project: Project, tasks: Sequence[int], records: Records) -> None:
     """Keeps the records that are in the totals now, in place of the tasks' former ones."""
-    by_task = {task: records[rows].tobytes() for task, rows in slices(records["task"].astype(np.int64)).items()}
+    by_task = slices(records["task"])
+    gone = np.setdiff1d(np.array(tasks, np.int64), by_task.values).tolist()
     with connection.cursor() as cursor:
-        cursor.execute(_REMEMBER, [project.pk, list(by_task), list(by_task.values())])
-        gone = [task for task in tasks if task not in by_task]
+        known = [by_task.values.tolist(), *by_task.bytes(records.dtype)]
+        cursor.execute(_REMEMBER, [project.pk, records.tobytes(), *known])
         if gone:
             cursor.execute("DELETE FROM annotator_countedtask WHERE task_id = ANY(%s)", [gone])

@@ -1,0 +1,120 @@
+"""A published set through the real import: three experts on 1,200 summaries (Yale-LILY/SummEval, MIT)."""
+
+import csv
+import gzip
+import json
+import os
+from collections import defaultdict
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pytest
+from django.conf import settings as django_settings
+
+from annotator.agreement import Report, Selection, refresh_until_done, report
+from annotator.importing import import_rows
+from annotator.models import Attribute, Project, Rubric
+from tests.builders import NOW, json_lines
+
+SHARED = Path(os.environ.get("SHARED_DATA", django_settings.BASE_DIR.parent / "shared" / "data"))
+RATINGS, EXPECTED = SHARED / "summeval_expert_ratings.csv.gz", SHARED / "summeval_expert_agreement.json"
+ATTRIBUTES = ("coherence", "consistency", "fluency", "relevance")
+EXPERTS = 3
+ROUNDED = 1e-6
+"""The expected values have six digits."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not RATINGS.exists(), reason=f"{RATINGS} is not here: set SHARED_DATA to its folder"),
+]
+Items = dict[str, dict[str, list[int]]]
+
+
+@pytest.fixture(scope="module")
+def items() -> Items:
+    """By summary and attribute, each expert's level; 1..5 become 0..4."""
+    found: Items = defaultdict(lambda: defaultdict(list))
+    with gzip.open(RATINGS, "rt", newline="") as file:
+        for row in csv.DictReader(file):
+            found[row["item_id"]][row["attribute"]].append(int(row["value"]) - 1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def reports() -> list[Report]:
+    return []
+
+
+@pytest.fixture
+def told(db: None, items: Items, reports: list[Report]) -> Report:
+    """The report on a project into which the ratings were imported, by the first test for all of them."""
+    if not reports:
+        project = filled(items)
+        refresh_until_done(project, now=NOW)
+        reports.append(report(project, now=NOW))
+    return reports[0]
+
+
+def filled(items: Items) -> Project:
+    rubric = Rubric.objects.create(key="summeval", name="SummEval")
+    Attribute.objects.bulk_create(
+        Attribute(rubric=rubric, key=key, name=key, description=key, levels=["x"] * 5, position=place)
+        for place, key in enumerate(ATTRIBUTES)
+    )
+    project = Project.objects.create(slug="summeval", name="SummEval", rubric=rubric, spread_attribute="coherence")
+    rows = ({"prompt": f"Sum up {name}", "response": "A summary.", **lists} for name, lists in items.items())
+    assert import_rows(project, json_lines(*rows), now=NOW).created == len(items) == 1200
+    return project
+
+
+def expected(key: str) -> dict[str, Any]:
+    return dict(json.loads(EXPECTED.read_text())[f"summeval_expert/{key}"])
+
+
+@pytest.mark.parametrize("key", ATTRIBUTES)
+def test_pairs_have_the_published_kappas(told: Report, key: str) -> None:
+    wanted = expected(key)["qwk_pairs"]
+    found = {f"expert{each.one.username[-1]}~expert{each.other.username[-1]}": each.kappa[key] for each in told.pairs}
+    assert found == pytest.approx(wanted, abs=ROUNDED)
+    assert np.mean(list(found.values())) == pytest.approx(expected(key)["mean_qwk"], abs=ROUNDED)
+
+
+@pytest.mark.parametrize("key", ATTRIBUTES)
+def test_alpha_is_the_published_one(told: Report, key: str) -> None:
+    found = told.closeness[key]
+    assert found.alpha_ordinal == pytest.approx(expected(key)["alpha_ordinal"], abs=ROUNDED)
+    assert found.alpha_interval == pytest.approx(expected(key)["alpha_interval"], abs=ROUNDED)
+
+
+@pytest.mark.parametrize("key", ATTRIBUTES)
+def test_pooled_and_paired_kappas_are_scikit_learns(told: Report, items: Items, key: str) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    def cohen(first: list[int], second: list[int]) -> float:
+        return float(cohen_kappa_score(first, second, labels=range(5), weights="quadratic"))
+
+    experts = [[lists[key][expert] for lists in items.values()] for expert in range(EXPERTS)]
+    pairs = list(combinations(range(EXPERTS), 2))
+    orders = [*pairs, *((b, a) for a, b in pairs)]
+    pooled = cohen([*chain(*(experts[a] for a, _ in orders))], [*chain(*(experts[b] for _, b in orders))])
+    assert told.selections[Selection.ALL][key].kappa == pytest.approx(pooled, abs=1e-9)
+    by_users = {(each.one.username[-1], each.other.username[-1]): each.kappa[key] for each in told.pairs}
+    assert by_users == pytest.approx(
+        {(str(a + 1), str(b + 1)): cohen(experts[a], experts[b]) for a, b in pairs}, abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("key", ATTRIBUTES)
+def test_alpha_is_the_librarys(told: Report, items: Items, key: str) -> None:
+    data = np.array([lists[key] for lists in items.values()], float).T
+    wanted = krippendorff.alpha(reliability_data=data, level_of_measurement="ordinal", value_domain=range(5))
+    assert told.closeness[key].alpha_ordinal == pytest.approx(wanted, abs=1e-9)
+
+
+def test_every_rating_counts(told: Report) -> None:
+    found = told.selections[Selection.ALL]["coherence"]
+    assert (found.samples, found.ratings) == (1200, 3600)
+    assert [each.shared for each in told.raters] == [1200] * EXPERTS

@@ -5,7 +5,7 @@ from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from annotator.views import history, person, projects, qualification, settings, work
+from annotator.views import history, person, projects, qualification, review, settings, work
 
 handler400 = "annotator.api.errors.bad_request"
 handler404 = "annotator.api.errors.not_found"
@@ -32,6 +32,12 @@ urlpatterns = [
     path("qualification/<int:run_id>/draft/", qualification.draft, name="draft-qualification"),
     path("qualification/<int:run_id>/tasks/<int:task_id>/", qualification.explained, name="explained-gold"),
     path("projects/<slug:slug>/history/", history.history, name="history"),
+    path("projects/<slug:slug>/review/", review.review, name="review"),
+    path("projects/<slug:slug>/review/submissions/", review.review_submissions, name="review-submissions"),
+    path("projects/<slug:slug>/review/submissions/<int:assignment_id>/", review.verdict, name="verdict"),
+    path("projects/<slug:slug>/review/<int:task_id>/", review.review_task, name="review-task"),
+    path("projects/<slug:slug>/review/<int:task_id>/withdraw/", review.withdraw_adjudication, name="withdraw"),
+    path("projects/<slug:slug>/review/<int:task_id>/decide/", review.decide, name="decide"),
     path("projects/<slug:slug>/annotate/", work.annotate, name="annotate"),
     path("assignments/<int:assignment_id>/submit/", work.submit, name="submit"),
     path("assignments/<int:assignment_id>/revise/", history.revise, name="revise"),

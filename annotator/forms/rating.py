@@ -39,17 +39,17 @@ class RatingForm(forms.Form):
         self.attributes = project.attributes_for()
         for letter, response in zip(ascii_uppercase, responses, strict=False):
             for attribute in self.attributes:
-                self.fields[f"{attribute.key}-{response.pk}"] = _likert(attribute, letter)
+                self.fields[f"{attribute.key}-{response.pk}"] = likert(attribute, letter)
                 if attribute.checks:
                     self.fields[f"checks-{attribute.key}-{response.pk}"] = _checks(attribute)
             if project.ask_confidence:
-                confidence = _choice(CONFIDENCE_TEXTS, _("Confidence in correctness"), letter)
+                confidence = choice(CONFIDENCE_TEXTS, _("Confidence in correctness"), letter)
                 self.fields[f"confidence-{response.pk}"] = confidence
             if project.ask_safety:
-                self.fields[f"safe-{response.pk}"] = _choice(SAFETY_TEXTS, _("Safety"), letter)
+                self.fields[f"safe-{response.pk}"] = choice(SAFETY_TEXTS, _("Safety"), letter)
                 self.fields[f"unsafe-{response.pk}"] = _category()
         if project.ask_preference and len(responses) == 2:
-            self.fields["preference"] = _choice(PREFERENCE_TEXTS, _("Which response is better?"))
+            self.fields["preference"] = choice(PREFERENCE_TEXTS, _("Which response is better?"))
 
     def clean(self) -> dict[str, Any]:
         """What is unsafe about a response is asked once it is called unsafe."""
@@ -107,7 +107,7 @@ class RatingForm(forms.Form):
         )
 
 
-def _likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
+def likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
     """Levels 1 to 5 on the page, 0 to 4 in the data."""
     choices = [(level, _(text)) for level, text in zip(range(LEVELS), attribute.levels, strict=True)]
     name = _(attribute.name)
@@ -126,7 +126,7 @@ def _checks(attribute: Attribute) -> forms.MultipleChoiceField:
     )
 
 
-def _choice(texts: Texts, label: str, letter: str = "") -> forms.TypedChoiceField:
+def choice(texts: Texts, label: str, letter: str = "") -> forms.TypedChoiceField:
     return forms.TypedChoiceField(
         choices=list(texts.items()),
         coerce=int,

@@ -1,5 +1,6 @@
 """A reviewer accepts or rejects one annotation. A rejected one leaves the consensus, and its slot is free again."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.utils.translation import gettext as _
@@ -57,6 +58,12 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
 def latest_verdict(assignment: Assignment) -> Verdict | None:
     """The one in force."""
     return assignment.verdicts.order_by("-pk").first()
+
+
+def latest_verdicts(assignments: Sequence[int]) -> dict[int, Verdict]:
+    """The verdict in force by assignment."""
+    verdicts = Verdict.objects.filter(assignment__in=assignments).order_by("pk").select_related("by")
+    return {verdict.assignment_id: verdict for verdict in verdicts}
 
 
 def _check_judgeable(assignment: Assignment, by: User) -> None:

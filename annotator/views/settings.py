@@ -4,7 +4,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -12,6 +11,7 @@ from annotator.access import user_of
 from annotator.forms.settings import KeysForm, LayoutForm
 from annotator.keyboard import ACTIONS, keys_of, own_keys
 from annotator.models import User
+from annotator.views.returning import back
 
 
 @login_required
@@ -24,7 +24,7 @@ def settings(request: HttpRequest) -> HttpResponse:
     form = KeysForm(request.POST or None, initial=keys_of(user))
     if request.method == "POST" and form.is_valid():
         return _with_keys(request, user, own_keys(form.cleaned_data))
-    page = {"form": form, "layouts": User.Layout.choices, "back": _back(request), "reset": _as_at_the_start()}
+    page = {"form": form, "layouts": User.Layout.choices, "back": back(request), "reset": _as_at_the_start()}
     return render(request, "settings.html", page, status=422 if form.errors else 200)
 
 
@@ -46,10 +46,4 @@ def layout(request: HttpRequest) -> HttpResponse:
     form = LayoutForm(request.POST, instance=user_of(request))
     if form.is_valid():
         form.save()
-    return redirect(_back(request) or "home")
-
-
-def _back(request: HttpRequest) -> str:
-    """The page of ours that led here, or nothing."""
-    address = request.POST.get("next") or request.GET.get("next", "")
-    return address if url_has_allowed_host_and_scheme(address, allowed_hosts={request.get_host()}) else ""
+    return redirect(back(request) or "home")

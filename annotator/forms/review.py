@@ -1,0 +1,69 @@
+"""A reviewer's forms: the authoritative rating of a task, and the word on one annotation."""
+
+from collections.abc import Mapping
+from string import ascii_uppercase
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from annotator.forms.rating import PREFERENCE_TEXTS, choice, likert
+from annotator.models import Adjudication, Project, Response, Verdict
+
+
+class AdjudicationForm(forms.Form):
+    """A level per response and attribute, and why. Nothing is chosen beforehand unless the reviewer asks for it."""
+
+    reason = forms.ChoiceField(
+        choices=Adjudication.Reason.choices,
+        widget=forms.RadioSelect,
+        label=gettext_lazy("Why did the ratings differ?"),
+        error_messages={"required": gettext_lazy("Say why the ratings differ.")},
+    )
+    comment = forms.CharField(required=False, max_length=5_000, widget=forms.Textarea(attrs={"rows": 3}))
+
+    def __init__(self, project: Project, responses: list[Response], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.responses, self.attributes = responses, project.attributes_for()
+        for letter, response in zip(ascii_uppercase, responses, strict=False):
+            for attribute in self.attributes:
+                self.fields[f"{attribute.key}-{response.pk}"] = likert(attribute, letter)
+        if project.ask_preference and len(responses) == 2:
+            self.fields["preference"] = choice(PREFERENCE_TEXTS, _("Which response is better?"))
+
+    def scales(self, response: Response) -> list[dict[str, Any]]:
+        """The bound fields of one response."""
+        keys = [(each, f"{each.key}-{response.pk}") for each in self.attributes]
+        return [{"attribute": attribute, "field": self[name]} for attribute, name in keys]
+
+    def decision(self) -> dict[str, Any]:
+        """What a valid form says, as `adjudicate` takes it."""
+        data = self.cleaned_data
+        return {
+            "scores": {
+                response.pk: {each.key: data[f"{each.key}-{response.pk}"] for each in self.attributes}
+                for response in self.responses
+            },
+            "preference": data.get("preference"),
+            "reason": data["reason"],
+            "comment": data["comment"],
+        }
+
+
+def started_from(scores: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
+    """Initial values of the form from scores by response."""
+    return {f"{key}-{response}": score for response, each in scores.items() for key, score in each.items()}
+
+
+def as_it_stands(made: Adjudication) -> dict[str, Any]:
+    """Initial values of the form from the authoritative rating in force."""
+    scores = {int(response): each for response, each in made.scores.items()}
+    return started_from(scores) | {"preference": made.preference, "reason": made.reason, "comment": made.comment}
+
+
+class VerdictForm(forms.Form):
+    """Accepted or rejected, and why."""
+
+    decision = forms.ChoiceField(choices=Verdict.Decision.choices)
+    comment = forms.CharField(required=False, max_length=5_000)

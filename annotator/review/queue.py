@@ -1,0 +1,85 @@
+"""What waits for a reviewer, the widest spread first, and what was submitted last. Pages go on after a key."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Exists, IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Coalesce, Left
+
+from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
+
+BEGINNING = 400
+"""Characters of the prompt that a list reads."""
+MOST_COUNTED = 1_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """A task's place in the queue; a page goes on after it."""
+
+    spread: int
+    task: int
+
+    @classmethod
+    def of(cls, task: Task) -> "Place":
+        return cls(task.review_spread, task.pk)
+
+    @classmethod
+    def read(cls, text: str) -> "Place | None":
+        """As an address names it; None for anything else."""
+        spread, _, task = text.partition(".")
+        numbers = (spread, task)
+        if not all(each.isascii() and each.isdigit() and len(each) < 19 for each in numbers) or len(spread) > 4:
+            return None
+        return cls(int(spread), int(task))
+
+    def __str__(self) -> str:
+        return f"{self.spread}.{self.task}"
+
+
+def waiting(project: Project, *, because: str = "", after: Place | None = None) -> QuerySet[Task]:
+    """Tasks in the order of the queue, of one kind or all, behind a place or from its head."""
+    tasks = project.tasks.disputed()
+    if because:
+        tasks = tasks.filter(review_because=because)
+    return behind(tasks, after) if after else tasks
+
+
+def behind(tasks: QuerySet[Any], place: Place) -> QuerySet[Any]:
+    """The part of the queue that comes after the place."""
+    later = Q(review_spread__lt=place.spread) | Q(pk__gt=place.task)
+    return tasks.filter(later, review_spread__lte=place.spread)
+
+
+def next_waiting(project: Project, *, because: str = "", after: Place) -> Task | None:
+    """The next one behind the place, else the head of the queue; never the one at the place."""
+    tasks = waiting(project, because=because, after=after).only("pk")
+    return tasks.first() or waiting(project, because=because).exclude(pk=after.task).only("pk").first()
+
+
+def how_many_wait(project: Project) -> int:
+    """MOST_COUNTED and one more stand for any larger number: nobody needs to wait for it to be counted."""
+    return project.tasks.disputed().values("pk")[: MOST_COUNTED + 1].count()
+
+
+def with_beginnings(tasks: QuerySet[Task]) -> QuerySet[Any]:
+    """Each with `beginning`, of the turn that was answered, and `raters`, those who count; without its long texts."""
+    counting = Assignment.objects.submitted().filter(task=OuterRef("pk"), counts=True).order_by().values("task")
+    raters = Subquery(counting.annotate(n=Count("pk")).values("n"), output_field=IntegerField())
+    turn = KeyTextTransform("content", KeyTransform("-1", "conversation"))
+    found = tasks.defer("conversation", "metadata")
+    return found.annotate(beginning=Left(turn, BEGINNING), raters=Coalesce(raters, 0))
+
+
+def submissions(project: Project, *, before: int | None = None) -> QuerySet[Annotation]:
+    """The newest first. Those of gold tasks are compared with the experts', and reviewed by nobody."""
+    found = Annotation.objects.current().for_project(project.pk)
+    found = found.exclude(assignment__task__state=Task.State.GOLD).order_by("-pk")
+    return found.filter(pk__lt=before) if before else found
+
+
+def unjudged(found: QuerySet[Annotation], reviewer: User) -> QuerySet[Annotation]:
+    """Those that nobody has accepted or rejected, and that this reviewer may."""
+    verdicts = Verdict.objects.filter(assignment=OuterRef("assignment"))
+    return found.filter(~Exists(verdicts)).exclude(assignment__annotator=reviewer)

@@ -1,0 +1,10 @@
+"""Where somebody came from."""
+
+from django.http import HttpRequest
+from django.utils.http import url_has_allowed_host_and_scheme
+
+
+def back(request: HttpRequest) -> str:
+    """The page of ours that led here, or nothing."""
+    address = request.POST.get("next") or request.GET.get("next", "")
+    return address if url_has_allowed_host_and_scheme(address, allowed_hosts={request.get_host()}) else ""

@@ -14,8 +14,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.forms import RatingForm, filled
-from annotator.models import Annotation, Assignment, Draft, Task
+from annotator.models import Annotation, Assignment, Draft, Task, Verdict
 from annotator.refusals import Refusal
+from annotator.review.verdicts import latest_verdict, latest_verdicts
 
 PAGE = 25
 EXCERPT = 160
@@ -32,9 +33,21 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
     if before.isdecimal() and len(before) < 19:
         mine = mine.filter(pk__lt=int(before))
     rows = list(mine.select_related("assignment__task__project").order_by("-pk")[: PAGE + 1])
-    shown = [{"annotation": row, "excerpt": _excerpt(row.assignment.task)} for row in rows[:PAGE]]
+    verdicts = latest_verdicts([row.assignment_id for row in rows])
+    shown = [_row(row, verdicts.get(row.assignment_id)) for row in rows[:PAGE]]
     older = rows[PAGE - 1].pk if len(rows) > PAGE else None
     return render(request, "history.html", {"project": project, "rows": shown, "older": older, "before": before})
+
+
+def _row(annotation: Annotation, verdict: Verdict | None) -> dict[str, Any]:
+    task = annotation.assignment.task
+    return {"annotation": annotation, "excerpt": _excerpt(task), "verdict": verdict, "open": _open(task, verdict)}
+
+
+def _open(task: Task, verdict: Verdict | None) -> bool:
+    """What a reviewer has rejected stays as it is."""
+    rejected = verdict is not None and verdict.decision == Verdict.Decision.REJECTED
+    return task.may_be_revised() and not rejected
 
 
 def _excerpt(task: Task) -> str:
@@ -70,11 +83,13 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
 
 
 def _page(held: Assignment, stored: Annotation, form: RatingForm) -> dict[str, Any]:
+    verdict = latest_verdict(held)
     return {
         "assignment": held,
         "annotation": stored,
+        "verdict": verdict,
         "project": held.task.project,
         "conversation": held.task.conversation,
         "form": form,
-        "open": held.task.may_be_revised(),
+        "open": _open(held.task, verdict),
     }

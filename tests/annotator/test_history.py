@@ -5,7 +5,8 @@ from django.test import Client
 
 from annotator.guidelines import publish_guidelines
 from annotator.models import Annotation, Project, Task
-from tests.builders import ATTRIBUTES, claimed, make_task, rate
+from annotator.review import judge
+from tests.builders import ATTRIBUTES, NOW, claimed, make_task, rate
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
@@ -94,6 +95,33 @@ def test_a_preference_is_shown_as_it_was_given(project: Project, cast: Cast, cli
         page = client.get(f"/assignments/{made.assignment_id}/revise/").content.decode()
         chosen = next(line for line in page.split("<input") if 'name="preference"' in line and "checked" in line)
         assert 'value="-2"' in chosen
+
+
+def test_a_rejected_one_is_shown_with_the_reviewers_word_and_stays(
+    project: Project, cast: Cast, client: Client
+) -> None:
+    task = make_task(project)
+    made = rate(project, cast.alice).annotation
+    judge(made.assignment_id, decision="rejected", comment="The wrong way round.", by=cast.carol, now=NOW)
+    for page in ("/projects/talk/history/", f"/assignments/{made.assignment_id}/revise/"):
+        said = client.get(page).content.decode()
+        assert ("Rejected by a reviewer" in said, "The wrong way round." in said, "can be changed" in said) == (
+            True,
+            True,
+            False,
+        )
+    answer = client.post(f"/assignments/{made.assignment_id}/revise/", form(task, 0), follow=True)
+    assert "A reviewer has rejected this rating" in answer.content.decode()
+
+
+def test_an_accepted_one_is_shown_as_that(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project)
+    made = rate(project, cast.alice).annotation
+    judge(made.assignment_id, decision="accepted", comment="Good work.", by=cast.carol, now=NOW)
+    said = client.get("/projects/talk/history/").content.decode()
+    assert "Accepted by a reviewer" in said
+    assert "Good work." in said
+    assert "can be changed" in said
 
 
 def test_what_was_never_rated_has_no_history(project: Project, cast: Cast, client: Client) -> None:

@@ -9,11 +9,12 @@ from itertools import groupby
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import F
+from django.db.models import F, OuterRef, Subquery, Value
+from django.db.models.functions import Coalesce
 
 from annotator import audit
 from annotator.importing.prompts import prompt_from_messages
-from annotator.models import Annotation, Label, Project, Rating
+from annotator.models import Annotation, Label, Project, Rating, Verdict
 from annotator.refusals import Refusal
 
 Row = dict[str, Any]
@@ -59,11 +60,11 @@ def helpsteer2_rows(project: Project, since: datetime | None) -> Iterator[Row]:
 
 
 def disagreement_rows(project: Project, since: datetime | None) -> Iterator[Row]:
-    """A row per rated response: each attribute a list with one rating a rater, raters in the same order.
+    """A row per rated response: each attribute a list with one rating a rater that counts, raters in the same order.
 
     `since` picks the responses with a new rating; their lists are whole.
     """
-    ratings = _current_ratings(project)
+    ratings = _current_ratings(project).filter(annotation__assignment__counts=True)
     if since:
         news = _since(ratings, "annotation__submitted_at", since)
         ratings = ratings.filter(response__in=news.values("response"))
@@ -77,7 +78,10 @@ def disagreement_rows(project: Project, since: datetime | None) -> Iterator[Row]
 
 
 def annotation_rows(project: Project, since: datetime | None) -> Iterator[Row]:
-    """A row per annotation and response, with ids as imported and raters by pseudonym."""
+    """A row per annotation and response, with ids as imported and raters by pseudonym.
+
+    `counts` is false for what a reviewer has rejected and for the work of the excluded; `verdict` is the reviewer's.
+    """
     ratings = _since(_current_ratings(project), "annotation__submitted_at", since)
     rows = ratings.order_by("response__task", "annotation", "response__position").values(
         "scores",
@@ -96,6 +100,8 @@ def annotation_rows(project: Project, since: datetime | None) -> Iterator[Row]:
         guideline_version=F("annotation__guideline_version"),
         origin=F("annotation__origin"),
         submitted_at=F("annotation__submitted_at"),
+        counts=F("annotation__assignment__counts"),
+        verdict=Coalesce(Subquery(_verdict), Value("")),
     )
     keys = project.attribute_keys()
     for row in rows.iterator(chunk_size=CHUNK):
@@ -103,6 +109,9 @@ def annotation_rows(project: Project, since: datetime | None) -> Iterator[Row]:
         scores = _ordered(row.pop("scores"), keys)
         order = {"task": row.pop("task"), "response": imported or str(row["position"] + 1)}
         yield order | {"annotator": row.pop("annotator"), "revision": row.pop("revision"), "scores": scores} | row
+
+
+_verdict = Verdict.objects.filter(assignment=OuterRef("annotation__assignment")).order_by("-pk").values("decision")[:1]
 
 
 def _current_ratings(project: Project) -> Any:
@@ -142,7 +151,8 @@ def _columns(project: Project, layout: str) -> list[str]:
         return ["prompt", "response", *keys]
     head = ["task", "response", "annotator", "revision", *keys]
     answers = ["checks", "confidence", "safe", "unsafe_category", "preference", "justification"]
-    return [*head, *answers, "position", "active_seconds", "guideline_version", "origin", "submitted_at"]
+    made = ["active_seconds", "guideline_version", "origin", "submitted_at"]
+    return [*head, *answers, "position", *made, "counts", "verdict"]
 
 
 def _csv_lines(rows: Iterable[Row], columns: list[str]) -> Iterator[bytes]:

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, OuterRef, Subquery
 
 from annotator import audit
 from annotator.consensus import Rules
-from annotator.models import Label, Project, Rating
+from annotator.models import Adjudication, Label, Project, Rating
 from annotator.refusals import Refusal
 from rewards.models import Snapshot
 
@@ -75,6 +75,7 @@ def _write_rows(project: Project, folder: Path) -> dict[str, int]:
 
 def _rows(project: Project) -> Iterator[Row]:
     """One row a task, in the order of the tasks' ids; texts as they are now."""
+    settled = Adjudication.objects.filter(task=OuterRef("response__task"), is_current=True)
     labels = (
         Label.objects.in_force()
         .for_project(project.pk)
@@ -90,6 +91,7 @@ def _rows(project: Project) -> Iterator[Row]:
             prompt_hash=F("response__task__prompt_hash"),
             conversation=F("response__task__conversation"),
             imported_preference=F("response__task__imported_preference"),
+            settled_preference=Subquery(settled.values("preference")),
             preference=F("response__task__consensus__preference"),
             kept=F("response__task__consensus__kept"),
         )
@@ -135,12 +137,19 @@ def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:
                 "text": each["text"],
                 "scores": each["means"],
                 "labels": each["scores"],
-                "ratings": ratings.get(each["response_pk"], []) if each["source"] == Label.Source.CONSENSUS else [],
+                "ratings": [] if each["source"] == Label.Source.IMPORTED else ratings.get(each["response_pk"], []),
             }
             for each in group
         ],
-        "preference": first["preference"] if first["preference"] is not None else _valid(first["imported_preference"]),
+        "preference": _preference(first),
     }
+
+
+def _preference(row: Row) -> int | None:
+    """The reviewer's where there is one, else the annotators', else the imported."""
+    if row["settled_preference"] is not None:
+        return _valid(row["settled_preference"])
+    return row["preference"] if row["preference"] is not None else _valid(row["imported_preference"])
 
 
 def _valid(preference: int | None) -> int | None:

@@ -15,6 +15,7 @@ from annotator.annotation import ResponseRating, Submission
 from annotator.exporting import FORMATS, LAYOUTS, UnknownExport, export
 from annotator.importing import import_rows
 from annotator.models import Label, Project, Task
+from annotator.review import adjudicate, judge
 from tests.builders import (
     ATTRIBUTES,
     NOW,
@@ -140,6 +141,26 @@ def test_only_the_newest_revision_is_exported(project: Project, cast: Cast) -> N
     again = Submission({task.responses.get().pk: ResponseRating(dict.fromkeys(ATTRIBUTES, 4))})
     annotation.submit(held.pk, again, now=LATER)
     assert [(row["revision"], row["scores"]["helpfulness"]) for row in rows(project, "annotations")] == [(2, 4)]
+
+
+def test_what_does_not_count_is_marked_and_left_out_of_disagreements(project: Project, cast: Cast) -> None:
+    make_task(project, responses=1)
+    held = [rate(project, user, level).annotation.assignment for user, level in ((cast.alice, 1), (cast.bob, 2))]
+    judge(held[0].pk, decision="rejected", comment="No.", by=cast.carol, now=NOW)
+    judge(held[1].pk, decision="accepted", by=cast.carol, now=NOW)
+    found = [(row["counts"], row["verdict"]) for row in rows(project, "annotations")]
+    assert found == [(False, "rejected"), (True, "accepted")]
+    assert [list(row)[-3:] for row in cells(project, "annotations")] == [["submitted_at", "counts", "verdict"]] * 2
+    assert [row["helpfulness"] for row in rows(project, "disagreements")] == [[2]]
+
+
+def test_a_reviewers_labels_are_exported(project: Project, cast: Cast) -> None:
+    task = make_task(project, responses=1)
+    for user in cast.annotators:
+        rate(project, user, 4)
+    scores = {response.pk: dict.fromkeys(ATTRIBUTES, 0) for response in task.responses.all()}
+    adjudicate(task.pk, scores=scores, reason="slip", by=cast.carol, now=LATER)
+    assert [row["helpfulness"] for row in rows(project, since=LATER)] == [0]
 
 
 def test_other_projects_stay_where_they_are(project: Project) -> None:

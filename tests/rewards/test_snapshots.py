@@ -2,14 +2,16 @@
 
 import hashlib
 import json
+from typing import Any
 
 import pytest
 
-from annotator.models import Label, Project, Task
+from annotator.models import NEITHER_VALID, Consensus, Label, Project, Task
+from annotator.review import adjudicate
 from rewards import snapshots
 from rewards.learning.data import read_snapshot
 from rewards.models import Snapshot
-from tests.builders import NOW, make_project, make_task, rate
+from tests.builders import ATTRIBUTES, NOW, make_project, make_task, rate
 from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project
 
@@ -81,6 +83,33 @@ def test_kept_ratings_and_means_are_written(cast: Cast) -> None:
     assert first["scores"]["helpfulness"] == pytest.approx(10 / 3)
     assert first["labels"]["helpfulness"] == 3
     assert sorted(rating["helpfulness"] for rating in first["ratings"]) == [3, 3, 4]
+
+
+def settled_task(cast: Cast, **fields: Any) -> dict[str, Any]:
+    """The row of a task that annotators rated 3, 3, 4 and preferred by 1, and carol settled at 0."""
+    project = make_project("small", validation_share=0.5)
+    for number in range(12):
+        make_task(project, prompt=f"Prompt {number}")
+        for user, level in zip(cast.annotators, (3, 3, 4), strict=True):
+            rate(project, user, level)
+    task = Task.objects.filter(project=project).order_by("pk")[0]
+    scores = {response.pk: dict.fromkeys(ATTRIBUTES, 0) for response in task.responses.all()}
+    adjudicate(task.pk, scores=scores, reason="slip", by=cast.carol, now=NOW, **fields)
+    Consensus.objects.update(preference=1)
+    found = [row for row in rows(snapshots.take(project, now=NOW)) if row["task"] == task.external_id]
+    return dict(found[0])
+
+
+def test_a_reviewers_scores_and_preference_are_written(cast: Cast) -> None:
+    row = settled_task(cast, preference=-2)
+    assert [each["scores"]["helpfulness"] for each in row["responses"]] == [0, 0]
+    assert sorted(rating["helpfulness"] for rating in row["responses"][0]["ratings"]) == [3, 3, 4]
+    assert row["preference"] == -2
+
+
+@pytest.mark.parametrize(("settled", "written"), [(None, 1), (NEITHER_VALID, None)])
+def test_a_reviewer_may_leave_the_preference_or_refuse_it(cast: Cast, settled: int | None, written: int | None) -> None:
+    assert settled_task(cast, preference=settled)["preference"] == written
 
 
 def test_nothing_to_learn_from_is_said(project: Project) -> None:

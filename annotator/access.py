@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
 from annotator import assignment
-from annotator.models import Assignment, Membership, Project, QualificationRun, Role, User
+from annotator.models import Assignment, Membership, Project, QualificationRun, Role, Task, User
 
 
 def user_of(request: HttpRequest | Request) -> User:
@@ -80,3 +80,18 @@ def reviewed_project(user: User, slug: str) -> Project:
     if not reviewed_projects(user).filter(pk=project.pk).exists():
         raise PermissionDenied("Only managers and reviewers of this project may see this.")
     return project
+
+def reviewed_task(user: User, task_id: int) -> Task:
+    """A task of one of `reviewed_projects`; those that measure annotators stay unseen."""
+    visible = Task.objects.filter(project__in=Project.objects.visible_to(user)).exclude(state=Task.State.GOLD)
+    task = get_object_or_404(visible.select_related("project"), pk=task_id)
+    task.project = reviewed_project(user, task.project.slug)
+    return task
+
+
+def reviewed_assignment(user: User, assignment_id: int) -> Assignment:
+    """Somebody's assignment in one of `reviewed_projects`."""
+    visible = Assignment.objects.filter(task__project__in=Project.objects.visible_to(user))
+    held = get_object_or_404(visible.select_related("task__project").only("task__project"), pk=assignment_id)
+    reviewed_project(user, held.task.project.slug)
+    return held

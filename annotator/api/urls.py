@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from annotator.api import account, agreement, audit, health, projects, schema, transfer, work
+from annotator.api import account, agreement, audit, exclusions, health, projects, review, schema, transfer, work
 
 __all__ = ["schema", "urlpatterns"]
 
@@ -18,6 +18,11 @@ urlpatterns = [
     path("projects/<slug:slug>/tasks/", projects.Tasks.as_view(), name="tasks"),
     path("projects/<slug:slug>/annotations/", projects.Annotations.as_view(), name="annotations"),
     path("projects/<slug:slug>/agreement/", agreement.ProjectAgreement.as_view(), name="agreement"),
+    path("projects/<slug:slug>/review/", review.Queue.as_view(), name="review"),
+    path("projects/<slug:slug>/exclusions/", exclusions.Exclusions.as_view(), name="exclusions"),
+    path("review/<int:task_id>/", review.OneReviewed.as_view(), name="reviewed"),
+    path("tasks/<int:task_id>/adjudication/", review.AdjudicationOfTask.as_view(), name="adjudication"),
+    path("assignments/<int:assignment_id>/verdict/", review.VerdictOnAssignment.as_view(), name="verdict"),
     path("projects/<slug:slug>/audit/", audit.Audit.as_view(), name="audit"),
     path("assignments/<int:assignment_id>/", work.OneAssignment.as_view(), name="assignment"),
     path("assignments/<int:assignment_id>/annotation/", work.AnnotationOfAssignment.as_view(), name="annotation"),

@@ -55,6 +55,14 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("annotations", "get"): REVIEWERS,
     ("agreement", "get"): REVIEWERS,
     ("audit", "get"): MANAGERS,
+    ("review", "get"): REVIEWERS,
+    ("reviewed", "get"): REVIEWERS,
+    ("adjudication", "put"): REVIEWERS._replace(reviewer=400, manager=400, super=400),
+    ("adjudication", "delete"): REVIEWERS._replace(reviewer=204, manager=204, super=204),
+    ("verdict", "post"): REVIEWERS._replace(reviewer=400, manager=400, super=400),
+    ("exclusions", "get"): MANAGERS,
+    ("exclusions", "post"): MANAGERS._replace(manager=400, super=400),
+    ("exclusions", "delete"): MANAGERS._replace(manager=400, super=400),
     ("assignment", "delete"): HOLDERS,
     ("annotation", "put"): HOLDERS,
     ("skip", "post"): HOLDERS,
@@ -95,11 +103,10 @@ def _patterns(resolver: URLResolver, place: str) -> Iterator[tuple[str, URLPatte
             yield below, each
 
 
-def address(name: str, project: Project, assignment: int) -> str:
-    for places in ([], [project.slug], [assignment]):
-        matching = [each for each in _arguments(name) if len(each) == len(places)]
-        if matching and (not places or ("slug" in matching[0]) == isinstance(places[0], str)):
-            return reverse(f"api:{name}", args=places)
+def address(name: str, project: Project, assignment: int, task: int = 1) -> str:
+    known = {"slug": project.slug, "assignment_id": assignment, "task_id": task}
+    for names in _arguments(name):
+        return reverse(f"api:{name}", args=[known.get(each, assignment) for each in names])
     raise LookupError(name)
 
 
@@ -128,7 +135,8 @@ def test_each_caller_gets_what_is_theirs(
     callers: dict[str, APIClient], project: Project, cast: Cast, name: str, method: str
 ) -> None:
     builders.make_task(project)
-    path = address(name, project, builders.claimed(project, cast.alice).pk)
+    held = builders.claimed(project, cast.alice)
+    path = address(name, project, held.pk, held.task_id)
     answers = {kind: called(client, method, path) for kind, client in callers.items()}
     assert {kind: answer.status_code for kind, answer in answers.items()} == TABLE[name, method]._asdict()
     refused = [answer.json() for answer in answers.values() if answer.status_code >= 400]

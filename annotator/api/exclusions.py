@@ -1,0 +1,113 @@
+"""Annotators whose work does not count, over REST; for managers."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotator import access
+from annotator.api.fields import KnownFields
+from annotator.api.parameters import flag
+from annotator.models import Assignment, Exclusion, Project, User
+from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
+from annotator.review.excluding import counting
+
+
+class ExclusionSerializer(serializers.ModelSerializer[Exclusion]):
+    annotator = serializers.CharField(source="annotator.pseudonym", read_only=True)
+    by = serializers.CharField(source="by.username", read_only=True)
+
+    class Meta:
+        model = Exclusion
+        fields = ["annotator", "reason", "by", "made_at"]
+
+
+class NamedSerializer(serializers.Serializer[Any]):
+    annotator = serializers.CharField(max_length=32, help_text="pseudonym")
+
+
+class NewExclusionSerializer(KnownFields):
+    """Who, by pseudonym, and why; a dry run asks for no reason."""
+
+    annotator = serializers.CharField(max_length=32)
+    reason = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
+
+
+class ForeseenSerializer(serializers.Serializer[Any]):
+    """What would change. Of a readmission only how much comes back is counted."""
+
+    annotations = serializers.IntegerField()
+    tasks = serializers.IntegerField()
+    tasks_losing_labels = serializers.IntegerField()
+    tasks_reopened = serializers.IntegerField()
+    labels_changed = serializers.IntegerField()
+
+
+DRY_RUN = OpenApiParameter("dry_run", bool, description="1: say what would change, and change nothing")
+
+
+class Exclusions(generics.ListAPIView[Exclusion]):
+    """Annotators whose work does not count in the project; for its managers."""
+
+    serializer_class = ExclusionSerializer
+    queryset = Exclusion.objects.none()
+
+    def get_queryset(self) -> QuerySet[Exclusion]:
+        return self._project().exclusions.select_related("annotator", "by").order_by("pk")
+
+    @extend_schema(
+        description="Takes all that an annotator did out of the labels: 201 once it is done, 202 where the light "
+        "worker goes on with it.",
+        request=NewExclusionSerializer,
+        parameters=[DRY_RUN],
+        responses={200: ForeseenSerializer, 201: ExclusionSerializer, 202: ExclusionSerializer},
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        project = self._project()
+        sent = NewExclusionSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        annotator = _annotator(project, sent.validated_data["annotator"])
+        if flag(request, "dry_run"):
+            return Response(asdict(exclusion_preview(project, annotator)))
+        if not sent.validated_data["reason"]:
+            raise serializers.ValidationError({"reason": ["Say why: it is kept with the exclusion."]})
+        reason, by = sent.validated_data["reason"], access.user_of(request)
+        made = exclude(project, annotator, reason=reason, by=by, now=timezone.now())
+        done = not counting(project, annotator).exists()
+        return Response(
+            ExclusionSerializer(made).data, status=status.HTTP_201_CREATED if done else status.HTTP_202_ACCEPTED
+        )
+
+    @extend_schema(
+        description="Brings an annotator's work back: 204 once it is done, 202 where the light worker goes on with it; "
+        "until then the exclusion is listed.",
+        parameters=[NamedSerializer, DRY_RUN],
+        responses={200: ForeseenSerializer, 202: ExclusionSerializer, 204: None},
+    )
+    def delete(self, request: Request, slug: str) -> Response:
+        project = self._project()
+        named = NamedSerializer(data=request.query_params)
+        named.is_valid(raise_exception=True)
+        annotator = _annotator(project, named.validated_data["annotator"])
+        if flag(request, "dry_run"):
+            return Response(asdict(readmission_preview(project, annotator)))
+        going_on = readmit(project, annotator, now=timezone.now())
+        if going_on:
+            return Response(ExclusionSerializer(going_on).data, status=status.HTTP_202_ACCEPTED)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _project(self) -> Project:
+        return access.managed_project(access.user_of(self.request), self.kwargs["slug"])
+
+
+def _annotator(project: Project, pseudonym: str) -> User:
+    """A member, or somebody who has worked here: imported raters are no members."""
+    work = Assignment.objects.filter(annotator=OuterRef("pk"), task__project=project)
+    member = project.memberships.filter(user=OuterRef("pk"))
+    return get_object_or_404(User.objects.filter(Exists(work) | Exists(member)), pseudonym=pseudonym)

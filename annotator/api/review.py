@@ -1,0 +1,245 @@
+"""What reviewers decide, over REST: the queue, authoritative ratings, verdicts."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from django_filters import rest_framework as filters  # type: ignore[import-untyped]
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+from rest_framework.views import APIView
+
+from annotator import access
+from annotator.api.fields import KnownFields, ScoreField, WholeNumberField
+from annotator.api.pagination import CursorPages
+from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer
+from annotator.models import Adjudication, Task, Verdict
+from annotator.review import adjudicate, judge, withdraw
+from annotator.review.queue import Place, behind, waiting, with_beginnings
+from annotator.review.sheets import Rater, Reviewed, reviewed
+
+# The queue -------------------------------------------------------------------------------------------------
+
+
+class WaitingSerializer(serializers.ModelSerializer[Task]):
+    """A task that waits. `task` is its number here, `id` the one that it was imported with."""
+
+    task = serializers.IntegerField(source="pk")
+    id = serializers.CharField(source="external_id")
+    state = serializers.CharField()
+    because = serializers.CharField(source="review_because")
+    spread = serializers.IntegerField(source="review_spread")
+    raters = serializers.IntegerField()
+    beginning = serializers.CharField(help_text="of the turn that was answered")
+
+    class Meta:
+        model = Task
+        fields = ["task", "id", "state", "because", "spread", "raters", "beginning"]
+
+
+class QueuePages(CursorPages):
+    """Forwards only: the widest spread first, and a task that is settled meanwhile is gone from where it stood."""
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        size = self.get_page_size(request) or self.page_size
+        given = request.query_params.get(self.cursor_query_param)
+        place = Place.read(given) if given else None
+        if given and place is None:
+            raise NotFound(self.invalid_cursor_message)
+        rows = list((behind(queryset, place) if place else queryset)[: size + 1])
+        self.address, self.last = request.build_absolute_uri(), rows[size - 1] if len(rows) > size else None
+        return rows[:size]
+
+    def get_next_link(self) -> str | None:
+        if self.last is None:
+            return None
+        return str(replace_query_param(self.address, self.cursor_query_param, str(Place.of(self.last))))
+
+    def get_previous_link(self) -> str | None:
+        return None
+
+
+class QueueFilter(filters.FilterSet):  # type: ignore[misc]
+    because = filters.ChoiceFilter(field_name="review_because", choices=Task.Review.choices)
+
+    class Meta:
+        model = Task
+        fields = ["because"]
+
+
+class Queue(generics.ListAPIView[Task]):
+    """Tasks that wait for a reviewer: dropped, disputed on safety, or set aside."""
+
+    serializer_class = WaitingSerializer
+    queryset = Task.objects.none()
+    filterset_class = QueueFilter
+    pagination_class = QueuePages
+
+    def get_queryset(self) -> QuerySet[Any]:
+        return with_beginnings(waiting(access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])))
+
+
+# One task --------------------------------------------------------------------------------------------------
+
+
+class DecidedSerializer(KnownFields):
+    response = WholeNumberField()
+    scores = serializers.DictField(child=ScoreField())
+
+
+class AdjudicationSerializer(KnownFields):
+    """Scores for every response. `preference` is relative to the order of the task's responses."""
+
+    ratings = DecidedSerializer(many=True)
+    preference = WholeNumberField(required=False, allow_null=True)
+    reason = serializers.ChoiceField(choices=Adjudication.Reason.choices)
+    comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
+
+    def validate_ratings(self, ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if len({rating["response"] for rating in ratings}) != len(ratings):
+            raise serializers.ValidationError("A response is rated twice.")
+        return ratings
+
+    def decision(self) -> dict[str, Any]:
+        """As `adjudicate` takes it."""
+        data = dict(self.validated_data)
+        return data | {"scores": {each["response"]: each["scores"] for each in data.pop("ratings")}}
+
+
+class StoredAdjudicationSerializer(serializers.Serializer[Any]):
+    ratings = DecidedSerializer(many=True)
+    preference = serializers.IntegerField(allow_null=True)
+    reason = serializers.CharField()
+    comment = serializers.CharField()
+    by = serializers.CharField()
+    made_at = serializers.DateTimeField()
+
+
+class StoredVerdictSerializer(serializers.Serializer[Any]):
+    assignment = serializers.IntegerField()
+    decision = serializers.CharField()
+    comment = serializers.CharField()
+    by = serializers.CharField()
+    made_at = serializers.DateTimeField()
+
+
+class RaterSerializer(serializers.Serializer[Any]):
+    """One submission, blind: a number in the place of a name. `kept`: its scores make the label."""
+
+    number = serializers.IntegerField()
+    assignment = serializers.IntegerField()
+    counts = serializers.BooleanField()
+    kept = serializers.BooleanField()
+    ratings = RatingOutSerializer(many=True)
+    preference = serializers.IntegerField(allow_null=True)
+    justification = serializers.CharField()
+    active_seconds = serializers.FloatField(allow_null=True)
+    verdict = StoredVerdictSerializer(allow_null=True)
+
+
+class ReviewedSerializer(serializers.Serializer[Any]):
+    """All ratings of a task side by side, without names and models."""
+
+    task = serializers.IntegerField()
+    id = serializers.CharField()
+    state = serializers.CharField()
+    because = serializers.CharField()
+    conversation = MessageSerializer(many=True)
+    responses = LeasedResponseSerializer(many=True)
+    raters = RaterSerializer(many=True)
+    adjudication = StoredAdjudicationSerializer(allow_null=True)
+
+
+class OneReviewed(APIView):
+    """A task with all its ratings, for reviewers and managers."""
+
+    @extend_schema(responses=ReviewedSerializer)
+    def get(self, request: Request, task_id: int) -> Response:
+        task = access.reviewed_task(access.user_of(request), task_id)
+        return Response(_told(reviewed(task, task.project)))
+
+
+def _told(shown: Reviewed) -> dict[str, Any]:
+    task = shown.task
+    return {
+        "task": task.pk,
+        "id": task.external_id,
+        "state": task.state,
+        "because": task.review_because,
+        "conversation": task.conversation,
+        "responses": [{"id": each.response.pk, "text": each.response.text} for each in shown.sheets],
+        "raters": [_rater(each) for each in shown.raters],
+        "adjudication": _adjudication(shown.adjudication) if shown.adjudication else None,
+    }
+
+
+def _rater(rater: Rater) -> dict[str, Any]:
+    made = rater.annotation
+    answers = ("scores", "checks", "confidence", "safe", "unsafe_category")
+    return {
+        "number": rater.number,
+        "assignment": made.assignment_id,
+        "counts": rater.counts,
+        "kept": rater.kept,
+        "ratings": [
+            {"response": response} | {name: vars(rating)[name] for name in answers}
+            for response, rating in rater.ratings.items()
+        ],
+        "preference": made.preference,
+        "justification": made.justification,
+        "active_seconds": made.active_seconds,
+        "verdict": _verdict(rater.verdict) if rater.verdict else None,
+    }
+
+
+def _adjudication(made: Adjudication) -> dict[str, Any]:
+    ratings = [{"response": int(response), "scores": scores} for response, scores in made.scores.items()]
+    return {"ratings": ratings, "preference": made.preference, "reason": made.reason} | _said(made)
+
+
+def _verdict(made: Verdict) -> dict[str, Any]:
+    return {"assignment": made.assignment_id, "decision": made.decision} | _said(made)
+
+
+def _said(made: Adjudication | Verdict) -> dict[str, Any]:
+    return {"comment": made.comment, "by": made.by.username, "made_at": made.made_at}
+
+
+class AdjudicationOfTask(APIView):
+    """The authoritative rating of a complete task; the annotators' ratings stay beside it."""
+
+    @extend_schema(request=AdjudicationSerializer, responses=StoredAdjudicationSerializer)
+    def put(self, request: Request, task_id: int) -> Response:
+        task = access.reviewed_task(access.user_of(request), task_id)
+        sent = AdjudicationSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        made = adjudicate(task.pk, **sent.decision(), by=access.user_of(request), now=timezone.now())
+        return Response(_adjudication(made))
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, task_id: int) -> Response:
+        withdraw(access.reviewed_task(access.user_of(request), task_id).pk, now=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class VerdictSerializer(KnownFields):
+    """A rejection needs a comment, which its annotator reads."""
+
+    decision = serializers.ChoiceField(choices=Verdict.Decision.choices)
+    comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
+
+
+class VerdictOnAssignment(APIView):
+    """Accepts or rejects an annotation. A rejected one leaves the consensus, and its slot is free again."""
+
+    @extend_schema(request=VerdictSerializer, responses=StoredVerdictSerializer)
+    def post(self, request: Request, assignment_id: int) -> Response:
+        held = access.reviewed_assignment(access.user_of(request), assignment_id)
+        sent = VerdictSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        made = judge(held.pk, **sent.validated_data, by=access.user_of(request), now=timezone.now())
+        return Response(_verdict(made))

@@ -10,6 +10,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks import product
@@ -22,8 +24,10 @@ TASKS = (10_000, 100_000, 1_000_000)
 MOST_DONE = 50_000
 WARM_UP = 30
 CALLS = 300
+LEAST_CALLS = 30
 MOST_SECONDS = 120
-SELECTS = 1000
+SELECTS = 3
+"""After each claim and submission, so that whatever else the machine does slows both."""
 COLUMNS = (
     "tasks",
     "done by the annotator",
@@ -44,33 +48,42 @@ def timed(action: Callable[[], object]) -> tuple[float, object]:
     return 1000 * (time.perf_counter() - start), answer
 
 
-def select_by_key(project: "Project") -> float:
-    """The median's milliseconds of the yardstick."""
-    from django.db import connection
+@dataclass
+class Times:
+    """Milliseconds of each call."""
 
+    claims: list[float] = field(default_factory=list)
+    submits: list[float] = field(default_factory=list)
+    selects: list[float] = field(default_factory=list)
+
+
+def work(project: "Project", annotator: "User", *, calls: int) -> Times:
+    """Claims and submits in turn, and SELECTs between them; fewer of all where they take long."""
+    dice, times, deadline = random.Random(1), Times(), time.monotonic() + MOST_SECONDS
+    first, last = ends(project)
+    while len(times.claims) < calls and (time.monotonic() < deadline or len(times.claims) < LEAST_CALLS):
+        claimed, submitted = claim_and_submit(project, annotator, dice)
+        times.claims.append(claimed)
+        times.submits.append(submitted)
+        times.selects += [timed(partial(select_by_key, dice.randint(first, last)))[0] for _ in range(SELECTS)]
+    return times
+
+
+def ends(project: "Project") -> tuple[int, int]:
+    """The lowest and the highest id of its tasks, which were numbered in one go."""
     from annotator.models import Task
 
-    last = Task.objects.filter(project=project).latest("pk").pk
-    first = Task.objects.filter(project=project).earliest("pk").pk
-    dice = random.Random(1)
+    tasks = Task.objects.filter(project=project)
+    return tasks.earliest("pk").pk, tasks.latest("pk").pk
 
-    def one() -> object:
-        cursor.execute("SELECT id, external_id, state FROM annotator_task WHERE id = %s", [dice.randint(first, last)])
-        return cursor.fetchone()
+
+def select_by_key(key: int) -> object:
+    """The yardstick."""
+    from django.db import connection
 
     with connection.cursor() as cursor:
-        return statistics.median(timed(one)[0] for _ in range(SELECTS))
-
-
-def work(project: "Project", annotator: "User") -> tuple[list[float], list[float]]:
-    """Milliseconds of each claim and of each submission, after a warm-up; fewer of them where they take long."""
-    dice, claims, submits = random.Random(1), list[float](), list[float]()
-    deadline = time.monotonic() + MOST_SECONDS
-    while len(claims) < WARM_UP + CALLS and (time.monotonic() < deadline or len(claims) < 2 * WARM_UP):
-        claimed, submitted = claim_and_submit(project, annotator, dice)
-        claims.append(claimed)
-        submits.append(submitted)
-    return claims[WARM_UP:], submits[WARM_UP:]
+        cursor.execute("SELECT id, external_id, state FROM annotator_task WHERE id = %s", [key])
+        return cursor.fetchone()
 
 
 def claim_and_submit(project: "Project", annotator: "User", dice: random.Random) -> tuple[float, float]:
@@ -93,11 +106,15 @@ def claim_and_submit(project: "Project", annotator: "User", dice: random.Random)
 
 
 def row(project: "Project", annotator: "User", *, tasks: int, done: int) -> str:
-    yardstick = select_by_key(project)
-    claims, submits = work(project, annotator)
-    both = statistics.median(claims) + statistics.median(submits)
-    cells = " | ".join(f"{statistics.median(each):.2f} | {percentile(each, 0.95):.2f}" for each in (claims, submits))
-    return f"| {tasks:,} | {done:,} | {cells} | {both:.2f} | {yardstick:.3f} | {both / yardstick:.0f} | {len(claims)} |"
+    work(project, annotator, calls=WARM_UP)
+    times = work(project, annotator, calls=CALLS)
+    yardstick = statistics.median(times.selects)
+    both = statistics.median(times.claims) + statistics.median(times.submits)
+    cells = " | ".join(
+        f"{statistics.median(each):.2f} | {percentile(each, 0.95):.2f}" for each in (times.claims, times.submits)
+    )
+    compared = f"{both:.2f} | {yardstick:.3f} | {both / yardstick:.0f} | {len(times.claims)}"
+    return f"| {tasks:,} | {done:,} | {cells} | {compared} |"
 
 
 def percentile(numbers: Sequence[float], share: float) -> float:

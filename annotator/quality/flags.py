@@ -1,0 +1,157 @@
+"""What stands out about an annotator, with its evidence. A flag asks somebody to look; nothing follows by itself.
+
+The limits are meant to be passed by what one would want to look at, not by half of the people: both clear in size and
+beyond chance.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+from annotator.quality.chance import at_least, stand_out, two_sided
+
+FEWEST = 20
+"""Annotations, ratings or preferences below which nothing is said."""
+BY_CHANCE = 0.001
+HURRIED_SHARE = 0.2
+FLAT_SHARE = 0.3
+FLAT_ABOVE = 0.2
+LEAST_CHANCE = 0.02
+"""What one score throughout is at least likely to be, however seldom the few others do it."""
+SHORTEST_RUN = 5
+SIDE_SHARE = 0.1
+SIDES_WRONG = 0.01
+"""The share of flags for a preferred side that chance may cause."""
+LOW_KAPPA = 0.2
+KAPPA_BELOW = 0.2
+LEANING = 0.75
+ERRORS = 4
+"""Standard errors."""
+SCATTER_RATIO = 1.5
+DRIFT = 0.5
+
+
+class Kind(TextChoices):
+    SPEEDING = "speeding", _("Hurried")
+    STRAIGHT_LINING = "straight_lining", _("One score throughout")
+    REPEATING = "repeating", _("The same again and again")
+    POSITION = "position", _("Prefers a side")
+    DISAGREEING = "disagreeing", _("Disagrees with the others")
+    LEANING = "leaning", _("Higher or lower than the others")
+    SCATTERING = "scattering", _("Scatters")
+    DRIFTING = "drifting", _("Has drifted")
+
+
+@dataclass(frozen=True)
+class Flag:
+    """`evidence` holds the numbers of its sentence (telling.py), `examples` ids of tasks to look at."""
+
+    kind: Kind
+    evidence: Mapping[str, Any]
+    examples: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One annotator's measures as they are stored, and by kind of flag the tasks that show it best."""
+
+    measures: Mapping[str, Any]
+    examples: Mapping[Kind, Sequence[int]] = field(default_factory=dict)
+
+
+def flagged(everybody: Sequence[Measured]) -> list[list[Flag]]:
+    """The flags of each of a project's annotators."""
+    usual_kappas = [each.measures["kappa"] for each in everybody]
+    sided = stand_out([_chance_of_side(each.measures["position"]) for each in everybody], rate=SIDES_WRONG)
+    found = []
+    for place, each in enumerate(everybody):
+        others = [kappa for other, kappa in enumerate(usual_kappas) if other != place and kappa is not None]
+        single = [
+            *_speeding(each.measures["speed"]),
+            *_straight_lining(each.measures["sameness"]),
+            *_repeating(each.measures["repeats"]),
+            *(_position(each.measures["position"]) if sided[place] else ()),
+            *_disagreeing(each.measures, others),
+            *_leaning(each.measures),
+            *_scattering(each.measures),
+            *_drifting(each.measures["drift"]),
+        ]
+        found.append([Flag(kind, evidence, each.examples.get(kind, ())) for kind, evidence in single])
+    return found
+
+
+Found = Iterator[tuple[Kind, Mapping[str, Any]]]
+
+
+def _speeding(speed: Mapping[str, Any]) -> Found:
+    timed, hurried = speed["timed"], speed["hurried"]
+    if timed >= FEWEST and hurried >= HURRIED_SHARE * timed:
+        yield Kind.SPEEDING, {"hurried": hurried, "timed": timed, "seconds": speed["median_seconds"]}
+
+
+def _straight_lining(sameness: Mapping[str, Any]) -> Found:
+    tasks, flat, others = sameness["compared"], sameness["flat"], sameness["others"]
+    if tasks < FEWEST or flat < FLAT_SHARE * tasks or flat < (others + FLAT_ABOVE) * tasks:
+        return
+    if at_least(flat, tasks, max(others, LEAST_CHANCE)) < BY_CHANCE:
+        yield Kind.STRAIGHT_LINING, {"flat": flat, "tasks": tasks, "others": others}
+
+
+def _repeating(repeats: Mapping[str, Any]) -> Found:
+    """A run of so many begins at any of the tasks."""
+    longest, tasks = repeats["longest"], repeats["tasks"]
+    if longest < SHORTEST_RUN or repeats["alike"] is None:
+        return
+    alike = max(repeats["alike"], LEAST_CHANCE)
+    if tasks * alike ** (longest - 1) < BY_CHANCE:
+        yield Kind.REPEATING, {"longest": longest, "alike": alike}
+
+
+def _chance_of_side(position: Mapping[str, Any]) -> float:
+    return two_sided(position["first"], position["preferences"]) if position["preferences"] >= FEWEST else 1.0
+
+
+def _position(position: Mapping[str, Any]) -> Found:
+    share = position["first"] / position["preferences"]
+    if abs(share - 0.5) >= SIDE_SHARE:
+        yield Kind.POSITION, dict(position) | {"chance": _chance_of_side(position)}
+
+
+def _disagreeing(measures: Mapping[str, Any], others: Sequence[float]) -> Found:
+    kappa, shared = measures["kappa"], measures["shared"]
+    if kappa is None or shared < FEWEST or not others:
+        return
+    usual = median(others)
+    if kappa < LOW_KAPPA and kappa <= usual - KAPPA_BELOW:
+        yield Kind.DISAGREEING, {"kappa": kappa, "usual": usual, "shared": shared}
+
+
+def _leaning(measures: Mapping[str, Any]) -> Found:
+    """Each attribute by itself: verbose and wrong are no mistakes of the same kind."""
+    if measures["ratings"] < FEWEST:
+        return
+    found = {
+        key: each["levels"]
+        for key, each in measures["leaning"].items()
+        if each and abs(each["levels"]) >= max(LEANING, ERRORS * each["error"])
+    }
+    if found:
+        yield Kind.LEANING, {"levels": found, "ratings": measures["ratings"]}
+
+
+def _scattering(measures: Mapping[str, Any]) -> Found:
+    ratios = [each["levels"] / each["usual"] for each in measures["scatter"].values() if each and each["usual"]]
+    if measures["ratings"] < FEWEST or not ratios or median(ratios) < SCATTER_RATIO:
+        return
+    levels = [each["levels"] for each in measures["scatter"].values() if each]
+    usual = [each["usual"] for each in measures["scatter"].values() if each]
+    yield Kind.SCATTERING, {"levels": median(levels), "usual": median(usual), "ratings": measures["ratings"]}
+
+
+def _drifting(drift: Mapping[str, Any] | None) -> Found:
+    if drift and drift["tasks"] >= 2 * FEWEST and abs(drift["levels"]) >= max(DRIFT, ERRORS * drift["error"]):
+        yield Kind.DRIFTING, drift

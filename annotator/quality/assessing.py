@@ -1,0 +1,115 @@
+"""Looks into what a project's annotators did and stores what is found; who needs looking at is for people to judge."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from statistics import fmean
+
+import numpy as np
+from django.db import connection, transaction
+from django.db.models import Max, Sum
+
+from annotator import agreement
+from annotator.models import AgreementState, Project, RaterQuality, Tally
+from annotator.quality.checks import HURRY, LONGEST
+from annotator.quality.flags import flagged
+from annotator.quality.measuring import WithOthers, measured
+from annotator.quality.reading import Work, lengths, read
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+ENOUGH, ENOUGH_SHARE = 50, 0.05
+"""New annotations, and as a share of the old ones, that are not kept waiting for the hour."""
+
+
+def assess(project: Project, *, now: datetime) -> int:
+    """Measures everybody anew, unless somebody is at it already; returns how many annotators."""
+    with _alone(project) as alone:
+        if not alone:
+            return 0
+        done = dict(Tally.objects.filter(project=project).values_list("annotator", "done"))
+        work = read(project)
+        everybody = measured(work, _lengths(project, work), _with_others(project, now))
+        rows = [
+            RaterQuality(
+                project=project,
+                annotator_id=annotator,
+                annotations=each.measures["tasks"],
+                measures=dict(each.measures) | {"done": done.get(annotator, 0)},
+                flags=[asdict(flag) for flag in flags],
+                computed_at=now,
+            )
+            for annotator, each, flags in zip(work.annotators.tolist(), everybody, flagged(everybody), strict=True)
+        ]
+        _store(project, rows)
+        return len(rows)
+
+
+def _lengths(project: Project, work: Work) -> dict[int, int]:
+    """Of the tasks that somebody may have hurried through."""
+    active = work.annotations["active"]
+    return lengths(project, np.unique(work.annotations["task"][(active >= 0) & (active * HURRY < LONGEST)]))
+
+
+def _with_others(project: Project, now: datetime) -> dict[int, WithOthers]:
+    found = {}
+    for rater in agreement.report(project, now=now).raters:
+        kappas = [kappa for kappa in rater.kappa.values() if kappa is not None]
+        found[rater.user.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
+    return found
+
+
+@transaction.atomic
+def _store(project: Project, rows: list[RaterQuality]) -> None:
+    kept = [row.annotator_id for row in rows]
+    RaterQuality.objects.filter(project=project).exclude(annotator__in=kept).delete()
+    RaterQuality.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["project", "annotator"],
+        update_fields=["annotations", "measures", "flags", "computed_at"],
+    )
+
+
+@contextmanager
+def _alone(project: Project) -> Iterator[bool]:
+    """Two at once would do no harm, and the same work twice."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(hashtext('quality'), %s)", [project.pk])
+        alone = bool(cursor.fetchone()[0])
+    try:
+        yield alone
+    finally:
+        if alone:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(hashtext('quality'), %s)", [project.pk])
+
+
+# When ------------------------------------------------------------------------------------------------------
+
+
+def assess_due(*, now: datetime) -> int:
+    """Every project in which enough has happened; returns how many annotators were looked into."""
+    rated = Project.objects.filter(tallies__done__gt=0).distinct().select_related("rubric")
+    return sum(assess(project, now=now) for project in rated if is_due(project, now=now))
+
+
+def is_due(project: Project, *, now: datetime) -> bool:
+    """Whether ratings have changed for an hour, or many within minutes."""
+    last = RaterQuality.objects.filter(project=project).aggregate(at=Max("computed_at"))["at"]
+    if last is None:
+        return True
+    changed = AgreementState.objects.filter(project=project, refreshed_at__gt=last).exists()
+    if changed and now - last >= HOUR:
+        return True
+    new = since(project)
+    old = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
+    return now - last >= MINUTE and new >= max(ENOUGH, ENOUGH_SHARE * old)
+
+
+def since(project: Project) -> int:
+    """Tasks rated since the project's annotators were last looked into."""
+    now = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
+    then = RaterQuality.objects.filter(project=project).values_list("measures__done", flat=True)
+    return max(now - sum(number or 0 for number in then), 0)

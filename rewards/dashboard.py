@@ -102,6 +102,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 link("Annotations", "rate_review", "admin:annotator_annotation_changelist"),
                 link("Gold tasks", "verified", "admin:annotator_gold_changelist"),
                 link("People", "group", "admin:annotator_membership_changelist"),
+                link("Exclusions", "person_off", "admin:annotator_exclusion_changelist"),
                 link("Audit", "history", "admin:annotator_auditentry_changelist"),
             ],
         },

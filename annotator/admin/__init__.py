@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django_celery_beat import models as beat
 
-from annotator.admin import accounts, annotations, audit, gold, people, projects, tasks
+from annotator.admin import accounts, annotations, audit, exclusions, gold, people, projects, tasks
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "accounts",
     "annotations",
     "audit",
+    "exclusions",
     "gold",
     "people",
     "projects",

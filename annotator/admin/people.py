@@ -6,12 +6,14 @@ from django import forms
 from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from annotator import access, gold, membership
 from annotator.access import user_of
+from annotator.admin.exclusions import exclude_url
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role
 from annotator.refusals import Refusal
@@ -74,7 +76,7 @@ class QualificationRunInline(ToBeRead):
 @admin.register(Membership)
 class MembershipAdmin(OfManagedProjects):
     recorded_as = "membership"
-    actions = ["pause", "let_go_on", "give_another_try", "qualify", "remove_from_project"]
+    actions = ["pause", "let_go_on", "give_another_try", "qualify", "exclude_them", "remove_from_project"]
     list_display = ["user", "project", "role", "acknowledged_version", "test", "paused", "submitted"]
     list_filter = [("project", ManagedOnly), "role", "paused_because"]
     inlines = [QualificationRunInline]
@@ -139,6 +141,15 @@ class MembershipAdmin(OfManagedProjects):
         for member in queryset:
             membership.qualify(member, now=timezone.now())
         messages.success(request, "Qualified.")
+
+    @admin.action(description="Exclude: their work counts no more …")
+    def exclude_them(self, request: HttpRequest, queryset: QuerySet[Membership]) -> HttpResponse | None:
+        """Leads to the page that says what would change, where it is confirmed."""
+        projects = {member.project_id for member in queryset}
+        if len(projects) != 1:
+            messages.warning(request, "Choose people of one project.")
+            return None
+        return redirect(exclude_url(projects.pop(), [member.user_id for member in queryset]))
 
     @admin.display(description="test")
     def test(self, member: Membership) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -14,9 +14,9 @@ from rest_framework.response import Response
 from annotator import access
 from annotator.api.fields import KnownFields
 from annotator.api.parameters import flag
-from annotator.models import Assignment, Exclusion, Project, User
+from annotator.models import Exclusion, Project
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
-from annotator.review.excluding import counting
+from annotator.review.excluding import counting, people_of
 
 
 class ExclusionSerializer(serializers.ModelSerializer[Exclusion]):
@@ -72,7 +72,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         project = self._project()
         sent = NewExclusionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        annotator = _annotator(project, sent.validated_data["annotator"])
+        annotator = get_object_or_404(people_of(project), pseudonym=sent.validated_data["annotator"])
         if flag(request, "dry_run"):
             return Response(asdict(exclusion_preview(project, annotator)))
         if not sent.validated_data["reason"]:
@@ -94,7 +94,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         project = self._project()
         named = NamedSerializer(data=request.query_params)
         named.is_valid(raise_exception=True)
-        annotator = _annotator(project, named.validated_data["annotator"])
+        annotator = get_object_or_404(people_of(project), pseudonym=named.validated_data["annotator"])
         if flag(request, "dry_run"):
             return Response(asdict(readmission_preview(project, annotator)))
         going_on = readmit(project, annotator, now=timezone.now())
@@ -104,10 +104,3 @@ class Exclusions(generics.ListAPIView[Exclusion]):
 
     def _project(self) -> Project:
         return access.managed_project(access.user_of(self.request), self.kwargs["slug"])
-
-
-def _annotator(project: Project, pseudonym: str) -> User:
-    """A member, or somebody who has worked here: imported raters are no members."""
-    work = Assignment.objects.filter(annotator=OuterRef("pk"), task__project=project)
-    member = project.memberships.filter(user=OuterRef("pk"))
-    return get_object_or_404(User.objects.filter(Exists(work) | Exists(member)), pseudonym=pseudonym)

@@ -69,6 +69,13 @@ def _in_the_background(task: str, exclusion: Exclusion) -> None:
     transaction.on_commit(partial(app.send_task, f"annotator.tasks.{task}", [exclusion.pk]), robust=True)
 
 
+def people_of(project: Project) -> QuerySet[User]:
+    """Members, and whoever has worked here: imported raters are no members."""
+    work = Assignment.objects.filter(annotator=OuterRef("pk"), task__project=project)
+    member = project.memberships.filter(user=OuterRef("pk"))
+    return User.objects.filter(Exists(work) | Exists(member))
+
+
 def counting(project: Project, annotator: User) -> QuerySet[Assignment]:
     """What an exclusion takes out: leases too, which are given back."""
     return Assignment.objects.filter(annotator=annotator, task__project=project, counts=True)

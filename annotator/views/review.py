@@ -93,10 +93,10 @@ def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     project = access.reviewed_project(user_of(request), slug)
     task = _task(project, task_id)
     shown = reviewed(task, project)
-    form = AdjudicationForm(
-        project, list(task.responses.all()), request.POST or None, initial=_start(request.GET.get("start", ""), shown)
-    )
-    if request.method == "POST" and form.is_valid():
+    sent = request.POST if request.method == "POST" else None
+    start = _start(request.GET.get("start", ""), shown)
+    form = AdjudicationForm(project, list(task.responses.all()), sent, initial=start)
+    if form.is_valid():
         return _settle(request, task, form)
     page = _page(request, shown, form) | {"project": project}
     return render(request, "review_task.html", page, status=422 if form.is_bound else 200)

@@ -1,0 +1,149 @@
+"""Excluding annotators from a project, and readmitting them, with what that changes counted before."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+
+from annotator.access import user_of
+from annotator.admin.scoping import ManagedOnly, OfManagedProjects
+from annotator.models import Exclusion, Project, User
+from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
+from annotator.review.excluding import counting, people_of
+
+
+class ChoiceForm(forms.Form):
+    """Whom to exclude; imported raters are no members, so that they are named."""
+
+    project = forms.ModelChoiceField(
+        Project.objects.none(), widget=UnfoldAdminSelectWidget, label=gettext_lazy("Project")
+    )
+    annotator = forms.CharField(
+        max_length=150, widget=UnfoldAdminTextInputWidget, label=gettext_lazy("User name or pseudonym")
+    )
+
+    def __init__(self, managed: QuerySet[Project], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["project"].queryset = managed  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if "project" in data and "annotator" in data:
+            people = people_of(data["project"])
+            data["found"] = (
+                people.filter(username=data["annotator"]) | people.filter(pseudonym=data["annotator"])
+            ).first()
+            if data["found"] is None:
+                self.add_error("annotator", _("Nobody of this name has worked in this project."))
+        return data
+
+
+class ReasonForm(forms.Form):
+    """Why; it is kept with the exclusion."""
+
+    reason = forms.CharField(max_length=5_000, widget=UnfoldAdminTextareaWidget, label=gettext_lazy("Reason"))
+
+
+def exclude_url(project: int, people: Sequence[int], *, name: str = "exclude") -> str:
+    """Where a manager sees what would change, and confirms it."""
+    chosen = urlencode([("project", project), *(("annotator", each) for each in people)])
+    return f"{reverse(f'admin:annotator_exclusion_{name}')}?{chosen}"
+
+
+@admin.register(Exclusion)
+class ExclusionAdmin(OfManagedProjects):
+    read_only = True
+    actions = ["readmit"]
+    list_display = ["annotator", "project", "reason", "by", "made_at"]
+    list_filter = [("project", ManagedOnly)]
+    list_select_related = ["annotator", "project", "by"]
+    search_fields = ["annotator__username", "annotator__pseudonym"]
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def get_urls(self) -> list[URLPattern]:
+        ours = [
+            path("exclude/", self.admin_site.admin_view(self.exclude_view), name="annotator_exclusion_exclude"),
+            path("readmit/", self.admin_site.admin_view(self.readmit_view), name="annotator_exclusion_readmit"),
+        ]
+        return [*ours, *super().get_urls()]
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        """Names somebody; what that would change is shown next."""
+        form = ChoiceForm(
+            Project.objects.managed_by(user_of(request)), request.POST if request.method == "POST" else None
+        )
+        if request.method == "POST" and form.is_valid():
+            return redirect(exclude_url(form.cleaned_data["project"].pk, [form.cleaned_data["found"].pk]))
+        return self._page(request, "exclude_choose", _("Exclude an annotator"), form=form)
+
+    def exclude_view(self, request: HttpRequest) -> HttpResponse:
+        """Shows what would change; excludes once that was confirmed with a reason."""
+        project, people = self._chosen(request)
+        form = ReasonForm(request.POST if request.method == "POST" else None)
+        if request.method == "POST" and form.is_valid():
+            for each in people:
+                exclude(project, each, reason=form.cleaned_data["reason"], by=user_of(request), now=timezone.now())
+                self._say(request, project, each)
+            return redirect("admin:annotator_exclusion_changelist")
+        foreseen = [(each, exclusion_preview(project, each)) for each in people]
+        return self._page(
+            request, "exclude", _("Exclude from the project"), form=form, foreseen=foreseen, project=project
+        )
+
+    def _say(self, request: HttpRequest, project: Project, annotator: User) -> None:
+        if counting(project, annotator).exists():
+            said = _("%(name)s gets no task any more; the light worker takes their work out of the labels.")
+        else:
+            said = _("%(name)s is excluded, and their work counts no more.")
+        messages.success(request, said % {"name": annotator})
+
+    def readmit_view(self, request: HttpRequest) -> HttpResponse:
+        """Shows how much would come back; readmits once that was confirmed."""
+        project, people = self._chosen(request)
+        if request.method == "POST":
+            for each in people:
+                going_on = readmit(project, each, now=timezone.now())
+                said = _("The light worker brings the work of %(name)s back.") if going_on else _("%(name)s is back.")
+                messages.success(request, said % {"name": each})
+            return redirect("admin:annotator_exclusion_changelist")
+        foreseen = [(each, readmission_preview(project, each)) for each in people]
+        return self._page(request, "readmit", _("Readmit to the project"), foreseen=foreseen, project=project)
+
+    @admin.action(description=gettext_lazy("Readmit: their work counts again …"))
+    def readmit(self, request: HttpRequest, queryset: QuerySet[Exclusion]) -> HttpResponse | None:
+        """Leads to the page where it is confirmed."""
+        projects = {exclusion.project_id for exclusion in queryset}
+        if len(projects) != 1:
+            messages.warning(request, _("Choose people of one project."))
+            return None
+        return redirect(exclude_url(projects.pop(), [each.annotator_id for each in queryset], name="readmit"))
+
+    def _chosen(self, request: HttpRequest) -> tuple[Project, list[User]]:
+        """The people that the address names, of a project that the user manages."""
+        numbers = {
+            name: [int(n) for n in request.GET.getlist(name)[:100] if _is_id(n)] for name in ("project", "annotator")
+        }
+        managed = Project.objects.managed_by(user_of(request)).select_related("rubric")
+        project = get_object_or_404(managed, pk__in=numbers["project"][:1])
+        return project, list(people_of(project).filter(pk__in=numbers["annotator"]).order_by("username"))
+
+    def _page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> HttpResponse:
+        context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **shown}
+        return TemplateResponse(request, f"admin/{name}.html", context)
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 19

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -46,6 +47,18 @@ class Assignment(models.Model):
         SKIPPED = "skipped"
         RELEASED = "released"
         EXPIRED = "expired"
+
+    TRANSITIONS: ClassVar[dict[str, frozenset[str]]] = {
+        State.LEASED: frozenset({State.SUBMITTED, State.SKIPPED, State.RELEASED, State.EXPIRED}),
+        # What is late still counts, and who comes back may have the task again.
+        State.EXPIRED: frozenset({State.LEASED, State.SUBMITTED, State.SKIPPED}),
+        State.RELEASED: frozenset({State.LEASED, State.SUBMITTED, State.SKIPPED}),
+        # Only by an undo, within seconds.
+        State.SKIPPED: frozenset({State.LEASED}),
+        # Revised, but never taken back.
+        State.SUBMITTED: frozenset(),
+    }
+    """The steps between states; a trigger of the database refuses every other one."""
 
     task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="assignments")
     annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="assignments")

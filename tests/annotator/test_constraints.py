@@ -29,8 +29,9 @@ def refused(name: str, broken: Callable[[], Any]) -> None:
         broken()
 
 
-def take_slot(task: Task, user: User, slot: int) -> Assignment:
-    return Assignment.objects.create(task=task, annotator=user, slot=slot, leased_at=NOW, lease_expires_at=NOW)
+def take_slot(task: Task, user: User, slot: int | None, **fields: Any) -> Assignment:
+    leased = {"leased_at": NOW, "lease_expires_at": NOW} | fields
+    return Assignment.objects.create(task=task, annotator=user, slot=slot, **leased)
 
 
 def test_a_sixth_slot_is_refused(project: Project, cast: Cast) -> None:
@@ -179,3 +180,15 @@ def test_a_span_twice_is_refused(project: Project) -> None:
     task = make_task(project)
     make_span(task)
     refused("pii_span_once", lambda: make_span(task))
+
+
+@pytest.mark.parametrize("before", Assignment.State.values)
+@pytest.mark.parametrize("after", Assignment.State.values)
+def test_only_steps_of_the_table_are_taken(project: Project, cast: Cast, before: str, after: str) -> None:
+    slots = {"leased": 1, "submitted": 1}
+    held = take_slot(make_task(project), cast.alice, slots.get(before), state=before)
+    step = Assignment.objects.filter(pk=held.pk)
+    if before == after or after in Assignment.TRANSITIONS[Assignment.State(before)]:
+        assert step.update(state=after, slot=slots.get(after)) == 1
+    else:
+        refused("legal_transition", lambda: step.update(state=after, slot=slots.get(after)))

@@ -10,17 +10,19 @@ from annotator.assignment.holding import (
     locked,
     own,
     reclaim_expired,
-    recount,
     release,
     response_order,
     responses_in_order,
 )
+from annotator.assignment.recounting import Difference, differences, recount
 
 __all__ = [
     "REASONS",
     "Claim",
+    "Difference",
     "NotLeased",
     "claim",
+    "differences",
     "expire_all",
     "free_slot",
     "heartbeat",

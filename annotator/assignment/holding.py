@@ -6,14 +6,12 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
 
-from annotator import audit, consensus
 from annotator.models import Assignment, Draft, Project, Response, Task, User
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
 from annotator.statements import Columns, Row, Statement
 
 RECLAIM_AT_ONCE = 20
-RECOUNT_AT_ONCE = 200
 
 
 class NotLeased(Refusal):
@@ -92,11 +90,14 @@ WITH expired AS (
 UPDATE annotator_assignment s SET state = 'expired', slot = NULL FROM expired WHERE s.id = expired.id
 RETURNING s.task_id
 """)
-_COUNT_OPEN_SLOTS = Statement("""
-UPDATE annotator_task t SET open_slots = greatest(t.slots_wanted - (
-    SELECT count(*) FROM annotator_assignment s WHERE s.task_id = t.id AND s.slot IS NOT NULL
-), 0) WHERE t.id = ANY(%(tasks)s)
-""")
+_COUNT_OPEN_SLOTS = Statement(
+    """
+    UPDATE annotator_task t SET open_slots = greatest(t.slots_wanted - (
+        SELECT count(*) FROM annotator_assignment s WHERE s.task_id = t.id AND s.slot IS NOT NULL
+    ), 0) WHERE t.id = ANY(%(tasks)s)
+    """,
+    prepared=False,
+)
 
 
 def reclaim_expired(*, now: datetime) -> int:
@@ -132,25 +133,6 @@ def free_slot(task: Task) -> int | None:
     """The lowest slot that nobody holds, or None."""
     held = set(Assignment.objects.filter(task=task, slot__isnull=False).values_list("slot", flat=True))
     return next((slot for slot in range(1, task.slots_wanted + 1) if slot not in held), None)
-
-
-def recount(project: Project, *, now: datetime) -> int:
-    """Recomputes slots, states and labels of every task by the project's rules of today; returns how many tasks."""
-    last = counted = 0
-    while True:
-        tasks = _recount_some(project, after=last, now=now)
-        if not tasks:
-            audit.record("project.recounted", f"project {project.slug}", project=project, tasks=counted)
-            return counted
-        last, counted = tasks[-1].pk, counted + len(tasks)
-
-
-@in_transaction
-def _recount_some(project: Project, *, after: int, now: datetime) -> list[Task]:
-    later = Task.objects.filter(project=project, pk__gt=after).order_by("pk").defer("conversation", "metadata")
-    tasks = list(later.select_for_update()[:RECOUNT_AT_ONCE])
-    consensus.settle(tasks, project=project, now=now)
-    return tasks
 
 
 def response_order(task: Task, annotator: User) -> list[int]:

@@ -2,14 +2,17 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import F
+
 from annotator import consensus
 from annotator.importing.copying import copy_rows
 from annotator.importing.layouts import Rejected, TaskRow
-from annotator.models import Annotation, Assignment, Label, Origin, Project, Rating, Task, User
+from annotator.models import Annotation, Assignment, Label, Origin, Project, Rating, Tally, Task, User
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
         tasks = {pk: task for pk, task in tasks.items() if pk in {each.placed.task for each in fresh}}
         _make_room(tasks, fresh, project)
         _store(fresh, raters, list(tasks.values()), now)
+        _count_work(project, fresh, raters)
         consensus.settle(list(tasks.values()), project=project, now=now)
     return refused
 
@@ -175,6 +179,14 @@ def _store(given: Sequence[_Given], raters: Mapping[str, User], tasks: Sequence[
         for annotation, each in zip(annotations, given, strict=True)
         for position, scores in each.ratings.items()
     )
+
+
+def _count_work(project: Project, given: Sequence[_Given], raters: Mapping[str, User]) -> None:
+    """Adds to the raters' tallies."""
+    done = Counter(raters[each.rater].pk for each in given)
+    for rater in sorted(done):
+        tally, _ = Tally.objects.get_or_create(annotator_id=rater, project=project)
+        Tally.objects.filter(pk=tally.pk).update(done=F("done") + done[rater])
 
 
 def _free_slots(tasks: Sequence[Task]) -> dict[int, list[int]]:

@@ -3,11 +3,14 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from annotator import assignment
 from annotator.management.projects import named_project
+from annotator.models import Project
+
+SHOWN = 50
 
 
 class Command(BaseCommand):
@@ -15,7 +18,22 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
+        parser.add_argument("--check", action="store_true", help="changes nothing and tells what it would change")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        counted = assignment.recount(named_project(options["project"]), now=timezone.now())
+        project = named_project(options["project"])
+        if options["check"]:
+            self.check_stored(project)
+            return
+        counted = assignment.recount(project, now=timezone.now())
         self.stdout.write(f"{counted} tasks recomputed")
+
+    def check_stored(self, project: Project) -> None:
+        """Raises CommandError after the last difference."""
+        number = 0
+        for number, difference in enumerate(assignment.differences(project, now=timezone.now()), start=1):
+            if number <= SHOWN:
+                self.stdout.write(str(difference))
+        if number:
+            raise CommandError(f"{number} differences; `manage.py recount {project.slug}` mends them.")
+        self.stdout.write("no differences")

@@ -5,6 +5,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -113,7 +114,12 @@ def submit(assignment_id: int, submission: Submission, *, now: datetime, origin:
     if task.state == Task.State.GOLD and current is None:
         gold.judge(assignment, now=now)
     consensus.settle([task], project=task.project, now=now)
+    _record("annotation.revised" if current else "annotation.submitted", task, revision=revision)
     return Submitted(annotation, created=current is None)
+
+
+def _record(action: str, task: Task, **details: Any) -> None:
+    audit.record(action, f"task {task.external_id}", project=task.project, **details)
 
 
 _ANNOTATION = Columns(Annotation, "a")
@@ -295,6 +301,7 @@ def skip(
         quoting.mark(assignment.task, spans=spans, quotes=quotes, by=assignment.annotator, now=now)
         _quarantine(assignment.task)
     consensus.settle([assignment.task], project=assignment.task.project, now=now)
+    _record("task.skipped", assignment.task, reason=reason)
     return Skip.objects.create(assignment=assignment, reason=reason, note=note, created_at=now)
 
 
@@ -325,6 +332,7 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
     assignment.save(update_fields=["state", "slot", "leased_at", "lease_expires_at"])
     task.save(update_fields=["state"])
     consensus.settle([task], project=task.project, now=now)
+    _record("task.unskipped", task)
     return assignment
 
 
@@ -341,6 +349,7 @@ def report(assignment_id: int, *, category: str, note: str = "", now: datetime) 
         _let_go(assignment, Assignment.State.RELEASED)
     _quarantine(assignment.task)
     consensus.settle([assignment.task], project=assignment.task.project, now=now)
+    _record("task.reported", assignment.task, category=category)
     found, _ = Report.objects.update_or_create(
         assignment=assignment, decision="", defaults={"category": category, "note": note, "created_at": now}
     )
@@ -371,7 +380,7 @@ def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task
     Report.objects.filter(assignment__task=task, decision="").update(decision=decision)
     consensus.settle([task], project=task.project, now=now)
     decided = "task.released" if safe_to_use else "task.retired"
-    audit.record(decided, f"task {task.external_id}", project=task.project)
+    _record(decided, task)
     return task
 
 

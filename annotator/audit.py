@@ -4,6 +4,7 @@ An entry can never be changed, not even to redact it. So it holds names, numbers
 note that somebody wrote about one, no password and no token.
 """
 
+import json
 import os
 import pwd
 from collections.abc import Callable, Iterator, Mapping
@@ -13,12 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from celery import Task
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from knox.models import AuthToken
 
-from annotator.models import AuditEntry, Project, User
+from annotator.models import Project, User
+from annotator.statements import Statement
 
 JSON = Mapping[str, Any] | list[Any] | str | int | float | None
 SECRET = {"password"}
@@ -43,7 +46,7 @@ _acting: ContextVar[HttpRequest | Acting | None] = ContextVar("acting", default=
 def record(action: str, subject: str, /, *, project: Project | None = None, **details: JSON) -> None:
     """Adds an entry. An action is a noun and what became of it, like `project.changed`; a subject, like `task t-17`."""
     who = acting_now()
-    AuditEntry.objects.create(
+    _ADD.run(
         at=timezone.now(),
         actor=who.actor,
         via=who.via,
@@ -51,8 +54,14 @@ def record(action: str, subject: str, /, *, project: Project | None = None, **de
         project=project.slug if project else "",
         action=action,
         subject=subject[:300],
-        details=details,
+        details=json.dumps(details, cls=DjangoJSONEncoder),
     )
+
+
+_ADD = Statement("""
+INSERT INTO annotator_auditentry (at, actor, via, token, project, action, subject, details)
+VALUES (%(at)s, %(actor)s, %(via)s, %(token)s, %(project)s, %(action)s, %(subject)s, %(details)s)
+""")
 
 
 def acting_now() -> Acting:

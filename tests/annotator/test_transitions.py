@@ -262,6 +262,6 @@ class Work(RuleBasedStateMachine):
 @pytest.mark.slow
 def test_whatever_people_do_the_rows_follow_the_rules(db: None) -> None:
     quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Work, settings=settings(max_examples=30, stateful_step_count=15, deadline=None, suppress_health_check=quiet)
     )

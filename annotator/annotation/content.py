@@ -1,0 +1,32 @@
+"""What an annotator says of a task, as data."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True)
+class ResponseRating:
+    """Scores by attribute key, each 0..4, and what else was answered about one response."""
+
+    scores: Mapping[str, int]
+    checks: tuple[str, ...] = ()
+    confidence: int | None = None
+    safe: bool | None = None
+    unsafe_category: str = ""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A filled form: ratings by response id. A preference is relative to the order the annotator saw."""
+
+    ratings: Mapping[int, ResponseRating]
+    preference: int | None = None
+    justification: str = ""
+    active_seconds: float | None = field(default=None, compare=False)
+
+    def content_hash(self) -> str:
+        content = asdict(self) | {"active_seconds": None}
+        content["ratings"] = sorted(content["ratings"].items())
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,6 +1,6 @@
 """Who may reach what: fetched and authorised in one step, from the user. A stranger gets 404."""
 
-from collections.abc import Callable
+from typing import Literal
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -37,10 +37,10 @@ def membership(user: User, slug: str) -> Membership:
     return get_object_or_404(user.memberships.select_related("project__rubric"), project__slug=slug)
 
 
-def names_for(user: User, project: Project) -> Callable[[User], str]:
-    """How annotators are called to this user: by their names to managers, by their pseudonyms to reviewers."""
+def name_shown_to(user: User, project: Project) -> Literal["username", "pseudonym"]:
+    """The field by which annotators are called to this user: pseudonyms to reviewers, names to managers."""
     manages = Project.objects.managed_by(user).filter(pk=project.pk).exists()
-    return (lambda each: each.username) if manages else (lambda each: each.pseudonym)
+    return "username" if manages else "pseudonym"
 
 
 def own_assignment(user: User, assignment_id: int) -> Assignment:
@@ -80,6 +80,7 @@ def reviewed_project(user: User, slug: str) -> Project:
     if not reviewed_projects(user).filter(pk=project.pk).exists():
         raise PermissionDenied("Only managers and reviewers of this project may see this.")
     return project
+
 
 def reviewed_task(user: User, task_id: int) -> Task:
     """A task of one of `reviewed_projects`; those that measure annotators stay unseen."""

@@ -7,7 +7,7 @@ the doors tell.
 
 from annotator.agreement.counting import Selection
 from annotator.agreement.kappa import AgainstExperts, against_experts, paired_kappa
-from annotator.agreement.raters import Pair, Rater, Week
+from annotator.agreement.raters import Pair, Rater, Week, rater_called
 from annotator.agreement.refreshing import rebuild, refresh, refresh_all, refresh_until_done
 from annotator.agreement.reporting import Agreement, Report, agreement, kappas, report
 
@@ -23,6 +23,7 @@ __all__ = [
     "agreement",
     "kappas",
     "paired_kappa",
+    "rater_called",
     "rebuild",
     "refresh",
     "refresh_all",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Literal
 
 import numpy as np
 from django.db.models import Q
@@ -82,6 +83,12 @@ def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list
         for place, (one, other) in told
         if one and other
     ]
+
+
+def rater_called(project: Project, name: str, *, field: Literal["username", "pseudonym"]) -> User | None:
+    """The annotator of that name, if they have rated anything of the project."""
+    user = User.objects.filter(**{field: name}).first() if name.isprintable() else None
+    return user if user and user.assignments.submitted().filter(task__project=project).exists() else None
 
 
 def _most_first(found: Meetings) -> Sequence[tuple[int, int]]:

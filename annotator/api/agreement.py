@@ -1,5 +1,6 @@
 """How far a project's annotators agree."""
 
+from operator import attrgetter
 from typing import Any
 
 from django.utils import timezone
@@ -118,4 +119,5 @@ class ProjectAgreement(APIView):
         user = access.user_of(request)
         project = access.reviewed_project(user, slug)
         found = report(project, now=timezone.now())
-        return Response(ProjectAgreementSerializer(told(found, name=access.names_for(user, project))).data)
+        name = attrgetter(access.name_shown_to(user, project))
+        return Response(ProjectAgreementSerializer(told(found, name=name)).data)

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from annotator import qualification
-from annotator.annotation import submit
-from annotator.models import Assignment, Guideline, Membership, Project, User
+from annotator.annotation import report, submit
+from annotator.models import Assignment, Guideline, Membership, Project, Role, User
+from annotator.review import adjudicate, judge
 from tests.browser.conftest import Complaints
 from tests.browser.test_annotate import rate_everything
-from tests.builders import NOW, claimed, make_gold, make_task, make_user, submission
+from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, submission
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
@@ -37,7 +39,7 @@ And $e^{i\\pi} = -1$. Write to jane.doe@example.org."""
 
 @pytest.fixture
 def addresses(talk: Project, alice: User) -> list[str]:
-    """One address of every page that an annotator sees, with something on it."""
+    """One address of every page that an annotator or a manager sees, with something on it."""
     Project.objects.update(ask_preference=True, ask_safety=True, ask_confidence=True, base_annotators=2)
     talk.refresh_from_db()
     Guideline.objects.create(project=talk, version=1, text=f"# Read this\n\n{RICH}")
@@ -53,6 +55,7 @@ def addresses(talk: Project, alice: User) -> list[str]:
     qualification.answer(run, task, answers, now=NOW)
     done = _rated(talk, alice)
     make_task(talk, prompt=RICH)
+    alice.memberships.update(role=Role.MANAGER)  # who may read what others do, too
     return [
         "/",
         "/projects/talk/guidelines/",
@@ -64,6 +67,7 @@ def addresses(talk: Project, alice: User) -> list[str]:
         "/projects/talk/history/",
         f"/assignments/{done[0].pk}/revise/",
         f"/assignments/{done[1].pk}/revise/",
+        "/projects/talk/agreement/",
         "/mine/",
         "/settings/",
         "/nowhere/",
@@ -73,7 +77,7 @@ def addresses(talk: Project, alice: User) -> list[str]:
 def _rated(talk: Project, alice: User) -> list[Assignment]:
     """A closed and an open task that alice has rated."""
     bob = make_user("bob")
-    extra = {"preference": 1}
+    extra: dict[str, Any] = {"preference": 1}
     for _ in range(6):
         make_task(talk)
         _safely(talk, alice, **extra)
@@ -84,9 +88,9 @@ def _rated(talk: Project, alice: User) -> list[Assignment]:
     return [mine.earliest("pk"), mine.latest("pk")]
 
 
-def _safely(talk: Project, user: User, **fields: int) -> None:
+def _safely(talk: Project, user: User, *, level: int = 3, **fields: Any) -> None:
     held = claimed(talk, user)
-    plain = submission(held.task, 3, **fields)
+    plain = submission(held.task, level, **fields)
     ratings = {pk: replace(rating, confidence=2, safe=True) for pk, rating in plain.ratings.items()}
     submit(held.pk, replace(plain, ratings=ratings), now=NOW)
 
@@ -155,3 +159,58 @@ def test_nothing_scrolls_sideways(
             wide.append(address)
     complaints.seen.clear()
     assert wide == []
+
+
+# For reviewers and managers --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def carol(talk: Project, alice: User) -> User:
+    """A manager, with one task of each kind that waits: dropped, set aside, settled and partly rejected."""
+    Project.objects.update(ask_preference=True, ask_safety=True, ask_confidence=True, max_annotators=3)
+    talk.refresh_from_db()
+    manager = make_user("carol", is_staff=True)
+    make_member(talk, manager, role="manager")
+    for number in range(3):
+        make_task(talk, f"t-{number}", prompt=RICH)
+        for user, level in zip((alice, make_user(f"b{number}"), make_user(f"e{number}")), (0, 4, 4), strict=True):
+            _safely(talk, user, level=level, preference=1, justification="Because of the table.")
+    _, aside, settled = talk.tasks.order_by("pk")
+    report(aside.assignments.earliest("pk").pk, category="bias", note="Look.", now=NOW)
+    scores = {each.pk: dict.fromkeys(ATTRIBUTES, 2) for each in settled.responses.all()}
+    adjudicate(settled.pk, scores=scores, reason="slip", comment="Look.", preference=1, by=manager, now=NOW)
+    judge(settled.assignments.earliest("pk").pk, decision="rejected", comment="Far off.", by=manager, now=NOW)
+    return manager
+
+
+def overseen(talk: Project) -> list[str]:
+    tasks = [f"/projects/talk/review/{task.pk}/" for task in talk.tasks.order_by("pk")]
+    return ["/", "/projects/talk/review/", *tasks, "/projects/talk/review/submissions/?all=1"]
+
+
+@pytest.mark.parametrize(("scheme", "locale"), [("light", "en-US"), ("dark", "de-DE")])
+def test_axe_finds_nothing_in_the_review(open_page: Open, talk: Project, carol: User, scheme: str, locale: str) -> None:
+    page = open_page(carol, color_scheme=scheme, locale=locale)
+    found = []
+    for address in overseen(talk):
+        page.goto(address)
+        found += violations(page)
+    assert found == []
+
+
+@pytest.mark.parametrize("width", [360, 720])
+def test_the_review_does_not_scroll_sideways(open_page: Open, talk: Project, carol: User, width: int) -> None:
+    page = open_page(carol, viewport={"width": width, "height": 800}, locale="de-DE")
+    wide = []
+    for address in overseen(talk):
+        page.goto(address)
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(address)
+    assert wide == []
+
+
+def test_a_rejected_rating_is_told_to_its_annotator_accessibly(open_page: Open, alice: User, carol: User) -> None:
+    page = open_page(alice)
+    page.goto("/projects/talk/history/")
+    expect(page.get_by_text("Rejected by a reviewer")).to_be_visible()
+    assert violations(page) == []

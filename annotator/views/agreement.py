@@ -1,0 +1,166 @@
+"""The agreement page: how far a project's annotators agree, for its reviewers and managers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from statistics import fmean
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from annotator import access
+from annotator.access import user_of
+from annotator.agreement import Pair, Rater, Report, Selection, rater_called, report
+from annotator.models import Attribute
+from annotator.views import agreement_charts as charts
+
+RATERS_SHOWN = 100
+
+
+@login_required
+@never_cache
+@require_GET
+def agreement(request: HttpRequest, slug: str) -> HttpResponse:
+    """All measures; `by` sorts the annotators, `from` goes on in them, `with` chooses whose pairs are shown."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    called = access.name_shown_to(user, project)
+    whose = rater_called(project, request.GET.get("with", ""), field=called)
+    found = report(project, now=timezone.now(), pairs_of=whose)
+    attributes = [each for each in project.attributes_for() if each.key in found.closeness]
+    order = Order.read(request.GET.get("by", ""), attributes)
+    rows = order.sorted([Row.of(each, attributes, name=called) for each in found.raters])
+    page = {
+        "project": project,
+        "report": found,
+        "attributes": attributes,
+        "kappas": [(each, [of[each.key] for of in found.selections.values()]) for each in attributes],
+        "rated": max((each.samples for each in found.selections[Selection.ALL].values()), default=0),
+        "reasons": _reasons(found),
+        "closeness": [(each, found.closeness[each.key]) for each in attributes],
+        "confusions": [(each, charts.heat(found.closeness[each.key].confusion)) for each in attributes],
+        "plots": [charts.plot(each, found.weeks) for each in attributes],
+        "weeks": [(week, [week.kappa[each.key] for each in attributes]) for week in reversed(found.weeks)],
+        "order": order,
+        "pairs": [_pair(each, attributes, name=called) for each in found.pairs],
+        "whose": request.GET["with"] if whose else "",
+        **_part(rows, request.GET.get("from", "")),
+    }
+    return render(request, "agreement.html", page)
+
+
+def _reasons(found: Report) -> list[str]:
+    """Why kappas are undefined that have something to be computed from."""
+    every = (each for of in found.selections.values() for each in of.values())
+    return sorted({each.undefined_because for each in every if each.samples and each.undefined_because})
+
+
+def _part(rows: Sequence["Row"], start: str) -> dict[str, Any]:
+    """So many annotators, and where the others begin."""
+    first = int(start) if start.isdecimal() and len(start) < 7 else 0
+    end = first + RATERS_SHOWN
+    return {
+        "raters": rows[first:end],
+        "earlier": max(first - RATERS_SHOWN, 0) if first else None,
+        "later": end if end < len(rows) else None,
+    }
+
+
+def _pair(pair: Pair, attributes: Sequence[Attribute], *, name: str) -> dict[str, Any]:
+    called = attrgetter(name)
+    return {
+        "names": (called(pair.one), called(pair.other)),
+        "shared": pair.shared,
+        "mean": _mean(pair.kappa),
+        "kappas": [pair.kappa[each.key] for each in attributes],
+    }
+
+
+def _mean(measures: Mapping[str, float | None]) -> float | None:
+    defined = [each for each in measures.values() if each is not None]
+    return fmean(defined) if defined else None
+
+
+# The table of annotators -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """One annotator: means over the attributes, and each one's kappa."""
+
+    name: str
+    shared: int
+    kappa: float | None
+    exact: float | None
+    bias: float | None
+    kappas: Sequence[float | None]
+
+    @classmethod
+    def of(cls, rater: Rater, attributes: Sequence[Attribute], *, name: str) -> "Row":
+        return cls(
+            name=attrgetter(name)(rater.user),
+            shared=rater.shared,
+            kappa=_mean(rater.kappa),
+            exact=_mean(rater.exact),
+            bias=_mean(rater.bias),
+            kappas=[rater.kappa[each.key] for each in attributes],
+        )
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A column of the table: what a click on it sorts by, and how it is sorted now."""
+
+    label: str
+    link: str
+    sorted: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the table is sorted by: a column of `Row`, or an attribute's place among the kappas."""
+
+    by: str
+    falling: bool
+    attributes: Sequence[Attribute]
+
+    COLUMNS = ("name", "shared", "kappa", "exact", "bias")
+
+    @classmethod
+    def read(cls, text: str, attributes: Sequence[Attribute]) -> "Order":
+        """`-` before the name turns it round; what is unknown is the order of the report, most shared first."""
+        by, known = text.removeprefix("-"), {*cls.COLUMNS, *(f"kappa.{each.key}" for each in attributes)}
+        return cls(by, text.startswith("-"), attributes) if by in known else cls("shared", True, attributes)
+
+    def sorted(self, rows: Sequence[Row]) -> list[Row]:
+        """What is undefined comes last."""
+        known = [row for row in rows if self._value(row) is not None]
+        unknown = [row for row in rows if self._value(row) is None]
+        return sorted(known, key=self._value, reverse=self.falling) + unknown
+
+    def _value(self, row: Row) -> Any:
+        if not self.by.startswith("kappa."):
+            return attrgetter(self.by)(row)
+        return row.kappas[[each.key for each in self.attributes].index(self.by.removeprefix("kappa."))]
+
+    def headings(self) -> Iterator[Heading]:
+        yield self._heading("name", _("Annotator"))
+        yield self._heading("shared", _("Shared"))
+        yield self._heading("kappa", _("Kappa"))
+        for each in self.attributes:
+            yield self._heading(f"kappa.{each.key}", _(each.name))
+        yield self._heading("exact", _("Same"))
+        yield self._heading("bias", _("Bias"))
+
+    def _heading(self, column: str, label: str) -> Heading:
+        now = "" if column != self.by else "descending" if self.falling else "ascending"
+        return Heading(label, f"-{column}" if now == "ascending" else column, now)
+
+    def __str__(self) -> str:
+        return f"-{self.by}" if self.falling else self.by

@@ -1,0 +1,81 @@
+"""A reviewer at work: by the keyboard, without JavaScript, on a phone."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from annotator.models import Adjudication, Assignment, Project, Task, User
+from tests.builders import make_member, make_task, make_user, rate
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def rita(talk: Project) -> User:
+    """A reviewer, with two dropped tasks waiting."""
+    Project.objects.update(max_annotators=3)
+    talk.refresh_from_db()
+    raters = [make_user(name) for name in ("bob", "erin", "frank")]
+    for name, least in (("first", 0), ("second", 1)):
+        make_task(talk, name)
+        for rater, level in zip(raters, (least, 4, 4), strict=True):
+            rate(talk, rater, level)
+    reviewer = make_user("rita")
+    make_member(talk, reviewer, role="reviewer")
+    return reviewer
+
+
+def test_the_keyboard_settles_one_task_after_the_other(open_page: Open, rita: User) -> None:
+    page = open_page(rita)
+    page.goto("/projects/talk/review/")
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", name="Task first")).to_be_visible()
+    for key in "3333311111" + "3":
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Task second")).to_be_visible()
+    expect(page.get_by_text("Settled: task first")).to_be_visible()
+    made = Adjudication.objects.get()
+    assert [set(scores.values()) for scores in made.scores.values()] == [{2}, {0}]
+    assert made.reason == Adjudication.Reason.SLIP
+
+
+def test_the_keys_are_listed(open_page: Open, rita: User) -> None:
+    page = open_page(rita)
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').pk}/")
+    page.keyboard.press("?")
+    listed = page.get_by_role("dialog")
+    for text in ("Next task that waits", "Back to the queue", "Start from the rounded means"):
+        expect(listed.get_by_text(text)).to_be_visible()
+
+
+def test_what_is_missing_is_led_to(open_page: Open, rita: User) -> None:
+    page = open_page(rita)
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').pk}/")
+    page.get_by_role("button", name="Settle and next").click()
+    expect(page.get_by_role("alert")).to_be_focused()
+    expect(page.get_by_role("alert").get_by_role("link")).to_have_count(11)
+
+
+def test_it_works_without_javascript(open_page: Open, rita: User) -> None:
+    page = open_page(rita, java_script_enabled=False)
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').pk}/?start=means")
+    page.get_by_label("Somebody slipped").check()
+    page.get_by_role("button", name="Settle and next").click()
+    expect(page.get_by_role("heading", name="Task second")).to_be_visible()
+    page.get_by_text("Reject …").first.click()
+    page.get_by_label("Comment, which its annotator reads").first.fill("Far off.")
+    page.get_by_role("button", name="Reject").first.click()
+    expect(page.get_by_text("Rejected: it counts no more.")).to_be_visible()
+    assert Assignment.objects.filter(counts=False).count() == 1
+
+
+def test_submissions_are_accepted_one_by_one(open_page: Open, rita: User) -> None:
+    page = open_page(rita, viewport={"width": 360, "height": 800})
+    page.goto("/projects/talk/review/submissions/")
+    for left in range(6, 0, -1):
+        expect(page.get_by_role("button", name="Accept")).to_have_count(left)
+        page.get_by_role("button", name="Accept").first.click()
+    expect(page.get_by_text("Everything that has been submitted is judged.")).to_be_visible()

@@ -3,12 +3,13 @@
 from celery import shared_task
 from django.utils import timezone
 
-from annotator import agreement, assignment, workers
+from annotator import agreement, assignment, quality, workers
 from annotator.models import Project
 from annotator.pii import scanning
 from annotator.review import excluding
 
 __all__ = [
+    "assess_annotators",
     "enforce_exclusion",
     "enforce_exclusions",
     "expire_leases",
@@ -37,6 +38,12 @@ def recount(project_id: int) -> int:
 def refresh_agreement() -> int:
     """Counts what has changed into each project's agreement, so that no page has much to count."""
     return agreement.refresh_all(now=timezone.now())
+
+
+@shared_task
+def assess_annotators() -> int:
+    """Looks into the work of annotators wherever enough of it is new."""
+    return quality.assess_due(now=timezone.now())
 
 
 @shared_task

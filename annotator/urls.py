@@ -5,7 +5,7 @@ from django.contrib.auth import views as auth
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from annotator.views import agreement, history, person, projects, qualification, review, settings, work
+from annotator.views import agreement, annotators, history, person, projects, qualification, review, settings, work
 
 handler400 = "annotator.api.errors.bad_request"
 handler404 = "annotator.api.errors.not_found"
@@ -39,6 +39,7 @@ urlpatterns = [
     path("projects/<slug:slug>/review/<int:task_id>/withdraw/", review.withdraw_adjudication, name="withdraw"),
     path("projects/<slug:slug>/review/<int:task_id>/decide/", review.decide, name="decide"),
     path("projects/<slug:slug>/agreement/", agreement.agreement, name="agreement"),
+    path("projects/<slug:slug>/annotators/", annotators.annotators, name="annotators"),
     path("projects/<slug:slug>/annotate/", work.annotate, name="annotate"),
     path("assignments/<int:assignment_id>/submit/", work.submit, name="submit"),
     path("assignments/<int:assignment_id>/revise/", history.revise, name="revise"),

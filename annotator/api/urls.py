@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from annotator.api import account, agreement, audit, exclusions, health, projects, review, schema, transfer, work
+from annotator.api import (
+    account,
+    agreement,
+    annotators,
+    audit,
+    exclusions,
+    health,
+    projects,
+    review,
+    schema,
+    transfer,
+    work,
+)
 
 __all__ = ["schema", "urlpatterns"]
 
@@ -24,6 +36,7 @@ urlpatterns = [
     path("tasks/<int:task_id>/adjudication/", review.AdjudicationOfTask.as_view(), name="adjudication"),
     path("assignments/<int:assignment_id>/verdict/", review.VerdictOnAssignment.as_view(), name="verdict"),
     path("projects/<slug:slug>/audit/", audit.Audit.as_view(), name="audit"),
+    path("projects/<slug:slug>/annotators/", annotators.AnnotatorQualities.as_view(), name="annotators"),
     path("assignments/<int:assignment_id>/", work.OneAssignment.as_view(), name="assignment"),
     path("assignments/<int:assignment_id>/annotation/", work.AnnotationOfAssignment.as_view(), name="annotation"),
     path("assignments/<int:assignment_id>/skip/", work.SkipOfAssignment.as_view(), name="skip"),

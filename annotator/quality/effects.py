@@ -157,6 +157,8 @@ def _step(data: _Shared, fit: _Fit) -> _Fit:
     usual = max(squares.sum() / data.ratings.sum(), LEAST_VARIANCE)
     variance = (squares + PRIOR_RATINGS * usual) / (data.ratings + PRIOR_RATINGS)
     rated = data.ratings > 0
+    # Only differences between raters show in the data: half of them lean down.
+    leaning = leaning - np.median(leaning[rated])
     news = replace(
         fit,
         leaning=leaning,

@@ -108,7 +108,7 @@ def _repeating(repeats: Mapping[str, Any]) -> Found:
         return
     alike = max(repeats["alike"], LEAST_CHANCE)
     if tasks * alike ** (longest - 1) < BY_CHANCE:
-        yield Kind.REPEATING, {"longest": longest, "alike": alike}
+        yield Kind.REPEATING, {"longest": longest, "alike": repeats["alike"]}
 
 
 def _chance_of_side(position: Mapping[str, Any]) -> float:

@@ -82,7 +82,7 @@ def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
     found = checks.hurry(work, lengths)
     timed, hurried = (checks.of_each(work, each).astype(int).tolist() for each in (found.timed, found.hurried))
     median = checks.median_seconds(work).tolist()
-    fastest = _most(work, np.where(found.hurried, 1 / (work.annotations["active"] + 1), 0))
+    fastest = _most(work, np.where(found.hurried, checks.LONGEST - work.annotations["active"], 0))
     return [
         Measured(
             {"speed": {"timed": timed[place], "hurried": hurried[place], "median_seconds": _number(median[place])}},

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from annotator.quality.checks import WORDS_A_MINUTE
 from annotator.quality.flags import Kind
 
+MINUS = "\N{MINUS SIGN}"
 Evidence = Mapping[str, Any]
 Names = Mapping[str, str]
 
@@ -27,15 +28,15 @@ def _speeding(evidence: Evidence, names: Names) -> str:
 
 def _straight_lining(evidence: Evidence, names: Names) -> str:
     return _(
-        "%(flat)s of %(tasks)s tasks have one and the same score for everything. Of the others' ratings of these tasks "
-        "%(others)s %% have."
+        "%(flat)s of %(tasks)s tasks have one and the same score for everything. Of the others' ratings of these "
+        "tasks, %(others)s %% do."
     ) % {**evidence, "others": percent(evidence["others"])}
 
 
 def _repeating(evidence: Evidence, names: Names) -> str:
     return _(
-        "%(longest)s tasks in a row have exactly the same scores. Two of the others' ratings have in %(alike)s %% of "
-        "cases."
+        "%(longest)s tasks in a row have exactly the same scores. Of the others' ratings, any two do in %(alike)s %% "
+        "of cases."
     ) % {**evidence, "alike": percent(evidence["alike"])}
 
 
@@ -54,12 +55,9 @@ def _disagreeing(evidence: Evidence, names: Names) -> str:
 
 
 def _leaning(evidence: Evidence, names: Names) -> str:
-    parts = [
-        (_("%(name)s %(levels)s higher") if levels > 0 else _("%(name)s %(levels)s lower"))
-        % {"name": names.get(key, key), "levels": number(abs(levels))}
-        for key, levels in evidence["levels"].items()
-    ]
-    return _("In levels, on %(ratings)s responses that others rated too: %(parts)s than the others.") % {
+    levels = evidence["levels"]
+    parts = [f"{name} {signed(levels[key])}" for key, name in names.items() if key in levels]
+    return _("In levels, against what the others would give the same %(ratings)s responses: %(parts)s.") % {
         "ratings": evidence["ratings"],
         "parts": ", ".join(parts),
     }
@@ -96,7 +94,11 @@ _SENTENCES: Mapping[Kind, Callable[[Evidence, Names], str]] = {
 
 
 def number(value: float, places: int = 2) -> str:
-    return str(number_format(value, places))
+    return str(number_format(round(value, places), places))
+
+
+def signed(value: float) -> str:
+    return f"{'+' if value > 0 else MINUS}{number(abs(value))}"
 
 
 def percent(share: float) -> str:

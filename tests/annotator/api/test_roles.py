@@ -54,6 +54,7 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("tasks", "get"): REVIEWERS,
     ("annotations", "get"): REVIEWERS,
     ("agreement", "get"): REVIEWERS,
+    ("annotators", "get"): REVIEWERS,
     ("audit", "get"): MANAGERS,
     ("review", "get"): REVIEWERS,
     ("reviewed", "get"): REVIEWERS,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr  # type: ignore[import-untyped]
+from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 
 from rewards.learning.data import Response, Task, Turn

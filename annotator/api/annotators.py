@@ -1,0 +1,54 @@
+"""What stands out in annotators' work, over REST."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from annotator import access
+from annotator.models import RaterQuality
+from annotator.quality.findings import Finding, ToldFlag, findings
+
+
+class FlagSerializer(serializers.Serializer[ToldFlag]):
+    kind = serializers.CharField()
+    title = serializers.CharField()
+    sentence = serializers.CharField(help_text="what was seen, with its numbers")
+    evidence = serializers.DictField(help_text="the numbers alone")
+    tasks = serializers.SerializerMethodField(help_text="to look at")
+
+    def get_tasks(self, flag: ToldFlag) -> list[str]:
+        return [task.external_id for task in flag.tasks]
+
+
+class AnnotatorQualitySerializer(serializers.Serializer[Finding]):
+    """One annotator. A flag asks somebody to look; nothing follows by itself."""
+
+    annotator = serializers.SerializerMethodField(help_text="the username for managers, the pseudonym for reviewers")
+    annotations = serializers.IntegerField(help_text="current ones of open and complete tasks")
+    excluded = serializers.SerializerMethodField()
+    flags = FlagSerializer(many=True)
+    measures = serializers.DictField(help_text="all that was measured")
+
+    def get_annotator(self, finding: Finding) -> str:
+        return str(getattr(finding.annotator, self.context["name"]))
+
+    def get_excluded(self, finding: Finding) -> bool:
+        return finding.exclusion is not None
+
+
+class AnnotatorQualities(generics.ListAPIView[RaterQuality]):
+    """A project's annotators with what stands out in their work, for its managers and reviewers to judge."""
+
+    queryset = RaterQuality.objects.none()
+
+    @extend_schema(responses=AnnotatorQualitySerializer(many=True))
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        user = access.user_of(request)
+        project = access.reviewed_project(user, self.kwargs["slug"])
+        page = self.paginate_queryset(project.rater_qualities.select_related("annotator"))
+        shown = {"name": access.name_shown_to(user, project)}
+        told = [AnnotatorQualitySerializer(each, context=shown).data for each in findings(project, page or [])]
+        return self.get_paginated_response(told)

@@ -1,0 +1,40 @@
+"""quality PROJECT: what stands out in annotators' work, looked into anew."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from annotator import agreement, quality
+from annotator.management.projects import named_project
+from annotator.quality.findings import Finding, findings, most_flagged_first
+
+
+class Command(BaseCommand):
+    help = "Looks into each annotator's work and prints what stands out, for people to judge."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("project", help="the project's slug")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        project, now = named_project(options["project"]), timezone.now()
+        agreement.refresh_until_done(project, now=now)
+        quality.assess(project, now=now)
+        found = findings(project, most_flagged_first(project))
+        self.stdout.write(f"{'annotator':<20}{'tasks':>8}{'kappa':>8}{'scatter':>9}{'reliability':>13}  flags")
+        for each in found:
+            self.stdout.write(_line(each))
+        for each in found:
+            for flag in each.flags:
+                self.stdout.write(f"{each.annotator.username}: {flag.title}. {flag.sentence}")
+
+
+def _line(finding: Finding) -> str:
+    numbers = f"{_number(finding.measures['kappa']):>8}{_number(finding.scatter):>9}{_number(finding.reliability):>13}"
+    flags = ", ".join(flag.kind.value for flag in finding.flags) + (" (excluded)" if finding.exclusion else "")
+    return f"{finding.annotator.username:<20}{finding.annotations:>8}{numbers}  {flags}".rstrip()
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

@@ -1,0 +1,80 @@
+"""What was found about annotators, put together for the doors: flags in words, tasks to look at, exclusions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from django.db.models import Func, IntegerField, QuerySet
+from django.utils.translation import gettext as _
+
+from annotator.models import Exclusion, Project, RaterQuality, Task, User
+from annotator.quality.flags import Kind
+from annotator.quality.telling import sentence
+
+
+@dataclass(frozen=True)
+class ToldFlag:
+    """A flag with its sentence in the reader's language, and tasks that show it."""
+
+    kind: Kind
+    title: str
+    sentence: str
+    evidence: Mapping[str, Any]
+    tasks: Sequence[Task]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One annotator; the means are over the attributes, None where nobody else has rated the same."""
+
+    annotator: User
+    annotations: int
+    measures: Mapping[str, Any]
+    flags: Sequence[ToldFlag]
+    exclusion: Exclusion | None
+    scatter: float | None
+    reliability: float | None
+    leanings: Sequence[float | None]
+
+
+def most_flagged_first(project: Project) -> QuerySet[RaterQuality]:
+    flags = Func("flags", function="jsonb_array_length", output_field=IntegerField())
+    return project.rater_qualities.select_related("annotator").order_by(flags.desc(), "-annotations", "pk")
+
+
+def how_many_flagged(project: Project) -> int:
+    return project.rater_qualities.exclude(flags=[]).count()
+
+
+def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
+    """In as many queries for many as for one."""
+    rows = list(rows)
+    names = {each.key: _(each.name) for each in project.attributes_for()}
+    wanted = {task for row in rows for flag in row.flags for task in flag["examples"]}
+    tasks = Task.objects.only("pk", "external_id").in_bulk(wanted)
+    excluded = {each.annotator_id: each for each in Exclusion.objects.filter(project=project)}
+    return [
+        Finding(
+            annotator=row.annotator,
+            annotations=row.annotations,
+            measures=row.measures,
+            flags=[_told(flag, names, tasks) for flag in row.flags],
+            exclusion=excluded.get(row.annotator_id),
+            scatter=_mean(row.measures["scatter"], "levels"),
+            reliability=_mean(row.measures["scatter"], "reliability"),
+            leanings=[(row.measures["leaning"].get(key) or {}).get("levels") for key in names],
+        )
+        for row in rows
+    ]
+
+
+def _told(flag: Mapping[str, Any], names: Mapping[str, str], tasks: Mapping[int, Task]) -> ToldFlag:
+    kind = Kind(flag["kind"])
+    left = [tasks[pk] for pk in flag["examples"] if pk in tasks]
+    return ToldFlag(kind, str(kind.label), sentence(kind, flag["evidence"], names), flag["evidence"], left)
+
+
+def _mean(by_attribute: Mapping[str, Any], name: str) -> float | None:
+    known = [each[name] for each in by_attribute.values() if each and each[name] is not None]
+    return fmean(known) if known else None

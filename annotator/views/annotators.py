@@ -1,0 +1,44 @@
+"""The annotators page: what stands out in each one's work, for reviewers and managers to judge."""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from annotator import access, quality
+from annotator.access import user_of
+from annotator.quality.findings import Finding, findings, how_many_flagged, most_flagged_first
+
+PAGE = 50
+
+
+@login_required
+@never_cache
+@require_GET
+def annotators(request: HttpRequest, slug: str) -> HttpResponse:
+    """Those with flags first, each flag with its evidence; then everybody's measures."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    name = access.name_shown_to(user, project)
+    part = Paginator(most_flagged_first(project), PAGE).get_page(request.GET.get("page"))
+    rows = [_row(each, name) for each in findings(project, part.object_list)]
+    page = {
+        "project": project,
+        "part": part,
+        "rows": rows,
+        "flagged": [each for each in rows if each["finding"].flags],
+        "how_many": how_many_flagged(project),
+        "computed_at": part.object_list[0].computed_at if rows else None,
+        "since": quality.since(project),
+        "attributes": project.attributes_for(),
+        "may_exclude": name == "username" and user.is_staff,
+    }
+    return render(request, "annotators.html", page)
+
+
+def _row(finding: Finding, name: str) -> dict[str, Any]:
+    return {"finding": finding, "name": getattr(finding.annotator, name)}

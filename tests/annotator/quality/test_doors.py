@@ -1,0 +1,135 @@
+"""What reviewers and managers see of it: the page, REST, the command."""
+
+import io
+from collections.abc import Callable
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from rest_framework.test import APIClient
+
+from annotator import tasks
+from annotator.models import Exclusion, Project, RaterQuality, Role, User
+from tests.annotator.quality.test_flags import FINE
+from tests.builders import NOW, make_member, make_task, make_user, rate
+from tests.conftest import Cast
+
+PAGE = "/projects/talk/annotators/"
+HURRIED = {"kind": "speeding", "evidence": {"hurried": 30, "timed": 40, "seconds": 9.0}}
+
+
+@pytest.fixture
+def rita(project: Project) -> User:
+    user = make_user("rita")
+    make_member(project, user, role=Role.REVIEWER)
+    return user
+
+
+@pytest.fixture
+def known(project: Project, cast: Cast) -> Project:
+    """alice is fine; bob hurries, as a task shows."""
+    task = make_task(project, "t-17")
+    for user, flags in ((cast.alice, []), (cast.bob, [{**HURRIED, "examples": [task.pk]}])):
+        found = {"annotations": 40, "measures": FINE | {"done": 0}, "flags": flags, "computed_at": NOW}
+        RaterQuality.objects.create(project=project, annotator=user, **found)
+    return project
+
+
+def page(client: Client, user: User) -> str:
+    client.force_login(user)
+    answer = client.get(PAGE)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+# The page --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "status"), [("alice", 403), ("dave", 404), ("carol", 200)])
+def test_it_is_for_reviewers_and_managers(known: Project, cast: Cast, client: Client, name: str, status: int) -> None:
+    client.force_login(getattr(cast, name))
+    assert client.get(PAGE).status_code == status
+
+
+def test_a_flag_comes_with_its_numbers_and_a_task_to_look_at(known: Project, cast: Cast, client: Client) -> None:
+    shown = page(client, cast.carol)
+    assert "30 of 40 tasks with a known time" in shown
+    assert f'<a href="/projects/talk/review/{known.tasks.get().pk}/"><bdi>t-17</bdi></a>' in shown
+
+
+def test_managers_see_names_and_reviewers_pseudonyms(known: Project, cast: Cast, client: Client, rita: User) -> None:
+    assert "bob" in page(client, cast.carol)
+    shown = page(client, rita)
+    assert cast.bob.pseudonym in shown
+    assert "bob" not in shown
+
+
+def test_only_managers_are_led_to_excluding(known: Project, cast: Cast, client: Client, rita: User) -> None:
+    User.objects.update(is_staff=True)
+    assert "Exclude …" in page(client, cast.carol)
+    assert "Exclude …" not in page(client, rita)
+
+
+def test_who_is_excluded_is_shown_as_such(known: Project, cast: Cast, client: Client) -> None:
+    Exclusion.objects.create(project=known, annotator=cast.bob, reason="A bot.", by=cast.carol, made_at=NOW)
+    shown = page(client, cast.carol)
+    assert "excluded since" in shown
+    assert "Exclude …" not in shown
+
+
+def test_it_says_what_came_since(known: Project, cast: Cast, client: Client) -> None:
+    rate(known, cast.erin)
+    assert "1 task rated since then" in page(client, cast.carol)
+
+
+def test_before_the_first_look_it_says_when_that_will_be(project: Project, cast: Cast, client: Client) -> None:
+    assert "The light worker does so" in page(client, cast.carol)
+
+
+def test_a_task_that_is_gone_is_not_linked(known: Project, cast: Cast, client: Client) -> None:
+    known.tasks.all().delete()
+    assert "Look at" not in page(client, cast.carol)
+
+
+def test_many_cost_no_more_queries_than_few(
+    known: Project, cast: Cast, client: Client, django_assert_max_num_queries: Callable[..., "pytest.MonkeyPatch"]
+) -> None:
+    for number in range(60):
+        found = {"annotations": 1, "measures": FINE | {"done": 0}, "flags": [{**HURRIED, "examples": [number]}]}
+        RaterQuality.objects.create(project=known, annotator=make_user(f"u{number}"), computed_at=NOW, **found)
+    client.force_login(cast.carol)
+    with django_assert_max_num_queries(16):  # type: ignore[attr-defined]
+        assert "?page=2" in client.get(PAGE).content.decode()
+
+
+# REST ------------------------------------------------------------------------------------------------------
+
+
+def test_rest_tells_flags_in_words_and_numbers(
+    known: Project, cast: Cast, as_user: Callable[[User], APIClient], rita: User
+) -> None:
+    alice, bob = as_user(rita).get("/api/v1/projects/talk/annotators/").json()["results"]
+    assert (alice["annotator"], alice["flags"]) == (cast.alice.pseudonym, [])
+    (flag,) = bob["flags"]
+    assert (flag["kind"], flag["tasks"], flag["evidence"]["timed"]) == ("speeding", ["t-17"], 40)
+    assert "30 of 40" in flag["sentence"]
+    assert not bob["excluded"]
+
+
+# The command and the worker --------------------------------------------------------------------------------
+
+
+def test_the_command_looks_anew_and_prints_everybody(project: Project, cast: Cast) -> None:
+    make_task(project)
+    for user in cast.annotators:
+        rate(project, user)
+    out = io.StringIO()
+    call_command("quality", "talk", stdout=out)
+    assert [line.split()[0] for line in out.getvalue().splitlines()[1:]] == ["alice", "bob", "erin"]
+    assert RaterQuality.objects.count() == 3
+
+
+def test_the_worker_looks_into_whatever_is_due(project: Project, cast: Cast) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    assert (tasks.assess_annotators(), tasks.assess_annotators()) == (1, 0)

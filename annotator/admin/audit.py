@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from django.utils.timezone import make_aware
+from django.utils.timezone import localtime, make_aware
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import FieldTextFilter, RangeDateFilter
@@ -19,6 +19,8 @@ from annotator.audit import JSON
 from annotator.models import AuditEntry, Project
 
 NO_PROJECT = "-"
+DECISIONS = "decisions"
+OWN_WORK = ("annotation.submitted", "annotation.revised", "task.skipped", "task.unskipped", "task.reported")
 KINDS = {
     "tasks": _("Imports"),
     "labels": _("Exports"),
@@ -58,15 +60,17 @@ class ProjectFilter(admin.SimpleListFilter):
 
 
 class KindFilter(admin.SimpleListFilter):
-    """By what an action is about: the first word of its name."""
+    """By what an action is about, the first word of its name; or all but what annotators do with their tasks."""
 
     title = _("kind")
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return list(KINDS.items())
+        return [(DECISIONS, _("All but annotators' own work")), *KINDS.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        if self.value() == DECISIONS:
+            return queryset.exclude(action__in=OWN_WORK)
         return queryset.filter(action__startswith=f"{self.value()}.") if self.value() in KINDS else queryset
 
 
@@ -88,8 +92,8 @@ class DayFilter(RangeDateFilter):
 
 @admin.register(AuditEntry)
 class AuditAdmin(ModelAdmin):
-    list_display = ["at", "who", "door", "action", "subject", "project", "told"]
-    list_display_links = ["at"]
+    list_display = ["when", "who", "door", "action", "subject", "project", "told"]
+    list_display_links = ["when"]
     list_filter = [ProjectFilter, KindFilter, ("actor", FieldTextFilter), ("at", DayFilter)]
     list_filter_submit = True
     list_per_page = 50
@@ -97,7 +101,7 @@ class AuditAdmin(ModelAdmin):
     search_help_text = _("a name, an action, or what was changed")
     show_full_result_count = False
     ordering = ["-at", "-pk"]
-    fields = ["at", "who", "door", "token", "project", "action", "subject", "all_details"]
+    fields = ["when", "who", "door", "token", "project", "action", "subject", "all_details"]
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
@@ -120,6 +124,10 @@ class AuditAdmin(ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    @admin.display(description=_("when"), ordering="at")
+    def when(self, entry: AuditEntry) -> str:
+        return f"{localtime(entry.at):%Y-%m-%d %H:%M:%S}"
 
     @admin.display(description=_("who"), ordering="actor")
     def who(self, entry: AuditEntry) -> Any:

@@ -65,6 +65,13 @@ def test_the_last_day_of_a_range_is_in_it(client: Client, entry: AuditEntry) -> 
     assert entry.subject in listed(client, at_from=day, at_to=day)
 
 
+def test_annotators_own_work_can_be_left_out(client: Client, entry: AuditEntry, project: Project) -> None:
+    audit.record("annotation.submitted", "task t-17", project=project)
+    page = listed(client, kind="decisions")
+    assert entry.subject in page
+    assert "task t-17" not in page
+
+
 def test_a_search_finds_the_actor(client: Client, entry: AuditEntry) -> None:
     assert entry.subject in listed(client, q="mallory")
     assert entry.subject not in listed(client, q="nobody")

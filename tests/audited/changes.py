@@ -1,0 +1,208 @@
+"""One way through every door that changes something, with the entry it leaves; and the doors that leave none."""
+
+from tests.audited.sending import (
+    ITEMS,
+    NO_GUIDELINES,
+    NO_RESPONSES,
+    NO_RUNS,
+    TALK,
+    a_new_account,
+    a_token,
+    an_account,
+    command,
+    deleted,
+    evaluation,
+    exclusion,
+    new_project,
+    own_password,
+    rating_of_an_expert,
+    readmission,
+    redaction,
+    revision,
+    scores,
+    sent_exclusion,
+    sent_rating,
+    sent_readmission,
+    sent_settling,
+    settled,
+    settling,
+    snapshot,
+    submission,
+    token_by_password,
+    undone_skip,
+)
+from tests.audited.world import Change, World, group
+from tests.builders import make_task, task_row
+
+LEAVES_NONE = {
+    # Leases and drafts come and go; the test's answers are rows of their own.
+    "page draft",
+    "page heartbeat",
+    "page begin-qualification",
+    "page draft-qualification",
+    "page take-qualification",
+    "rest next post",
+    "rest heartbeat post",
+    "rest assignment delete",
+    # What concerns oneself alone.
+    "page guidelines",
+    "page settings",
+    "page layout",
+    "page set_language",
+    "page login",
+    "page logout",
+    # Leads to a page that changes something, or computes from what is there.
+    "admin task redact",
+    "admin membership exclude_them",
+    "admin exclusion add",
+    "admin exclusion readmit",
+    "command agreement",
+    "command quality",
+}
+
+CHANGES: dict[str, tuple[str, Change]] = {
+    # REST
+    "rest token post": ("token.issued", token_by_password),
+    "rest projects post": ("project.created", lambda w: w.rest.post("/api/v1/projects/", {"slug": "new", "name": "N"})),
+    "rest project patch": ("project.changed", lambda w: w.rest.patch(f"{TALK}/", {"keep": 2})),
+    "rest project delete": ("project.deleted", lambda w: w.rest.delete(f"{TALK}/")),
+    "rest members post": ("membership.created", lambda w: w.rest.post(f"{TALK}/members/", {"username": "dave"})),
+    "rest import post": ("tasks.imported", lambda w: w.rest.post(f"{TALK}/import/", [task_row("t-9")])),
+    "rest export get": ("labels.exported", lambda w: w.rest.get(f"{TALK}/export/")),
+    "rest snapshots post": ("snapshot.taken", snapshot),
+    "rest training-runs post": ("run.requested", lambda w: w.rest.post(f"{TALK}/training-runs/", {"reason": "a test"})),
+    "rest cancel-training-run post": (
+        "run.cancelled",
+        lambda w: w.rest.post(f"/api/v1/training-runs/{w.run().pk}/cancel/"),
+    ),
+    "rest promote post": ("model.promoted", lambda w: w.rest.post(f"/api/v1/reward-models/{w.model().pk}/promote/")),
+    "rest score post": (
+        "scoring.asked",
+        lambda w: w.rest.post("/api/v1/score/", {"model": w.model().pk, "items": ITEMS}),
+    ),
+    "rest annotation put": ("annotation.submitted", sent_rating),
+    "rest skip post": (
+        "task.skipped",
+        lambda w: w.rest.post(f"/api/v1/assignments/{w.held().pk}/skip/", {"reason": "other"}),
+    ),
+    "rest report post": (
+        "task.reported",
+        lambda w: w.rest.post(f"/api/v1/assignments/{w.held().pk}/report/", {"category": "bias"}),
+    ),
+    "rest adjudication put": ("label.adjudicated", sent_settling),
+    "rest adjudication delete": (
+        "label.withdrawn",
+        lambda w: w.rest.delete(f"/api/v1/tasks/{settled(w).pk}/adjudication/"),
+    ),
+    "rest verdict post": (
+        "annotation.accepted",
+        lambda w: w.rest.post(f"/api/v1/assignments/{w.rated(w.cast.bob).pk}/verdict/", {"decision": "accepted"}),
+    ),
+    "rest exclusions post": ("annotator.excluded", sent_exclusion),
+    "rest exclusions delete": ("annotator.readmitted", sent_readmission),
+    # Pages of annotators and reviewers
+    "page submit": ("annotation.submitted", submission),
+    "page revise": ("annotation.revised", revision),
+    "page skip": ("task.skipped", lambda w: w.page.post(f"/assignments/{w.held().pk}/skip/", {"reason": "other"})),
+    "page undo-skip": ("task.unskipped", undone_skip),
+    "page report": (
+        "task.reported",
+        lambda w: w.page.post(f"/assignments/{w.held().pk}/report/", {"category": "bias"}),
+    ),
+    "page review-task": ("label.adjudicated", settling),
+    "page withdraw": (
+        "label.withdrawn",
+        lambda w: w.page.post(f"/projects/talk/review/{settled(w).pk}/withdraw/"),
+    ),
+    "page decide": (
+        "task.retired",
+        lambda w: w.page.post(f"/projects/talk/review/{w.quarantined().pk}/decide/", {"decision": "retire"}),
+    ),
+    "page verdict": (
+        "annotation.rejected",
+        lambda w: w.page.post(
+            f"/projects/talk/review/submissions/{w.rated(w.cast.bob).pk}/", {"decision": "rejected", "comment": "No."}
+        ),
+    ),
+    # The admin's own buttons
+    "page retrain": ("run.requested", lambda w: w.page.post("/admin/projects/talk/retrain/")),
+    "page cancel-run": ("run.cancelled", lambda w: w.page.post(f"/admin/training-runs/{w.run().pk}/cancel/")),
+    "page promote-model": ("model.promoted", lambda w: w.page.post(f"/admin/reward-models/{w.model().pk}/promote/")),
+    "admin annotator_task_redact": ("task.redacted", redaction),
+    "admin annotator_task_decide": (
+        "task.released",
+        lambda w: w.page.post(f"/admin/annotator/task/{w.quarantined().pk}/decide/", {"decision": "release"}),
+    ),
+    "admin annotator_exclusion_exclude": ("annotator.excluded", exclusion),
+    "admin annotator_exclusion_readmit": ("annotator.readmitted", readmission),
+    "admin password_change": ("password.set", own_password),
+    # Its actions
+    "admin task release": ("task.released", lambda w: w.act("annotator/task", "release", w.quarantined())),
+    "admin task retire": ("task.retired", lambda w: w.act("annotator/task", "retire", w.quarantined())),
+    "admin membership pause": ("membership.paused", lambda w: w.act("annotator/membership", "pause", w.member())),
+    "admin membership let_go_on": (
+        "membership.resumed",
+        lambda w: w.act("annotator/membership", "let_go_on", w.member()),
+    ),
+    "admin membership give_another_try": (
+        "membership.given_another_try",
+        lambda w: w.act("annotator/membership", "give_another_try", w.member()),
+    ),
+    "admin membership qualify": (
+        "membership.qualified",
+        lambda w: w.act("annotator/membership", "qualify", w.member()),
+    ),
+    "admin membership remove_from_project": (
+        "membership.ended",
+        lambda w: w.act("annotator/membership", "remove_from_project", w.member()),
+    ),
+    "admin user delete_selected": (
+        "account.deleted",
+        lambda w: w.act("annotator/user", "delete_selected", w.cast.dave),
+    ),
+    "admin group delete_selected": ("group.deleted", lambda w: w.act("auth/group", "delete_selected", group(w))),
+    "admin authtoken delete_selected": (
+        "token.deleted",
+        lambda w: w.act("knox/authtoken", "delete_selected", w.token()),
+    ),
+    # Its forms
+    "admin task change": (
+        "task.changed",
+        lambda w: w.form("annotator/task", make_task(w.project), priority=7, **NO_RESPONSES),
+    ),
+    "admin gold change": ("gold.rating_changed", rating_of_an_expert),
+    "admin project add": (
+        "project.created",
+        lambda w: w.form("annotator/project", **(new_project(w) | NO_GUIDELINES)),
+    ),
+    "admin project change": (
+        "project.changed",
+        lambda w: w.form("annotator/project", w.project, keep=2, **NO_GUIDELINES),
+    ),
+    "admin membership add": (
+        "membership.created",
+        lambda w: w.form("annotator/membership", project=w.project.pk, username="dave", role="annotator"),
+    ),
+    "admin membership change": (
+        "membership.changed",
+        lambda w: w.form("annotator/membership", w.member(), role="reviewer", extra_tries=1, **NO_RUNS),
+    ),
+    "admin user add": ("account.created", a_new_account),
+    "admin user change": ("account.changed", an_account),
+    "admin user delete": ("account.deleted", deleted("annotator/user", lambda w: w.cast.dave)),
+    "admin group add": ("group.created", lambda w: w.form("auth/group", name="new")),
+    "admin group change": ("group.changed", lambda w: w.form("auth/group", group(w), name="new", permissions=[])),
+    "admin group delete": ("group.deleted", deleted("auth/group", group)),
+    "admin authtoken add": ("token.created", lambda w: w.form("knox/authtoken", user=w.cast.alice.pk)),
+    "admin authtoken change": ("token.changed", a_token),
+    "admin authtoken delete": ("token.deleted", deleted("knox/authtoken", World.token)),
+    # Commands
+    "command import_tasks": ("tasks.imported", command("import_tasks", "talk", World.file)),
+    "command export_labels": ("labels.exported", command("export_labels", "talk", output="/dev/null")),
+    "command issue_token": ("token.issued", command("issue_token", "alice")),
+    "command evaluate": ("model.evaluated", evaluation),
+    "command recount": ("project.recounted", command("recount", "talk")),
+    "command retrain": ("run.requested", command("retrain", "talk")),
+    "command score": ("scoring.started", scores),
+    "command seed_demo": ("project.created", command("seed_demo")),
+}

@@ -1,0 +1,177 @@
+"""Changes that take more than a line to ask for."""
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+from django.core.management import call_command
+from django.forms import model_to_dict
+from rest_framework.test import APIClient
+
+from annotator.models import Task
+from tests.audited.world import Change, World
+from tests.builders import ATTRIBUTES, imported, label_row
+
+TALK = "/api/v1/projects/talk"
+NO_GUIDELINES = {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0, "training_config": "{}"}
+NO_RESPONSES = {"responses-TOTAL_FORMS": 0, "responses-INITIAL_FORMS": 0}
+NO_RUNS = {"qualification_runs-TOTAL_FORMS": 0, "qualification_runs-INITIAL_FORMS": 0}
+ITEMS = [{"conversation": [{"role": "user", "content": "Why?"}], "response": "Because."}]
+
+
+def own_password(world: World) -> Any:
+    world.cast.carol.set_password("old-pass-123")
+    world.cast.carol.save()
+    world.page.force_login(world.cast.carol)
+    new = {"new_password1": "other-pass-98", "new_password2": "other-pass-98"}
+    return world.page.post("/admin/password_change/", {"old_password": "old-pass-123", **new})
+
+
+def token_by_password(world: World) -> Any:
+    world.cast.carol.set_password("old-pass-123")
+    world.cast.carol.save()
+    return APIClient().post("/api/v1/token/", {"username": "carol", "password": "old-pass-123"})
+
+
+def redaction(world: World) -> Any:
+    task = world.quarantined()
+    address = f"/admin/annotator/task/redact/?task={task.pk}"
+    form = {f"task-{task.pk}-quotes": "What is", "redact": "1"}
+    (shown,) = world.page.post(address, {f"task-{task.pk}-quotes": "What is"}).context["forms"]
+    return world.page.post(address, {**form, f"task-{task.pk}-previewed": shown.key()})
+
+
+def rating_of_an_expert(world: World) -> Any:
+    gold = world.gold()
+    form: dict[str, Any] = {"use": gold.use, "ratings-TOTAL_FORMS": 2, "ratings-INITIAL_FORMS": 2}
+    for number, each in enumerate(gold.ratings.order_by("pk")):
+        form |= {f"ratings-{number}-id": each.pk, f"ratings-{number}-explanation": "Better now."}
+        form |= {
+            f"ratings-{number}-gold": gold.pk,
+            f"ratings-{number}-scores": json.dumps(dict.fromkeys(ATTRIBUTES, 0)),
+        }
+    return world.page.post(f"/admin/annotator/gold/{gold.pk}/change/", form)
+
+
+def a_new_account(world: World) -> Any:
+    form = {"username": "frank", "password1": "other-pass-98", "password2": "other-pass-98", "usable_password": "true"}
+    return world.form("annotator/user", **form)
+
+
+def an_account(world: World) -> Any:
+    joined = {"date_joined_0": "2026-01-31", "date_joined_1": "12:00:00", "is_staff": "on"}
+    return world.form("annotator/user", world.cast.alice, **joined, user_permissions=[], groups=[])
+
+
+def a_token(world: World) -> Any:
+    return world.form("knox/authtoken", world.token(), expiry_0="2030-01-31", expiry_1="12:00:00")
+
+
+def deleted(name: str, row: Callable[[World], Any]) -> Change:
+    return lambda world: world.page.post(f"/admin/{name}/{row(world).pk}/delete/", {"post": "yes"})
+
+
+def command(*words: Any, **options: Any) -> Change:
+    """What is callable among the words makes one."""
+
+    def run(world: World) -> None:
+        call_command(*(str(word(world)) if callable(word) else word for word in words), stdout=io.StringIO(), **options)
+
+    return run
+
+
+def snapshot(world: World) -> Any:
+    imported(world.project, *(label_row(f"Question {number}?", f"Answer {number}.") for number in range(60)))
+    return world.rest.post(f"{TALK}/snapshots/")
+
+
+def scores(world: World) -> None:
+    world.model(is_champion=True)
+    command("score", "talk")(world)
+
+
+def evaluation(world: World) -> None:
+    """Without the process that loads the model."""
+    with mock.patch("rewards.management.commands.evaluate._measured", return_value={}):
+        command("evaluate", world.model().pk, World.file)(world)
+
+
+def new_project(world: World) -> dict[str, Any]:
+    shown = {key: value for key, value in model_to_dict(world.project).items() if value not in (None, "")}
+    return {key: value for key, value in shown.items() if value is not False} | {"slug": "new"}
+
+
+# Ratings ---------------------------------------------------------------------------------------------------
+
+
+def rating_form(task: Task, level: int = 3, **fields: Any) -> dict[str, Any]:
+    return {f"{key}-{each.pk}": level for each in task.responses.all() for key in ATTRIBUTES} | fields
+
+
+def rating_body(task: Task, **fields: Any) -> dict[str, Any]:
+    scores = dict.fromkeys(ATTRIBUTES, 3)
+    return {"ratings": [{"response": each.pk, "scores": scores} for each in task.responses.all()], **fields}
+
+
+def submission(world: World) -> Any:
+    held = world.held()
+    return world.page.post(f"/assignments/{held.pk}/submit/", rating_form(held.task))
+
+
+def revision(world: World) -> Any:
+    rated = world.rated()
+    return world.page.post(f"/assignments/{rated.pk}/revise/", rating_form(rated.task, 1))
+
+
+def undone_skip(world: World) -> Any:
+    held = world.held()
+    world.page.post(f"/assignments/{held.pk}/skip/", {"reason": "other"})
+    return world.page.post(f"/assignments/{held.pk}/undo-skip/")
+
+
+def sent_rating(world: World) -> Any:
+    held = world.held()
+    return world.rest.put(f"/api/v1/assignments/{held.pk}/annotation/", rating_body(held.task))
+
+
+# Reviews ---------------------------------------------------------------------------------------------------
+
+
+def settled(world: World) -> Task:
+    task = world.complete()
+    world.rest.put(f"/api/v1/tasks/{task.pk}/adjudication/", rating_body(task, reason="slip"))
+    return task
+
+
+def settling(world: World) -> Any:
+    task = world.complete()
+    return world.page.post(f"/projects/talk/review/{task.pk}/", rating_form(task, reason="slip"))
+
+
+def sent_settling(world: World) -> Any:
+    task = world.complete()
+    return world.rest.put(f"/api/v1/tasks/{task.pk}/adjudication/", rating_body(task, reason="slip"))
+
+
+def exclusion(world: World) -> Any:
+    world.rated(world.cast.bob)
+    who = f"?project={world.project.pk}&annotator={world.cast.bob.pk}"
+    return world.page.post(f"/admin/annotator/exclusion/exclude/{who}", {"reason": "A bot."})
+
+
+def readmission(world: World) -> Any:
+    who = f"?project={world.project.pk}&annotator={world.excluded().annotator_id}"
+    return world.page.post(f"/admin/annotator/exclusion/readmit/{who}")
+
+
+def sent_exclusion(world: World) -> Any:
+    world.rated(world.cast.bob)
+    who = {"annotator": world.cast.bob.pseudonym, "reason": "A bot."}
+    return world.rest.post("/api/v1/projects/talk/exclusions/", who)
+
+
+def sent_readmission(world: World) -> Any:
+    who = world.excluded().annotator.pseudonym
+    return world.rest.delete(f"/api/v1/projects/talk/exclusions/?annotator={who}")

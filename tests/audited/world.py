@@ -1,0 +1,97 @@
+"""What a change is tried on: a project, its people, a manager who is a superuser, before a page and with a token."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.forms import model_to_dict
+from django.test import Client
+from knox.models import AuthToken
+from rest_framework.test import APIClient
+
+from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Task, User
+from rewards.models import RewardModel, RunState, TrainingRun
+from tests.builders import ATTRIBUTES, claimed, json_lines, make_gold, make_task, rate, task_row
+from tests.conftest import Cast
+
+
+@dataclass(frozen=True)
+class World:
+    """carol, a superuser who manages the project, before a page and with a token."""
+
+    project: Project
+    cast: Cast
+    page: Client
+    rest: APIClient
+    folder: Path
+
+    def form(self, name: str, row: Any = None, /, **fields: Any) -> Any:
+        """Sends one of the admin's forms, filled as it is shown."""
+        shown = model_to_dict(row) if row else {}
+        kept = {key: value for key, value in shown.items() if value is not None and value is not False}
+        place = f"/admin/{name}/{row.pk}/change/" if row else f"/admin/{name}/add/"
+        return self.page.post(place, kept | fields)
+
+    def act(self, name: str, action: str, *rows: Any) -> Any:
+        form = {"action": action, "_selected_action": [row.pk for row in rows], "post": "yes"}
+        return self.page.post(f"/admin/{name}/", form)
+
+    def quarantined(self) -> Task:
+        task = make_task(self.project, "t-1")
+        Task.objects.filter(pk=task.pk).update(state=Task.State.QUARANTINED)
+        return task
+
+    def file(self) -> str:
+        path = self.folder / "rows.jsonl"
+        path.write_bytes(json_lines(task_row("t-9")).getvalue())
+        return str(path)
+
+    def model(self, *, is_champion: bool = False) -> RewardModel:
+        run = self.run(RunState.PROMOTED)
+        weights = dict.fromkeys(ATTRIBUTES, 0.2)
+        given = {"attributes": list(ATTRIBUTES), "attribute_weights": weights, "manifest": {}, "path": "models/none"}
+        return RewardModel.objects.create(project=self.project, run=run, version=1, is_champion=is_champion, **given)
+
+    def run(self, state: str = RunState.QUEUED) -> TrainingRun:
+        return TrainingRun.objects.create(project=self.project, reason="a test", state=state)
+
+    def token(self) -> AuthToken:
+        return AuthToken.objects.create(self.cast.alice)[0]
+
+    def member(self) -> Membership:
+        return self.cast.alice.memberships.get()
+
+    def held(self) -> Assignment:
+        """A task that carol rates."""
+        make_task(self.project)
+        return claimed(self.project, self.cast.carol)
+
+    def rated(self, user: User | None = None) -> Assignment:
+        """A task that somebody has rated and others may still rate."""
+        make_task(self.project)
+        return rate(self.project, user or self.cast.carol).annotation.assignment
+
+    def complete(self) -> Task:
+        """A task that everybody wanted has rated."""
+        task = make_task(self.project)
+        for user in self.cast.annotators:
+            rate(self.project, user)
+        return task
+
+    def excluded(self) -> Exclusion:
+        task = make_task(self.project)
+        rate(self.project, self.cast.bob)
+        given = {"reason": "A bot.", "by": self.cast.carol, "made_at": task.created_at}
+        return Exclusion.objects.create(project=self.project, annotator=self.cast.bob, **given)
+
+    def gold(self) -> Gold:
+        return make_gold(self.project).gold
+
+
+Change = Callable[[World], Any]
+
+
+def group(world: World) -> Group:
+    return Group.objects.get_or_create(name="a group")[0]

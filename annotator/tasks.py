@@ -42,8 +42,8 @@ def refresh_agreement() -> int:
 
 @shared_task
 def assess_annotators() -> int:
-    """Looks into the work of annotators wherever enough of it is new."""
-    return quality.assess_due(now=timezone.now())
+    """Looks into the work of annotators wherever enough of it is new; each project in a process of its own."""
+    return quality.assess_due(now=timezone.now(), by=quality.assess_apart)
 
 
 @shared_task

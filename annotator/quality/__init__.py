@@ -1,11 +1,12 @@
 """What annotators' work looks like beside agreement: leaning, scatter, hurry, sameness, sides. For people to judge.
 
 `reading` takes the annotations from the tables, `effects`, `checks` and `chance` are the statistics, `measuring` what
-they come to for each annotator, `flags` what stands out; `assessing` is the stage that stores it, and `telling` puts it
-in words.
+they come to for each annotator, `flags` what stands out; `assessing` is the stage that stores it, `apart` has a process
+of its own do so, `findings` and `telling` put it in words.
 """
 
+from annotator.quality.apart import assess_apart
 from annotator.quality.assessing import assess, assess_due, is_due, since
 from annotator.quality.flags import Flag, Kind
 
-__all__ = ["Flag", "Kind", "assess", "assess_due", "is_due", "since"]
+__all__ = ["Flag", "Kind", "assess", "assess_apart", "assess_due", "is_due", "since"]

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from statistics import fmean
+from typing import Protocol
 
 import numpy as np
 from django.db import connection, transaction
@@ -89,10 +90,14 @@ def _alone(project: Project) -> Iterator[bool]:
 # When ------------------------------------------------------------------------------------------------------
 
 
-def assess_due(*, now: datetime) -> int:
+class Assess(Protocol):
+    def __call__(self, project: Project, *, now: datetime) -> int: ...
+
+
+def assess_due(*, now: datetime, by: Assess = assess) -> int:
     """Every project in which enough has happened; returns how many annotators were looked into."""
     rated = Project.objects.filter(tallies__done__gt=0).distinct().select_related("rubric")
-    return sum(assess(project, now=now) for project in rated if is_due(project, now=now))
+    return sum(by(project, now=now) for project in rated if is_due(project, now=now))
 
 
 def is_due(project: Project, *, now: datetime) -> bool:

@@ -1,6 +1,8 @@
 """quality PROJECT: what stands out in annotators' work, looked into anew."""
 
+import os
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -16,12 +18,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
+        parser.add_argument("--background", action="store_true", help="let others go first, and print nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
         project, now = named_project(options["project"]), timezone.now()
+        if options["background"]:
+            os.nice(10)
         agreement.refresh_until_done(project, now=now)
         quality.assess(project, now=now)
-        found = findings(project, most_flagged_first(project))
+        if not options["background"]:
+            self._print(findings(project, most_flagged_first(project)))
+
+    def _print(self, found: Sequence[Finding]) -> None:
         self.stdout.write(f"{'annotator':<20}{'tasks':>8}{'kappa':>8}{'scatter':>9}{'reliability':>13}  flags")
         for each in found:
             self.stdout.write(_line(each))

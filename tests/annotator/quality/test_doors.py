@@ -1,17 +1,22 @@
 """What reviewers and managers see of it: the page, REST, the command."""
 
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import tasks
 from annotator.models import Exclusion, Project, RaterQuality, Role, User
 from tests.annotator.quality.test_flags import FINE
-from tests.builders import NOW, make_member, make_task, make_user, rate
+from tests.builders import NOW, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
 PAGE = "/projects/talk/annotators/"
@@ -129,7 +134,22 @@ def test_the_command_looks_anew_and_prints_everybody(project: Project, cast: Cas
     assert RaterQuality.objects.count() == 3
 
 
-def test_the_worker_looks_into_whatever_is_due(project: Project, cast: Cast) -> None:
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_worker_looks_into_whatever_is_due_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    project, alice = make_project(), make_user("alice")
+    make_member(project, alice)
+    make_task(project)
+    rate(project, alice)
+    url = urlsplit(os.environ["DATABASE_URL"])
+    monkeypatch.setenv("DATABASE_URL", urlunsplit(url._replace(path=f"/{connection.settings_dict['NAME']}")))
+    monkeypatch.setenv("SECRET_KEY", "only-for-tests")
+    assert (tasks.assess_annotators(), tasks.assess_annotators()) == (1, 0)
+
+
+def test_a_process_that_fails_is_no_result(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     make_task(project)
     rate(project, cast.alice)
-    assert (tasks.assess_annotators(), tasks.assess_annotators()) == (1, 0)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(subprocess.CalledProcessError):
+        tasks.assess_annotators()

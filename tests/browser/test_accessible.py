@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from annotator import qualification
+from annotator import qualification, quality
 from annotator.annotation import report, submit
 from annotator.models import Assignment, Guideline, Membership, Project, Role, User
 from annotator.review import adjudicate, judge
@@ -180,12 +180,27 @@ def carol(talk: Project, alice: User) -> User:
     scores = {each.pk: dict.fromkeys(ATTRIBUTES, 2) for each in settled.responses.all()}
     adjudicate(settled.pk, scores=scores, reason="slip", comment="Look.", preference=1, by=manager, now=NOW)
     judge(settled.assignments.earliest("pk").pk, decision="rejected", comment="Far off.", by=manager, now=NOW)
+    _looked_into(talk, alice)
     return manager
+
+
+def _looked_into(talk: Project, user: User) -> None:
+    """Something stands out in the user's work."""
+    quality.assess(talk, now=NOW)
+    hurried = {"hurried": 30, "timed": 40, "seconds": 9.0}
+    flag = {"kind": quality.Kind.SPEEDING, "evidence": hurried, "examples": [talk.tasks.earliest("pk").pk]}
+    talk.rater_qualities.filter(annotator=user).update(flags=[flag])
 
 
 def overseen(talk: Project) -> list[str]:
     tasks = [f"/projects/talk/review/{task.pk}/" for task in talk.tasks.order_by("pk")]
-    return ["/", "/projects/talk/review/", *tasks, "/projects/talk/review/submissions/?all=1"]
+    return [
+        "/",
+        "/projects/talk/annotators/",
+        "/projects/talk/review/",
+        *tasks,
+        "/projects/talk/review/submissions/?all=1",
+    ]
 
 
 @pytest.mark.parametrize(("scheme", "locale"), [("light", "en-US"), ("dark", "de-DE")])

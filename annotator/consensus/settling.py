@@ -143,10 +143,19 @@ WITH changed AS (
 )
 INSERT INTO annotator_staleagreement (project_id, task_id) SELECT project_id, id FROM changed ON CONFLICT DO NOTHING
 """)
-_NOTE_CHANGE = Statement(
+_WRITE_TASKS = Statement(
     """
-    INSERT INTO annotator_staleagreement (project_id, task_id)
-    SELECT project_id, id FROM annotator_task WHERE id = ANY(%(tasks)s) ON CONFLICT DO NOTHING
+    WITH changed AS (
+        UPDATE annotator_task t SET
+            state = x.state, slots_wanted = x.slots_wanted, open_slots = x.open_slots, done = x.done,
+            review_because = x.review_because, review_spread = x.review_spread
+        FROM jsonb_to_recordset(%(rows)s) AS x (
+            id bigint, state text, slots_wanted smallint, open_slots smallint, done smallint, review_because text,
+            review_spread smallint
+        )
+        WHERE t.id = x.id RETURNING t.project_id, t.id
+    )
+    INSERT INTO annotator_staleagreement (project_id, task_id) SELECT project_id, id FROM changed ON CONFLICT DO NOTHING
     """,
     prepared=False,
 )
@@ -157,8 +166,8 @@ def _write_tasks(tasks: Sequence[Task]) -> None:
     if len(tasks) == 1:
         _WRITE_TASK.run(task=tasks[0].pk, **{name: getattr(tasks[0], name) for name in _WRITTEN})
         return
-    Task.objects.bulk_update(tasks, _WRITTEN)
-    _NOTE_CHANGE.run(tasks=[task.pk for task in tasks])
+    rows = [{"id": task.pk} | {name: getattr(task, name) for name in _WRITTEN} for task in tasks]
+    _WRITE_TASKS.run(rows=json.dumps(rows))
 
 
 def _take_back(tasks: Sequence[Task]) -> None:

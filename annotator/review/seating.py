@@ -8,6 +8,15 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from annotator import consensus
 from annotator.models import Assignment, Project, Rating, Task
+from annotator.statements import Statement
+
+_TAKE = Statement(
+    """
+    UPDATE annotator_assignment s SET slot = x.slot
+    FROM unnest(%(ids)s::bigint[], %(slots)s::smallint[]) AS x (id, slot) WHERE s.id = x.id
+    """,
+    prepared=False,
+)
 
 
 def seat_and_settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
@@ -22,7 +31,9 @@ def _seat(tasks: Sequence[Task]) -> list[Task]:
     """Gives those beside the slots the lowest free ones, the oldest first; returns the tasks that gave some."""
     with_room = {task.pk: task for task in tasks if task.open_slots}
     candidates = list(_beside(with_room)) if with_room else []
-    held = _held_slots(with_room) if candidates else {}
+    if not candidates:
+        return []
+    held = _held_slots(with_room)
     seated = []
     for each in candidates:
         task = with_room[each.task_id]
@@ -31,7 +42,7 @@ def _seat(tasks: Sequence[Task]) -> list[Task]:
             held[task.pk].add(each.slot)
             task.open_slots -= 1
             seated.append(each)
-    Assignment.objects.bulk_update(seated, ["slot"])
+    _TAKE.run(ids=[each.pk for each in seated], slots=[each.slot for each in seated])
     return [with_room[pk] for pk in dict.fromkeys(each.task_id for each in seated)]
 
 

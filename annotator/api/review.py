@@ -19,7 +19,7 @@ from annotator.api.pagination import CursorPages
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer
 from annotator.models import Adjudication, Task, Verdict
 from annotator.review import adjudicate, judge, withdraw
-from annotator.review.queue import Place, behind, waiting, with_beginnings
+from annotator.review.queue import Place, page, waiting, with_beginnings
 from annotator.review.sheets import Rater, Reviewed, reviewed
 
 # The queue -------------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ class QueuePages(CursorPages):
         place = Place.read(given) if given else None
         if given and place is None:
             raise NotFound(self.invalid_cursor_message)
-        rows = list((behind(queryset, place) if place else queryset)[: size + 1])
+        rows = page(queryset, after=place, size=size + 1)
         self.address, self.last = request.build_absolute_uri(), rows[size - 1] if len(rows) > size else None
         return rows[:size]
 

@@ -26,6 +26,7 @@ from annotator.review.queue import (
     Place,
     how_many_wait,
     next_waiting,
+    page,
     submissions,
     unjudged,
     waiting,
@@ -49,9 +50,9 @@ def review(request: HttpRequest, slug: str) -> HttpResponse:
     if wanted := request.GET.get("find", "").replace("\0", "").strip():
         return _found(request, project, wanted)
     because = _kind(request)
-    rows = with_beginnings(waiting(project, because=because, after=Place.read(request.GET.get("after", ""))))
-    tasks = list(rows[: PAGE + 1])
-    page = {
+    after = Place.read(request.GET.get("after", ""))
+    tasks = page(with_beginnings(waiting(project, because=because)), after=after, size=PAGE + 1)
+    shown = {
         "project": project,
         "tasks": [{"task": task, "excerpt": _excerpt(task.beginning)} for task in tasks[:PAGE]],
         "further": Place.of(tasks[PAGE - 1]) if len(tasks) > PAGE else None,
@@ -61,7 +62,7 @@ def review(request: HttpRequest, slug: str) -> HttpResponse:
         "most": MOST_COUNTED,
         "first": "after" not in request.GET,
     }
-    return render(request, "review.html", page)
+    return render(request, "review.html", shown)
 
 
 def _found(request: HttpRequest, project: Project, wanted: str) -> HttpResponse:
@@ -98,8 +99,8 @@ def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     form = AdjudicationForm(project, list(task.responses.all()), sent, initial=start)
     if form.is_valid():
         return _settle(request, task, form)
-    page = _page(request, shown, form) | {"project": project}
-    return render(request, "review_task.html", page, status=422 if form.is_bound else 200)
+    context = _page(request, shown, form) | {"project": project}
+    return render(request, "review_task.html", context, status=422 if form.is_bound else 200)
 
 
 def _task(project: Project, task_id: int) -> Task:
@@ -202,14 +203,14 @@ def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
     rows = rows if everything else unjudged(rows, user_of(request))
     rows = rows.select_related("assignment").prefetch_related("ratings__response")
     found = list(rows[: PAGE + 1])
-    page = {
+    shown = {
         "project": project,
         "rows": _submitted(request, project, found[:PAGE]),
         "older": found[PAGE - 1].pk if len(found) > PAGE else None,
         "first": before is None,
         "everything": everything,
     }
-    return render(request, "review_submissions.html", page)
+    return render(request, "review_submissions.html", shown)
 
 
 def _submitted(request: HttpRequest, project: Project, annotations: list[Annotation]) -> list[dict[str, Any]]:

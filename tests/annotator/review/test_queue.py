@@ -1,0 +1,46 @@
+"""The queue's order, and that reading it costs the same however long it is."""
+
+import pytest
+from django.db import connection
+
+from annotator.models import Project, Task
+from annotator.review.queue import Place, next_waiting, page, waiting
+from tests.builders import imported, ratings_row
+
+
+@pytest.fixture
+def queue(project: Project) -> list[Task]:
+    """Eight tasks, of two spreads, in their order."""
+    Project.objects.update(max_annotators=3)
+    project.refresh_from_db()
+    imported(project, *(ratings_row(f"p{number}", "a", [0, 4, 4 - number % 2]) for number in range(6)))
+    imported(project, *(ratings_row(f"q{number}", "a", [0, 3, 3]) for number in range(2)))
+    return list(waiting(project))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_pages_leave_nothing_out_and_repeat_nothing(project: Project, queue: list[Task], size: int) -> None:
+    found: list[Task] = []
+    while more := page(waiting(project), after=Place.of(found[-1]) if found else None, size=size):
+        found += more
+    assert found == queue
+    assert [task.review_spread for task in found] == [4] * 6 + [3] * 2
+
+
+def test_after_the_last_one_comes_the_first(project: Project, queue: list[Task]) -> None:
+    places = [Place.of(task) for task in queue]
+    assert [next_waiting(project, after=place) for place in places] == [*queue[1:], queue[0]]
+    Task.objects.exclude(pk=queue[0].pk).update(review_because="")
+    assert next_waiting(project, after=places[0]) is None
+
+
+@pytest.mark.parametrize("kind", ["", "dropped"])
+def test_every_page_begins_in_the_index_where_its_first_row_is(project: Project, queue: list[Task], kind: str) -> None:
+    tasks = waiting(project, because=kind)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off")
+    for part in (tasks, tasks.filter(review_spread=4, pk__gt=1), tasks.filter(review_spread__lt=4)):
+        plan = part[:25].explain()
+        assert "Index Scan using task_review_order" in plan
+        assert "Sort" not in plan
+    assert "Index Cond: ((project_id" in plan

@@ -47,6 +47,7 @@ class ForeseenSerializer(serializers.Serializer[Any]):
     tasks_losing_labels = serializers.IntegerField()
     tasks_reopened = serializers.IntegerField()
     labels_changed = serializers.IntegerField()
+    estimated = serializers.BooleanField(help_text="from a part of very many tasks; the first two are always exact")
 
 
 DRY_RUN = OpenApiParameter("dry_run", bool, description="1: say what would change, and change nothing")

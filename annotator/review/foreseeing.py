@@ -11,29 +11,38 @@ from annotator.models import Annotation, Assignment, Consensus, Label, Project, 
 from annotator.review.excluding import counting, to_return
 
 AT_ONCE = 1000
+MOST_LOOKED_AT = 5000
+"""Tasks whose outcome is computed while somebody waits for the page."""
 Means = dict[int, dict[str, float]]
 """By response, then attribute."""
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """Annotations and tasks touched; tasks that have no label any more, or are open again; labels that change."""
+    """Annotations and tasks touched; tasks that have no label any more, or are open again; labels that change.
+
+    Of many tasks, what becomes of them is estimated from every n-th.
+    """
 
     annotations: int = 0
     tasks: int = 0
     tasks_losing_labels: int = 0
     tasks_reopened: int = 0
     labels_changed: int = 0
+    estimated: bool = False
 
 
 def exclusion_preview(project: Project, annotator: User) -> Foreseen:
     """What `exclude` would do now."""
     theirs = counting(project, annotator).filter(state=Assignment.State.SUBMITTED).order_by("task")
     assignments = list(theirs.only("task", "slot"))
-    found: Counter[str] = Counter(annotations=len(assignments), tasks=len(assignments))
-    for start in range(0, len(assignments), AT_ONCE):
-        found.update(_changes(project, assignments[start : start + AT_ONCE]))
-    return Foreseen(**found)
+    step = -(-len(assignments) // MOST_LOOKED_AT) or 1
+    looked_at, found = assignments[::step], Counter[str]()
+    for start in range(0, len(looked_at), AT_ONCE):
+        found.update(_changes(project, looked_at[start : start + AT_ONCE]))
+    share = len(looked_at) / len(assignments) if assignments else 1
+    scaled = {name: round(number / share) for name, number in found.items()}
+    return Foreseen(annotations=len(assignments), tasks=len(assignments), estimated=step > 1, **scaled)
 
 
 def readmission_preview(project: Project, annotator: User) -> Foreseen:

@@ -26,7 +26,14 @@ def test_a_dry_run_counts_and_changes_nothing(client: APIClient, cast: Cast) -> 
     answer = client.post(f"{ADDRESS}?dry_run=1", {"annotator": cast.bob.pseudonym})
     assert (answer.status_code, answer.json()) == (
         200,
-        {"annotations": 1, "tasks": 1, "tasks_losing_labels": 1, "tasks_reopened": 1, "labels_changed": 0},
+        {
+            "annotations": 1,
+            "tasks": 1,
+            "tasks_losing_labels": 1,
+            "tasks_reopened": 1,
+            "labels_changed": 0,
+            "estimated": False,
+        },
     )
     assert not Exclusion.objects.exists()
 

@@ -245,6 +245,15 @@ def test_the_preview_of_a_readmission_counts_what_comes_back(project: Project, c
     assert exclusion_preview(project, cast.bob) == Foreseen()
 
 
+def test_very_many_tasks_are_counted_by_a_part(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    Project.objects.update(base_annotators=1, keep=1)
+    project.refresh_from_db()
+    rated_alone(project, cast.bob, 7)
+    monkeypatch.setattr("annotator.review.foreseeing.MOST_LOOKED_AT", 3)
+    found = exclusion_preview(project, cast.bob)
+    assert found == Foreseen(7, 7, tasks_losing_labels=7, tasks_reopened=7, estimated=True)
+
+
 def test_a_preference_alone_takes_no_slot_that_others_give_up(project: Project, cast: Cast) -> None:
     task = make_task(project)
     mine, theirs = (rate(project, user).annotation.assignment for user in (cast.alice, cast.bob))

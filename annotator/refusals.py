@@ -2,6 +2,7 @@
 
 Refusal
     assignment.NotLeased, annotation.Refused, annotation.IncompleteRating
+    review: verdicts.CommentNeeded, verdicts.OwnWork
     importing.UnreadableFile, exporting.UnknownExport
     pii: quoting.NotInTheText, quoting.MarksWithoutReason, redacting.CannotRedact
     workers.NoWorker

@@ -14,7 +14,18 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from annotator import annotation, audit
-from annotator.models import Annotation, Draft, ExpertRating, PiiKind, Report, Response, Skip, Task
+from annotator.models import (
+    Adjudication,
+    Annotation,
+    Draft,
+    ExpertRating,
+    PiiKind,
+    Report,
+    Response,
+    Skip,
+    Task,
+    Verdict,
+)
 from annotator.pii.quoting import check_quotes
 from annotator.pii.texts import Place, likeness, occurrences, text_at, texts_of
 from annotator.refusals import Refusal
@@ -176,6 +187,8 @@ def _erase(task: Task, eraser: Eraser) -> None:
     _rewrite(Annotation.objects.filter(assignment__task=task), {"justification": eraser.text})
     _rewrite(Skip.objects.filter(assignment__task=task), {"note": eraser.text})
     _rewrite(Report.objects.filter(assignment__task=task), {"note": eraser.text})
+    _rewrite(Verdict.objects.filter(assignment__task=task), {"comment": eraser.text})
+    _rewrite(Adjudication.objects.filter(task=task), {"comment": eraser.text})
     _rewrite(Draft.objects.filter(assignment__task=task), {"form": eraser.json})
     _rewrite(ExpertRating.objects.filter(gold__task=task), {"explanation": eraser.text})
 

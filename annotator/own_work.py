@@ -73,12 +73,13 @@ WITH mine AS (
     JOIN annotator_task t ON t.id = s.task_id AND t.project_id = %s AND t.state = 'complete'
     JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND a.submitted_at >= %s
     JOIN annotator_rating r ON r.annotation_id = a.id
-    WHERE s.annotator_id = %s AND s.state = 'submitted'
+    WHERE s.annotator_id = %s AND s.state = 'submitted' AND s.counts
 ), pair AS (
     SELECT mine.week, mine.response_id, score.key, score.value::float8 AS x, (r.scores ->> score.key)::float8 AS y
     FROM mine
     JOIN annotator_rating r ON r.response_id = mine.response_id
     JOIN annotator_annotation b ON b.id = r.annotation_id AND b.is_current AND b.id <> mine.id
+    JOIN annotator_assignment peer ON peer.id = b.assignment_id AND peer.counts
     CROSS JOIN LATERAL jsonb_each_text(mine.scores) AS score
     WHERE r.scores ? score.key
 )

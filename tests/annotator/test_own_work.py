@@ -7,7 +7,7 @@ from django.test import Client
 
 from annotator import own_work
 from annotator.annotation import submit
-from annotator.models import Membership, Project
+from annotator.models import Assignment, Membership, Project
 from tests.builders import NOW, claimed, make_task, rate, submission
 from tests.conftest import Cast
 
@@ -44,6 +44,13 @@ def test_agreement_with_peers_is_scikit_learns_kappa(project: Project, cast: Cas
 def test_agreement_is_silent_while_tasks_are_open(project: Project, cast: Cast) -> None:
     rate_all(project, cast)
     project.tasks.update(state="open")
+    assert own_work.agreement_with_peers(cast.alice, project, now=NOW).shared == 0
+
+
+@pytest.mark.parametrize("name", ["alice", "bob"])
+def test_what_does_not_count_agrees_with_nobody(project: Project, cast: Cast, name: str) -> None:
+    rate_all(project, cast)
+    Assignment.objects.filter(annotator__username=name).update(counts=False, slot=None)
     assert own_work.agreement_with_peers(cast.alice, project, now=NOW).shared == 0
 
 

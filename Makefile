@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/bootstrap.py
 
-.PHONY: run test check format messages bench bench-annotation bench-growth bench-pages bench-pii
+.PHONY: run test check format messages bench bench-agreement bench-annotation bench-growth bench-pages bench-pii
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -22,6 +22,9 @@ messages:  ## the translations: gathers new strings, compiles what is translated
 
 bench:  ## every benchmark
 	@$(BOOTSTRAP) bench
+
+bench-agreement:  ## the agreement page at a million annotations; ARGS: a number of annotations
+	@$(BOOTSTRAP) bench agreement $(ARGS)
 
 bench-annotation:  ## annotations a second over HTTP; ARGS: --tasks, --annotators, --seconds
 	@$(BOOTSTRAP) bench annotation $(ARGS)

@@ -32,11 +32,27 @@ class Tables:
         return cls(*(_in_both_orders(keys, weight, columns) for weight in weights))
 
 
+def by_sample_and_owner(counts: Counts, columns: Columns) -> tuple[Ints, Floats]:
+    """Owners, and their tables [owner, column, one, other] in both orders: of counts of one selection."""
+    owners, place = np.unique(counts.owner, return_inverse=True)
+    keys = Keys.read(counts.key, columns)
+    weight = counts.count / (keys.ratings * (keys.ratings - 1))
+    table = _table((place, keys.column, keys.low, keys.high), weight, (len(owners), len(columns), CELLS, CELLS))
+    return owners, np.asarray(table + table.swapaxes(-1, -2))
+
+
 def _in_both_orders(keys: Keys, weight: Floats | Ints, columns: Columns) -> Floats:
     shape = (len(SELECTIONS), len(columns), CELLS, CELLS)
-    place = np.ravel_multi_index((keys.selection, keys.column, keys.low, keys.high), shape)
-    table = np.bincount(place, weight, int(np.prod(shape))).astype(np.float64).reshape(shape)
+    table = _table((keys.selection, keys.column, keys.low, keys.high), weight, shape)
     return np.asarray(table + table.swapaxes(-1, -2))
+
+
+def _table(places: tuple[Ints, ...], weight: Floats | Ints, shape: tuple[int, ...]) -> Floats:
+    """The sum of the weights at each place."""
+    if not len(weight):
+        return np.zeros(shape)
+    flat = np.ravel_multi_index(places, shape)
+    return np.bincount(flat, weight, int(np.prod(shape))).astype(np.float64).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -54,9 +70,8 @@ class Meetings:
         said = counts.key != SHARED
         keys = Keys.read(counts.key[said], columns)
         shape = (len(owners), len(columns), CELLS, CELLS)
-        cell = np.ravel_multi_index((place[said], keys.column, keys.low, keys.high), shape)
-        tables = np.bincount(cell, counts.count[said], int(np.prod(shape))).astype(np.float64)
-        return cls(owners, shared, tables.reshape(shape))
+        places = (place[said], keys.column, keys.low, keys.high)
+        return cls(owners, shared, _table(places, counts.count[said], shape))
 
 
 def kappa(tables: Floats) -> Floats:

@@ -9,13 +9,13 @@ import numpy as np
 from django.db.models import Q
 
 from annotator.agreement import measures, totals
-from annotator.agreement.counting import SELECTIONS, Columns, Kind, Selection
-from annotator.agreement.measures import Floats, Meetings, Tables, known
+from annotator.agreement.counting import Columns, Kind
+from annotator.agreement.measures import Floats, Meetings, known
 from annotator.models import AgreementTotal, Project, User
 
 TOGETHER = 10
 """Responses that two annotators must share to be told as a pair."""
-PAIRS = 100
+PAIRS = 50
 WEEKS = 53
 _MONDAY = date(1970, 1, 5)
 
@@ -53,7 +53,7 @@ class Week:
 def raters(project: Project, columns: Columns) -> list[Rater]:
     """Those who share a response with anybody, who shares most first."""
     found = Meetings.of(totals.stored(project, Kind.RATER), columns)
-    users = User.objects.in_bulk(found.owners.tolist())
+    users = User.objects.only("username", "pseudonym").in_bulk(found.owners.tolist())
     kappa, exact, bias = (measure(found.tables) for measure in (measures.kappa, measures.exact, measures.bias))
     return [
         Rater(
@@ -75,7 +75,8 @@ def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list
         rows = rows.filter(Q(one=of.pk) | Q(other=of.pk))
     most = rows.order_by("-shared", "one", "other").values_list("one", "other", "cells")[:PAIRS]
     found = Meetings.of(totals.unpacked(Kind.PAIR, list(most)), columns)
-    users = User.objects.in_bulk({side for owner in found.owners.tolist() for side in totals.sides(owner)})
+    sides = {side for owner in found.owners.tolist() for side in totals.sides(owner)}
+    users = User.objects.only("username", "pseudonym").in_bulk(sides)
     kappa = measures.kappa(found.tables)
     told = ((place, [users.get(side) for side in totals.sides(owner)]) for place, owner in _most_first(found))
     return [
@@ -101,16 +102,12 @@ def weeks(project: Project, columns: Columns) -> list[Week]:
     """The latest weeks in which anything was rated, oldest first."""
     rows = AgreementTotal.objects.filter(project=project, kind=Kind.WEEK).order_by("-one")
     counts = totals.unpacked(Kind.WEEK, list(rows.values_list("one", "other", "cells")[:WEEKS]))
+    numbers, tables = measures.by_sample_and_owner(counts, columns)
+    kappa, samples = measures.kappa(tables), tables[:, : len(columns.attributes)].sum((-1, -2)).max(-1, initial=0)
     return [
-        _week(week, Tables.of(counts[counts.owner == week], columns), columns)
-        for week in np.unique(counts.owner).tolist()
+        Week(_MONDAY + timedelta(weeks=week), round(samples[place]), _by_key(columns, kappa[place]))
+        for place, week in enumerate(numbers.tolist())
     ]
-
-
-def _week(number: int, tables: Tables, columns: Columns) -> Week:
-    table = tables.by_sample[SELECTIONS.index(Selection.ALL)]
-    samples = round(table[: len(columns.attributes)].sum((-1, -2)).max(initial=0))
-    return Week(_MONDAY + timedelta(weeks=number), samples, _by_key(columns, measures.kappa(table)))
 
 
 def _by_key(columns: Columns, values: Floats) -> dict[str, float | None]:

@@ -172,8 +172,8 @@ def _preferences(tables: Tables, columns: Columns, ends: Floats) -> Preferences:
     neither = tables.by_rating[_ALL, columns.neither].sum(-1)
     return Preferences(
         agreement=_agreement(tables, measures.kappa(tables.by_sample), ends, place),
-        same_side=same / table.sum() if table.any() else None,
-        neither=neither[1] / neither.sum() if neither.any() else None,
+        same_side=float(same / table.sum()) if table.any() else None,
+        neither=float(neither[1] / neither.sum()) if neither.any() else None,
     )
 
 
@@ -183,5 +183,5 @@ def _safety(tables: Tables, columns: Columns, ends: Floats) -> Safety:
     return Safety(
         agreement=_agreement(tables, measures.kappa(tables.by_sample), ends, place),
         exact=known(float(measures.exact(tables.by_sample[place]))),
-        unsafe=verdicts[0] / verdicts.sum() if verdicts.any() else None,
+        unsafe=float(verdicts[0] / verdicts.sum()) if verdicts.any() else None,
     )

@@ -101,7 +101,7 @@ class ProjectAgreementSerializer(serializers.Serializer[Any]):
     preference = PreferenceAgreementSerializer()
     safety = SafetyAgreementSerializer()
     annotators = AnnotatorAgreementSerializer(many=True)
-    pairs = PairAgreementSerializer(many=True, help_text="the 100 that share most responses, ten at least")
+    pairs = PairAgreementSerializer(many=True, help_text="the 50 that share most responses, ten at least")
     weeks = WeekAgreementSerializer(many=True, help_text="the latest 53 with ratings, oldest first")
     as_of = serializers.DateTimeField(allow_null=True, help_text="when the last change was counted; now, if all are")
     pending = serializers.IntegerField(help_text="changes that are not counted yet")

@@ -20,7 +20,7 @@ from annotator.agreement import Pair, Rater, Report, Selection, rater_called, re
 from annotator.models import Attribute
 from annotator.views import agreement_charts as charts
 
-RATERS_SHOWN = 100
+RATERS_SHOWN = 50
 
 
 @login_required

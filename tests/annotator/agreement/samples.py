@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from annotator.agreement.counting import Columns, Counts, Flag, Kind, Records, tallied
@@ -16,6 +17,7 @@ COLUMNS = Columns(("helpfulness",))
 HELPFULNESS = (1, 0)
 """The place of all annotations' helpfulness in tables of these columns."""
 
+often = settings(max_examples=50, deadline=None)
 levels = st.integers(0, 4)
 of_one_size = st.integers(2, 5).flatmap(
     lambda raters: st.lists(st.lists(levels, min_size=raters, max_size=raters), min_size=1, max_size=12)

@@ -21,6 +21,7 @@ from tests.annotator.agreement.samples import (
     levels,
     of_any_size,
     of_one_size,
+    often,
     ordered_pairs,
     tables_of,
     varies,
@@ -37,12 +38,14 @@ def cohen(first: Sequence[int], second: Sequence[int]) -> float:
     return float(cohen_kappa_score(first, second, labels=range(5), weights="quadratic"))
 
 
+@often
 @given(of_one_size.filter(varies))
 def test_pooled_kappa_is_cohens_of_the_pooled_pairs(samples: Samples) -> None:
     first, second = zip(*ordered_pairs(samples), strict=True)
     assert pooled(samples) == pytest.approx(cohen(first, second), abs=1e-9)
 
 
+@often
 @given(of_any_size.filter(varies))
 def test_samples_weigh_equally_whatever_their_raters(samples: Samples) -> None:
     assert pooled(samples) == pytest.approx(by_definition(samples), abs=1e-9)
@@ -52,6 +55,7 @@ def test_kappa_is_undefined_where_nothing_varies() -> None:
     assert np.isnan(pooled([[3, 3], [3, 3, 3]]))
 
 
+@often
 @given(st.lists(st.tuples(levels, levels), min_size=1, max_size=20).filter(varies))
 def test_kappa_of_a_pair_is_cohens(samples: Samples) -> None:
     found = Meetings.of(counts_of(samples, Kind.PAIR), COLUMNS)
@@ -61,6 +65,7 @@ def test_kappa_of_a_pair_is_cohens(samples: Samples) -> None:
     assert measures.kappa(found.tables)[0, 0] == pytest.approx(cohen(first, second), abs=1e-9)
 
 
+@often
 @given(of_any_size.filter(varies))
 def test_kappa_with_peers_is_cohens_of_all_pairs(samples: Samples) -> None:
     found = Meetings.of(counts_of(samples, Kind.RATER), COLUMNS)
@@ -72,6 +77,7 @@ def test_kappa_with_peers_is_cohens_of_all_pairs(samples: Samples) -> None:
 
 
 @pytest.mark.parametrize("level", ["ordinal", "interval"])
+@often
 @given(samples=of_any_size.filter(varies))
 def test_alpha_is_krippendorffs(level: Literal["ordinal", "interval"], samples: Samples) -> None:
     ratings = [[*sample, *[np.nan] * (5 - len(sample))] for sample in samples]
@@ -87,6 +93,7 @@ def ranks(values: Sequence[int]) -> list[float]:
     return [sum(other < value for other in values) + (values.count(value) + 1) / 2 for value in values]
 
 
+@often
 @given(of_one_size.filter(varies))
 def test_spearman_is_the_correlation_of_the_ranks_of_the_pooled_pairs(samples: Samples) -> None:
     first, second = zip(*ordered_pairs(samples), strict=True)

@@ -138,7 +138,7 @@ HAPPENINGS = (
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
 @given(happenings=st.lists(st.sampled_from(HAPPENINGS), min_size=10, max_size=30), seed=st.integers(0, 99))
 def test_the_totals_are_what_counting_from_scratch_gives(
     project: Project, cast: Cast, happenings: list[Callable[[Scene], None]], seed: int

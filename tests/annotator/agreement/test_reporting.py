@@ -1,14 +1,17 @@
 """From rows to what is told: whose ratings count, and what comes of them."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from statistics import fmean
 
 import pytest
 
-from annotator import annotation
-from annotator.agreement import Agreement, Selection, agreement
-from annotator.models import Project, Task
+from annotator import annotation, assignment
+from annotator.agreement import Agreement, Selection, agreement, report
+from annotator.models import NEITHER_VALID, Annotation, Assignment, Project, Task
 from tests.annotator.agreement.samples import by_definition, import_samples, ordered_pairs
-from tests.builders import ATTRIBUTES, NOW, imported, make_project, make_task, rate, ratings_row, submission
+from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_project, make_task, rate, ratings_row, submission
 from tests.conftest import Cast
 
 
@@ -99,13 +102,70 @@ def test_only_the_newest_revision_counts(project: Project, cast: Cast) -> None:
     assert kappa(project) == pytest.approx(1)
 
 
-def test_a_quarantined_task_does_not_count(project: Project) -> None:
-    import_samples(project, [[0, 4], [3, 3], [1, 1]])
-    Task.objects.filter(conversation__0__content="p0").update(state=Task.State.QUARANTINED)
-    assert kappa(project) == pytest.approx(1)
-
-
 def test_other_projects_do_not_count(project: Project) -> None:
     import_samples(project, [[1, 1], [3, 3]])
     import_samples(make_project("other"), [[0, 4], [4, 0]])
     assert kappa(project) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("state", [Task.State.GOLD, Task.State.RETIRED, Task.State.QUARANTINED])
+def test_tasks_that_make_no_label_do_not_count(project: Project, state: str) -> None:
+    import_samples(project, [[0, 4], [3, 3], [1, 1]])
+    assert kappa(project) != pytest.approx(1)
+    Task.objects.filter(conversation__0__content="p0").update(state=state)
+    assert kappa(project) == pytest.approx(1)
+
+
+def test_what_is_rejected_does_not_count(project: Project) -> None:
+    import_samples(project, [[0, 0, 4], [3, 3, 0]])
+    Assignment.objects.filter(annotator__username__endswith="rater-3").update(counts=False, slot=None)
+    assignment.recount(project, now=NOW)
+    assert measured(project).ratings == 4
+    assert kappa(project) == pytest.approx(1)
+
+
+# Weeks, preferences, safety --------------------------------------------------------------------------------
+
+
+def rated_by_two(project: Project, cast: Cast, field: str, values: Sequence[tuple[int, int]]) -> None:
+    """alice rates a task for every two values, bob a week later."""
+    for one, other in values:
+        make_task(project)
+        rate(project, cast.alice, now=NOW, **{field: one})
+        rate(project, cast.bob, now=NOW + timedelta(weeks=1), **{field: other})
+
+
+def test_a_response_belongs_to_the_week_of_its_latest_rating(project: Project, cast: Cast) -> None:
+    rated_by_two(project, cast, "level", [(1, 2), (3, 3)])
+    (week,) = report(project, now=NOW).weeks
+    assert (week.monday, week.samples) == (date(2026, 2, 2), 4)
+    assert week.kappa["helpfulness"] == pytest.approx(kappa(project))
+
+
+def test_strengths_of_a_preference_are_compared_in_their_order(project: Project, cast: Cast) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    rated_by_two(project, cast, "preference", [(-3, -2), (1, 2), (3, 3), (NEITHER_VALID, 1)])
+    found = report(project, now=NOW).preference
+    stored = Annotation.objects.order_by("assignment__task", "pk").values_list("preference", flat=True)
+    values = [each or 0 for each in stored][:6]
+    one, other = values[::2], values[1::2]
+    wanted = cohen_kappa_score(one + other, other + one, labels=[-3, -2, -1, 1, 2, 3], weights="quadratic")
+    assert found.agreement.samples == 3
+    assert found.agreement.kappa == pytest.approx(wanted)
+    assert found.same_side == pytest.approx(fmean((a > 0) == (b > 0) for a, b in zip(one, other, strict=True)))
+    assert found.neither == pytest.approx(1 / 8)
+
+
+def test_safety_is_told_with_the_raw_agreement(project: Project, cast: Cast) -> None:
+    verdicts = iter([True, True, False, False, True, False, True, True])
+    for _ in range(2):
+        task = make_task(project)
+        for user in (cast.alice, cast.bob):
+            held = claimed(project, user)
+            plain = submission(task)
+            ratings = {pk: replace(each, safe=next(verdicts)) for pk, each in plain.ratings.items()}
+            annotation.submit(held.pk, replace(plain, ratings=ratings), now=NOW)
+    found = report(project, now=NOW).safety
+    assert found.agreement.samples == 4
+    assert (found.exact, found.unsafe) == pytest.approx((1 / 4, 3 / 8))

@@ -46,7 +46,7 @@ def up_to_date(project: Project, *, now: datetime) -> Standing:
     """Counts what has changed, unless it is much: then the totals are told with their age."""
     pending, state, attributes = waiting(project), _state(project), _attributes(project)
     if 0 < pending <= AT_ONCE or (state and state.attributes != attributes):
-        _refresh_unless_busy(project, now=now)
+        _refresh_unless_busy(project, now=now, most=AT_ONCE)
         pending, state = waiting(project), _state(project)
     columns = Columns(tuple(state.attributes if state else attributes))
     counted_at = state.refreshed_at if state else None
@@ -75,14 +75,15 @@ def refresh(project: Project, *, now: datetime, most: int = BATCH) -> int:
 
 
 def refresh_all(*, now: datetime) -> int:
-    """Counts everything that waits, of every project; returns how many tasks."""
+    """Counts everything that waits, of every project that nobody else is counting; returns how many tasks."""
     counted = 0
     for pk in StaleAgreement.objects.order_by().values_list("project", flat=True).distinct():
         project = Project.objects.select_related("rubric").filter(pk=pk).first()
         if project is None:
             StaleAgreement.objects.filter(project=pk).delete()
             continue
-        counted += refresh_until_done(project, now=now)
+        while found := _refresh_unless_busy(project, now=now, most=BATCH):
+            counted += found
     return counted
 
 
@@ -103,13 +104,12 @@ def rebuild(project: Project, *, now: datetime) -> int:
 
 
 @transaction.atomic
-def _refresh_unless_busy(project: Project, *, now: datetime) -> None:
-    """A page does not wait for somebody else who counts."""
+def _refresh_unless_busy(project: Project, *, now: datetime, most: int) -> int:
+    """Nobody waits for somebody else who counts."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('agreement'), %s)", [project.pk])
         (alone,) = cursor.fetchone()
-    if alone:
-        refresh(project, now=now, most=AT_ONCE)
+    return refresh(project, now=now, most=most) if alone else 0
 
 
 def _lock(project: Project) -> None:

@@ -77,6 +77,16 @@ def test_agreement_prints_a_table(project: Project, cast: Cast) -> None:
     assert out.splitlines()[2].split()[0] == "helpfulness"
 
 
+def test_agreement_is_told_as_json_and_counted_anew(project: Project, cast: Cast) -> None:
+    make_task(project)
+    for user in cast.annotators:
+        rate(project, user, [1, 3])
+    out, err = run("agreement", "talk", json=True, rebuild=True)
+    assert err.strip() == "1 tasks counted"
+    assert json.loads(out)["all"]["helpfulness"]["kappa"] == 1
+    assert {each["annotator"] for each in json.loads(out)["annotators"]} == {"alice", "bob", "erin"}
+
+
 def test_a_token_lets_its_owner_in(project: Project, cast: Cast) -> None:
     out, _ = run("issue_token", "alice")
     user, _ = TokenAuthentication().authenticate_credentials(out.strip().encode())

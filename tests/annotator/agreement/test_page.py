@@ -5,9 +5,11 @@ import re
 import pytest
 from django.test import Client
 
+from annotator import agreement
+from annotator.agreement import refreshing
 from annotator.models import Project, Role, User
 from annotator.templatetags.measures import measure, percent, signed
-from tests.builders import make_member, make_task, make_user, rate
+from tests.builders import NOW, make_member, make_task, make_user, rate
 from tests.conftest import Cast
 
 PAGE = "/projects/talk/agreement/"
@@ -52,6 +54,15 @@ def test_it_tells_every_measure(cast: Cast, client: Client, rated: None) -> None
         assert f"{heading}</h2>" in page
     assert 'role="img" aria-label="Weighted kappa of Helpfulness by week' in page
     assert "being counted" not in page
+
+
+def test_it_tells_its_age_while_much_is_to_be_counted(
+    cast: Cast, client: Client, rated: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refreshing, "AT_ONCE", 0)
+    assert "Nothing is counted yet: 18 changes wait" in shown(client, cast.carol)
+    agreement.refresh(Project.objects.get(), now=NOW, most=10)
+    assert "Jan. 31, 2026, noon: 8 changes since then are still to be counted." in shown(client, cast.carol)
 
 
 def test_annotators_are_sorted_by_links(cast: Cast, client: Client, rated: None) -> None:

@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 from annotator.access import user_of
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
 from annotator.models import Exclusion, Project, User
+from annotator.refusals import Refusal
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
 from annotator.review.excluding import counting, people_of
 
@@ -115,12 +116,19 @@ class ExclusionAdmin(OfManagedProjects):
         project, people = self._chosen(request)
         if request.method == "POST":
             for each in people:
-                going_on = readmit(project, each, now=timezone.now())
-                said = _("The light worker brings the work of %(name)s back.") if going_on else _("%(name)s is back.")
-                messages.success(request, said % {"name": each})
+                self._readmit(request, project, each)
             return redirect("admin:annotator_exclusion_changelist")
         foreseen = [(each, readmission_preview(project, each)) for each in people]
         return self._page(request, "readmit", _("Readmit to the project"), foreseen=foreseen, project=project)
+
+    def _readmit(self, request: HttpRequest, project: Project, annotator: User) -> None:
+        try:
+            going_on = readmit(project, annotator, now=timezone.now())
+        except Refusal as refused:
+            messages.error(request, str(refused))
+        else:
+            said = _("The light worker brings the work of %(name)s back.") if going_on else _("%(name)s is back.")
+            messages.success(request, said % {"name": annotator})
 
     @admin.action(description=gettext_lazy("Readmit: their work counts again …"))
     def readmit(self, request: HttpRequest, queryset: QuerySet[Exclusion]) -> HttpResponse | None:

@@ -12,7 +12,7 @@ from functools import partial
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit
+from annotator import audit, workers
 from annotator.assignment import one_claim_at_a_time
 from annotator.celery import app
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
@@ -41,12 +41,19 @@ def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | 
     """Brings their work back but for what a reviewer rejected; the exclusion that goes on until all is back, or None.
 
     Tasks that others have filled meanwhile count it beside their slots.
+
+    Raises:
+        workers.NoWorker: there is too much of it to be waited for, and no light worker listens.
     """
     exclusion = Exclusion.objects.filter(project=project, annotator=annotator).first()
     if exclusion is None:
         return None
+    much = to_return(project, annotator)[AT_THE_DOOR:].exists()
+    if much:
+        # Nothing but the message says that they are to come back.
+        workers.require("light")
     audit.record("annotator.readmitted", f"annotator {annotator.pseudonym}", project=project)
-    if to_return(project, annotator)[AT_THE_DOOR:].exists():
+    if much:
         _in_the_background("lift_exclusion", exclusion)
         return exclusion
     lift(exclusion.pk, now=now)

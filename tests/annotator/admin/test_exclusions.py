@@ -40,6 +40,7 @@ def test_it_is_done_once_confirmed_with_a_reason(client: Client, cast: Cast) -> 
     said = client.post(page, {"reason": "Clicks without reading."}, follow=True).content.decode()
     assert "bob is excluded" in said
     assert "Clicks without reading." in said
+    assert client.get(f"{LIST}{Exclusion.objects.get().pk}/change/").status_code == 200
     assert Task.objects.get().state == Task.State.OPEN
 
 
@@ -49,6 +50,15 @@ def test_they_come_back_the_same_way(client: Client, cast: Cast) -> None:
     assert "Annotations that count again" in client.get(page).content.decode()
     assert "bob is back" in client.post(page, follow=True).content.decode()
     assert Task.objects.get().state == Task.State.COMPLETE
+
+
+def test_it_is_said_where_nobody_can_bring_them_back(
+    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.post(chosen(client, "exclude_them", "membership", cast.bob.memberships.get().pk), {"reason": "-"})
+    monkeypatch.setattr("annotator.review.excluding.AT_THE_DOOR", 0)
+    page = chosen(client, "readmit", "exclusion", Exclusion.objects.get().pk)
+    assert "No worker listens" in client.post(page, follow=True).content.decode()
 
 
 def test_an_imported_rater_is_chosen_by_name(project: Project, client: Client) -> None:

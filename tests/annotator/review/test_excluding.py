@@ -1,6 +1,7 @@
 """An annotator's work leaves a project's labels, and comes back."""
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from annotator import annotation, assignment
+from annotator import annotation, assignment, workers
 from annotator.models import (
     Adjudication,
     Annotation,
@@ -174,13 +175,15 @@ def test_a_reviewers_labels_stay(project: Project, cast: Cast) -> None:
 
 
 @pytest.fixture
-def few_at_the_door(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """More than one task goes to the worker; what is sent to it."""
+def few_at_the_door(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """More than one task goes to the light worker, which listens; what is sent to it."""
     sent: list[Any] = []
+    workers.beat("test", ["light"])
     monkeypatch.setattr("annotator.review.excluding.AT_THE_DOOR", 1)
     monkeypatch.setattr("annotator.review.excluding.AT_ONCE", 2)
     monkeypatch.setattr("annotator.review.excluding.app.send_task", lambda *task: sent.append(task))
-    return sent
+    yield sent
+    workers.forget("test")
 
 
 def rated_alone(project: Project, user: User, tasks: int) -> None:
@@ -213,6 +216,17 @@ def test_the_exclusion_lasts_until_all_is_back(
     assert lift_exclusion(going_on.pk) == 3
     assert not Exclusion.objects.exists()
     assert Assignment.objects.filter(counts=True, slot=1).count() == 3
+
+
+def test_nobody_is_promised_to_come_back_where_no_worker_listens(
+    project: Project, cast: Cast, few_at_the_door: list[Any]
+) -> None:
+    rated_alone(project, cast.bob, 3)
+    enforce(excluded(project, cast.bob, cast.carol).pk, now=NOW)
+    workers.forget("test")
+    with pytest.raises(workers.NoWorker):
+        readmit(project, cast.bob, now=NOW)
+    assert not AuditEntry.objects.filter(action="annotator.readmitted").exists()
 
 
 def test_what_was_cut_off_is_finished_from_the_rows(

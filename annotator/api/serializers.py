@@ -354,6 +354,9 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
 
     task = serializers.CharField(source="assignment.task.external_id")
     annotator = serializers.CharField(source="assignment.annotator.pseudonym")
+    counts = serializers.BooleanField(
+        source="assignment.counts", help_text="false: a reviewer has rejected it, or its annotator is excluded"
+    )
     ratings = serializers.SerializerMethodField()
 
     class Meta:
@@ -370,6 +373,7 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
             "active_seconds",
             "guideline_version",
             "submitted_at",
+            "counts",
         ]
 
     @extend_schema_field(RatingOutSerializer(many=True))

@@ -18,6 +18,7 @@ LISTS = [
     "annotator/task",
     "annotator/annotation",
     "annotator/membership",
+    "annotator/exclusion",
     "rewards/snapshot",
     "rewards/trainingrun",
     "rewards/rewardmodel",

@@ -151,6 +151,8 @@ def test_a_rejection_takes_an_annotation_out(client: APIClient, task: Task) -> N
     answer = client.post(f"/api/v1/assignments/{held.pk}/verdict/", {"decision": "rejected", "comment": "No."})
     assert (answer.status_code, answer.json()["decision"]) == (200, "rejected")
     assert not Assignment.objects.get(pk=held.pk).counts
+    listed = client.get("/api/v1/projects/talk/annotations/").json()["results"]
+    assert [row["counts"] for row in listed] == [False, True, True]
     seen = client.get(f"/api/v1/review/{task.pk}/").json()["raters"]
     assert [(rater["counts"], rater["verdict"]["comment"]) for rater in seen if rater["verdict"]] == [(False, "No.")]
 

@@ -17,12 +17,13 @@ from annotator.quality.chance import at_least, stand_out, two_sided
 FEWEST = 20
 """Annotations, ratings or preferences below which nothing is said."""
 BY_CHANCE = 0.001
+"""How likely it may be that anybody at all of a project does so by chance."""
 HURRIED_SHARE = 0.2
 FLAT_SHARE = 0.3
 FLAT_ABOVE = 0.2
 LEAST_CHANCE = 0.02
 """What one score throughout is at least likely to be, however seldom the few others do it."""
-SHORTEST_RUN = 5
+SHORTEST_RUN = 8
 SIDE_SHARE = 0.1
 SIDES_WRONG = 0.01
 """The share of flags for a preferred side that chance may cause."""
@@ -67,13 +68,14 @@ def flagged(everybody: Sequence[Measured]) -> list[list[Flag]]:
     """The flags of each of a project's annotators."""
     usual_kappas = [each.measures["kappa"] for each in everybody]
     sided = stand_out([_chance_of_side(each.measures["position"]) for each in everybody], rate=SIDES_WRONG)
+    unlikely = BY_CHANCE / max(len(everybody), 1)
     found = []
     for place, each in enumerate(everybody):
         others = [kappa for other, kappa in enumerate(usual_kappas) if other != place and kappa is not None]
         single = [
             *_speeding(each.measures["speed"]),
-            *_straight_lining(each.measures["sameness"]),
-            *_repeating(each.measures["repeats"]),
+            *_straight_lining(each.measures["sameness"], unlikely),
+            *_repeating(each.measures["repeats"], unlikely),
             *(_position(each.measures["position"]) if sided[place] else ()),
             *_disagreeing(each.measures, others),
             *_leaning(each.measures),
@@ -93,21 +95,21 @@ def _speeding(speed: Mapping[str, Any]) -> Found:
         yield Kind.SPEEDING, {"hurried": hurried, "timed": timed, "seconds": speed["median_seconds"]}
 
 
-def _straight_lining(sameness: Mapping[str, Any]) -> Found:
+def _straight_lining(sameness: Mapping[str, Any], unlikely: float) -> Found:
     tasks, flat, others = sameness["compared"], sameness["flat"], sameness["others"]
     if tasks < FEWEST or flat < FLAT_SHARE * tasks or flat < (others + FLAT_ABOVE) * tasks:
         return
-    if at_least(flat, tasks, max(others, LEAST_CHANCE)) < BY_CHANCE:
+    if at_least(flat, tasks, max(others, LEAST_CHANCE)) < unlikely:
         yield Kind.STRAIGHT_LINING, {"flat": flat, "tasks": tasks, "others": others}
 
 
-def _repeating(repeats: Mapping[str, Any]) -> Found:
+def _repeating(repeats: Mapping[str, Any], unlikely: float) -> Found:
     """A run of so many begins at any of the tasks."""
     longest, tasks = repeats["longest"], repeats["tasks"]
     if longest < SHORTEST_RUN or repeats["alike"] is None:
         return
     alike = max(repeats["alike"], LEAST_CHANCE)
-    if tasks * alike ** (longest - 1) < BY_CHANCE:
+    if tasks * alike ** (longest - 1) < unlikely:
         yield Kind.REPEATING, {"longest": longest, "alike": repeats["alike"]}
 
 

@@ -16,7 +16,8 @@ Names = Mapping[str, str]
 
 def sentence(kind: Kind, evidence: Evidence, names: Names) -> str:
     """What was seen, with its numbers. `names` are the attributes' by key."""
-    return _SENTENCES[kind](evidence, names)
+    counts = {name: number(value, 0) for name, value in evidence.items() if isinstance(value, int)}
+    return _SENTENCES[kind]({**evidence, **counts}, names)
 
 
 def _speeding(evidence: Evidence, names: Names) -> str:
@@ -94,7 +95,7 @@ _SENTENCES: Mapping[Kind, Callable[[Evidence, Names], str]] = {
 
 
 def number(value: float, places: int = 2) -> str:
-    return str(number_format(round(value, places), places))
+    return str(number_format(round(value, places), places, force_grouping=True))
 
 
 def signed(value: float) -> str:

@@ -37,7 +37,7 @@ def test_nothing_stands_out_where_all_is_fine() -> None:
 ODD: dict[Kind, dict[str, Any]] = {
     Kind.SPEEDING: {"speed": {"hurried": 20}},
     Kind.STRAIGHT_LINING: {"sameness": {"flat": 40}},
-    Kind.REPEATING: {"repeats": {"longest": 6}},
+    Kind.REPEATING: {"repeats": {"longest": 9}},
     Kind.POSITION: {"position": {"first": 75}},
     Kind.DISAGREEING: {"kappa": 0.1},
     Kind.LEANING: {"leaning": {"helpfulness": {"levels": -0.9, "error": 0.1}}},
@@ -108,3 +108,15 @@ def test_of_many_fair_people_none_is_flagged_for_a_side() -> None:
 def test_examples_come_along() -> None:
     odd = Measured(FINE | {"kappa": 0.1}, {Kind.DISAGREEING: [7, 8], Kind.SPEEDING: [9]})
     assert flagged([odd, Measured(FINE), Measured(FINE)])[0][0].examples == [7, 8]
+
+
+def test_large_counts_are_grouped() -> None:
+    with override("en"):
+        said = sentence(Kind.SPEEDING, {"hurried": 1201, "timed": 5000, "seconds": 9.0}, NAMES)
+    assert said.startswith("1,201 of 5,000 tasks")
+
+
+def test_what_is_odd_among_few_is_none_among_thousands() -> None:
+    odd = Measured(FINE | {"repeats": {"longest": 8, "alike": 0.18, "tasks": 100}})
+    assert flagged([odd])[0]
+    assert not flagged([odd, *[Measured(FINE)] * 999])[0]

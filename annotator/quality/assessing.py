@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Sum
 
 from annotator import agreement
-from annotator.models import AgreementState, Project, RaterQuality, Tally
+from annotator.models import AgreementState, Annotation, Project, RaterQuality, Tally, Task
 from annotator.quality.checks import HURRY, LONGEST
 from annotator.quality.flags import flagged
 from annotator.quality.measuring import WithOthers, measured
@@ -29,7 +29,7 @@ def assess(project: Project, *, now: datetime) -> int:
     with _alone(project) as alone:
         if not alone:
             return 0
-        done = dict(Tally.objects.filter(project=project).values_list("annotator", "done"))
+        rated = _rated(project)
         work = read(project)
         everybody = measured(work, _lengths(project, work), _with_others(project, now))
         rows = [
@@ -37,7 +37,7 @@ def assess(project: Project, *, now: datetime) -> int:
                 project=project,
                 annotator_id=annotator,
                 annotations=each.measures["tasks"],
-                measures=dict(each.measures) | {"done": done.get(annotator, 0)},
+                measures=dict(each.measures) | {"rated_by_all": rated},
                 flags=[asdict(flag) for flag in flags],
                 computed_at=now,
             )
@@ -104,17 +104,19 @@ def is_due(project: Project, *, now: datetime) -> bool:
     """Whether ratings have changed for an hour, or many within minutes."""
     last = RaterQuality.objects.filter(project=project).aggregate(at=Max("computed_at"))["at"]
     if last is None:
-        return True
+        looked_at = Annotation.objects.current().for_project(project.pk)
+        return looked_at.filter(assignment__task__state__in=[Task.State.OPEN, Task.State.COMPLETE]).exists()
     changed = AgreementState.objects.filter(project=project, refreshed_at__gt=last).exists()
     if changed and now - last >= HOUR:
         return True
-    new = since(project)
-    old = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
-    return now - last >= MINUTE and new >= max(ENOUGH, ENOUGH_SHARE * old)
+    return now - last >= MINUTE and since(project) >= max(ENOUGH, ENOUGH_SHARE * _rated(project))
 
 
 def since(project: Project) -> int:
     """Tasks rated since the project's annotators were last looked into."""
-    now = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
-    then = RaterQuality.objects.filter(project=project).values_list("measures__done", flat=True)
-    return max(now - sum(number or 0 for number in then), 0)
+    then = RaterQuality.objects.filter(project=project).values_list("measures__rated_by_all", flat=True).first()
+    return 0 if then is None else max(_rated(project) - then, 0)
+
+
+def _rated(project: Project) -> int:
+    return Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0

@@ -170,5 +170,16 @@ def test_much_news_does_not_wait(small: Project, monkeypatch: pytest.MonkeyPatch
     assert quality.is_due(small, now=NOW + timedelta(minutes=2))
 
 
+def test_ratings_that_are_set_aside_do_not_keep_it_busy(small: Project) -> None:
+    Task.objects.update(state=Task.State.RETIRED)
+    assert not quality.is_due(small, now=NOW)
+
+
+def test_work_that_is_not_looked_at_is_no_news(small: Project) -> None:
+    Task.objects.filter(pk=small.tasks.earliest("pk").pk).update(state=Task.State.RETIRED)
+    quality.assess(small, now=NOW)
+    assert quality.since(small) == 0
+
+
 def test_a_project_without_ratings_is_left_alone(project: Project) -> None:
     assert quality.assess_due(now=NOW) == 0

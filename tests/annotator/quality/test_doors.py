@@ -35,7 +35,7 @@ def known(project: Project, cast: Cast) -> Project:
     """alice is fine; bob hurries, as a task shows."""
     task = make_task(project, "t-17")
     for user, flags in ((cast.alice, []), (cast.bob, [{**HURRIED, "examples": [task.pk]}])):
-        found = {"annotations": 40, "measures": FINE | {"done": 0}, "flags": flags, "computed_at": NOW}
+        found = {"annotations": 40, "measures": FINE | {"rated_by_all": 0}, "flags": flags, "computed_at": NOW}
         RaterQuality.objects.create(project=project, annotator=user, **found)
     return project
 
@@ -100,7 +100,7 @@ def test_many_cost_no_more_queries_than_few(
     known: Project, cast: Cast, client: Client, django_assert_max_num_queries: Callable[..., "pytest.MonkeyPatch"]
 ) -> None:
     for number in range(60):
-        found = {"annotations": 1, "measures": FINE | {"done": 0}, "flags": [{**HURRIED, "examples": [number]}]}
+        found = {"annotations": 1, "measures": FINE | {"rated_by_all": 0}, "flags": [{**HURRIED, "examples": [number]}]}
         RaterQuality.objects.create(project=known, annotator=make_user(f"u{number}"), computed_at=NOW, **found)
     client.force_login(cast.carol)
     with django_assert_max_num_queries(16):  # type: ignore[attr-defined]

@@ -64,7 +64,7 @@ class Tally:
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time over one socket; the answer must say its length."""
+    """One request at a time over one socket; an answer that does not say its length has no body."""
 
     transport: asyncio.Transport
     answer: asyncio.Future[tuple[int, bytes]]
@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
         if end < 4:
             return
         head = bytes(self.received[:end]).lower()
-        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+        length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
         if len(self.received) >= end + length:
             self.answer.set_result((int(head[9:12]), bytes(self.received[end : end + length])))
 

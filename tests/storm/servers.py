@@ -1,0 +1,153 @@
+"""PostgreSQL that keeps its promises to the disk, two gunicorns and a light worker, each of which can be killed."""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from annotator import children
+from annotator.embedded import Postgres
+from annotator.embedded.accounts import postgres_account, postgres_home
+from annotator.running import COMMANDS, ROOT
+from tests.celery_workers import wait_for
+
+GUNICORN = next(each.line for each in COMMANDS if each.name == "web").split()
+READY = "database system is ready to accept connections"
+LIGHT = ["tests.storm.light"]
+
+
+@dataclass
+class Server:
+    """A process of the product, with a log that survives its restarts."""
+
+    module: Sequence[str]
+    environment: Mapping[str, str]
+    log: Path
+    port: int = 0
+    process: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *self.module],
+                env={**self.environment, "PORT": str(self.port)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                start_new_session=True,
+                preexec_fn=children.die_with_parent(signal.SIGKILL),
+            )
+
+    def wait(self) -> None:
+        """Until it answers, if it listens to anybody."""
+        if self.port:
+            wait_for(self.answers, what=f"gunicorn on port {self.port}")
+
+    def answers(self) -> bool:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/health/live/", timeout=5).close()
+        except OSError:
+            return False
+        return True
+
+    def kill(self) -> None:
+        """-9, with all its children."""
+        if self.process:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def kill_a_worker(self) -> None:
+        """-9; the master starts another one."""
+        if workers := self.workers():
+            os.kill(random.choice(workers), signal.SIGKILL)
+
+    def workers(self) -> list[int]:
+        assert self.process is not None
+        lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [int(pid) for each in lists for pid in each.read_text().split()]
+
+
+@dataclass
+class Product:
+    postgres: Postgres
+    environment: Mapping[str, str]
+    webs: tuple[Server, ...]
+    light: Server
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        return (*self.webs, self.light)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.postgres.url, autocommit=True) as connection:
+            return connection.execute(sql.encode(), values).fetchall()
+
+    def restart_postgres(self) -> None:
+        """On the same files and socket, as the supervisor would."""
+        self.postgres.stop()
+        self.postgres.start()
+
+    def kill_a_backend(self) -> None:
+        """-9 to one of PostgreSQL's own processes: it lets go of all the others and recovers from its log."""
+        found = self.rows("SELECT pid FROM pg_stat_activity WHERE datname = 'rewardloop' AND pid <> pg_backend_pid()")
+        starts = self.log().count(READY)
+        os.kill(random.choice(found)[0], signal.SIGKILL)
+        wait_for(lambda: self.log().count(READY) > starts, what="the recovery")
+
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """A command of Python beside the servers."""
+        command = [sys.executable, *words]
+        return subprocess.run(command, env=self.environment, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    def log(self) -> str:
+        """PostgreSQL's."""
+        return self.postgres.log.read_text(errors="replace")
+
+
+@contextmanager
+def product(folder: Path) -> Iterator[Product]:
+    """PostgreSQL runs, the others are made but not started; at the end all are gone."""
+    account = postgres_account(folder)
+    postgres = Postgres(postgres_home(folder, account), account, folder / "postgres.log", throwaway=False)
+    ours = {"DATABASE_URL": postgres.url, "VAR_DIR": str(folder), "SECRET_KEY": "storm-" * 10, "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, **ours}
+    webs = tuple(Server(GUNICORN, environment, folder / f"web-{number}.log", free_port()) for number in (1, 2))
+    light = Server(LIGHT, environment, folder / "light.log")
+    (folder / "static").mkdir()
+    try:
+        postgres.start()
+        yield Product(postgres, environment, webs, light)
+    finally:
+        for server in (*webs, light):
+            server.kill()
+        postgres.stop()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def tokens(product: Product, *, annotators: int, tasks: int) -> list[str]:
+    """Of a new crew, in a new project of so many tasks."""
+    done = product.run("-m", "tests.storm.preparing", str(annotators), str(tasks))
+    assert done.returncode == 0, done.stderr
+    found: list[str] = json.loads(done.stdout)
+    return found

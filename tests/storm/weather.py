@@ -1,0 +1,96 @@
+"""What happens to the servers while the crew works: leases run out, workers are killed, PostgreSQL restarts."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from operator import itemgetter
+
+from tests.storm.crew import Crew
+from tests.storm.journal import Journal
+from tests.storm.servers import Product
+
+TICK_SECONDS = 0.3
+KILLED_WORKERS = 20
+LIMIT_SECONDS = 240
+RUN_OUT_BY_CHANCE = 1
+
+Disaster = Callable[[Product, Journal], None]
+
+# As time passing would do to the leases of those who sit on them, and to some others.
+_RUN_OUT = """
+UPDATE annotator_assignment SET lease_expires_at = now() - interval '1 second'
+WHERE state = 'leased' AND lease_expires_at > now() AND id IN (
+    SELECT id FROM annotator_assignment WHERE state = 'leased' AND id = ANY(%s)
+    UNION ALL (SELECT id FROM annotator_assignment WHERE state = 'leased' ORDER BY random() LIMIT %s)
+)
+RETURNING id
+"""
+
+
+def storm(product: Product, crew: Crew) -> None:
+    """Returns when the crew has nothing left to do."""
+    with ThreadPoolExecutor(1) as thread:
+        working = thread.submit(asyncio.run, crew.work())
+        try:
+            rage(product, crew, working)
+        finally:
+            crew.stop.set()
+        working.result()
+
+
+def rage(product: Product, crew: Crew, working: "Future[None]") -> None:
+    disasters = sorted(DISASTERS, key=itemgetter(0))
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not working.done():
+        if time.monotonic() > deadline:
+            crew.journal.surprises.append(f"{crew.progress():.0%} done after {LIMIT_SECONDS} s")
+            return
+        let_leases_run_out(product, crew)
+        if disasters and crew.progress() >= disasters[0][0]:
+            disasters.pop(0)[1](product, crew.journal)
+        time.sleep(TICK_SECONDS)
+
+
+def let_leases_run_out(product: Product, crew: Crew) -> None:
+    product.rows(_RUN_OUT, list(crew.sitting), RUN_OUT_BY_CHANCE)
+
+
+def kill_a_worker(product: Product, journal: Journal) -> None:
+    web = random.choice(product.webs)
+    with journal.outage("worker", web.port):
+        web.kill_a_worker()
+
+
+def kill_a_server(product: Product, journal: Journal) -> None:
+    web = random.choice(product.webs)
+    with journal.outage("server", web.port):
+        web.kill()
+        web.start()
+
+
+def kill_the_light_worker(product: Product, journal: Journal) -> None:
+    with journal.outage("light worker", -1):
+        product.light.kill()
+        product.light.start()
+
+
+def restart_postgres(product: Product, journal: Journal) -> None:
+    with journal.outage("PostgreSQL"):
+        product.restart_postgres()
+
+
+def crash_postgres(product: Product, journal: Journal) -> None:
+    with journal.outage("PostgreSQL's process"):
+        product.kill_a_backend()
+
+
+DISASTERS: tuple[tuple[float, Disaster], ...] = (
+    *((number / KILLED_WORKERS, kill_a_worker) for number in range(KILLED_WORKERS)),
+    (0.15, kill_the_light_worker),
+    (0.3, kill_a_server),
+    (0.5, restart_postgres),
+    (0.75, crash_postgres),
+)
+"""By how much of the work is done."""

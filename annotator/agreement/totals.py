@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from django.db import connection
 
+from annotator.agreement.arrays import array
 from annotator.agreement.counting import SHARED, Counts, Ints, Kind, Records, added, none
 from annotator.models import AgreementTotal, Project
 
@@ -41,7 +42,7 @@ def change(project: Project, kind: Kind, delta: Counts) -> None:
         cells, left = _packed(news), slices(news.owner)
         sides = _sides(kind, left.values)
         cursor.execute(
-            _SAVE, [project.pk, kind, cells.tobytes(), *sides, _shared(news, left.values), *left.bytes(ENTRY)]
+            _SAVE, [project.pk, kind, cells.tobytes(), *sides, _shared(news, left.values), *left.places(ENTRY)]
         )
         gone = np.setdiff1d(owners, left.values)
         if len(gone):
@@ -54,11 +55,11 @@ def stored(project: Project, kind: Kind) -> Counts:
     return unpacked(kind, list(rows))
 
 
-def _sides(kind: Kind, owners: Ints) -> tuple[list[int], list[int]]:
+def _sides(kind: Kind, owners: Ints) -> tuple[str, str]:
     """The columns that name the owners. Only a pair has two."""
     if kind != Kind.PAIR:
-        return owners.tolist(), [0] * len(owners)
-    return (owners >> 32).tolist(), (owners & _LOW).tolist()
+        return array(owners.tolist()), array([0] * len(owners))
+    return array((owners >> 32).tolist()), array((owners & _LOW).tolist())
 
 
 def sides(owner: int) -> tuple[int, int]:
@@ -92,9 +93,9 @@ class Slices:
     starts: Ints
     sizes: Ints
 
-    def bytes(self, entry: np.dtype[np.void]) -> tuple[list[int], list[int]]:
+    def places(self, entry: np.dtype[np.void]) -> tuple[str, str]:
         """Where each begins and how long it is in a string of bytes, as PostgreSQL counts."""
-        return (self.starts * entry.itemsize + 1).tolist(), (self.sizes * entry.itemsize).tolist()
+        return array((self.starts * entry.itemsize + 1).tolist()), array((self.sizes * entry.itemsize).tolist())
 
 
 def slices(column: Ints) -> Slices:
@@ -102,16 +103,18 @@ def slices(column: Ints) -> Slices:
     return Slices(values, starts, sizes)
 
 
-def _shared(counts: Counts, owners: Ints) -> list[int]:
+def _shared(counts: Counts, owners: Ints) -> str:
     chosen = counts[counts.key == SHARED]
     found = np.zeros(len(owners), np.int64)
     found[np.searchsorted(owners, chosen.owner)] = chosen.count
-    return found.tolist()
+    return array(found.tolist())
 
 
 # Tasks as they were counted --------------------------------------------------------------------------------
 
-_COUNTED = "SELECT string_agg(ratings, ''::bytea ORDER BY task_id) FROM annotator_countedtask WHERE task_id = ANY(%s)"
+_COUNTED = """
+SELECT string_agg(ratings, ''::bytea ORDER BY task_id) FROM annotator_countedtask WHERE task_id = ANY(%s::bigint[])
+"""
 _FEW_COUNTED = """
 SELECT count(*), string_agg(ratings, ''::bytea ORDER BY task_id)
 FROM (SELECT task_id, ratings FROM annotator_countedtask WHERE project_id = %s LIMIT %s) few
@@ -127,7 +130,7 @@ ON CONFLICT (task_id) DO UPDATE SET ratings = excluded.ratings
 def counted(tasks: Sequence[int], record: np.dtype[np.void]) -> Records:
     """The records of these tasks that the totals hold now."""
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTED, [list(tasks)])
+        cursor.execute(_COUNTED, [array(tasks)])
         return np.frombuffer(cursor.fetchone()[0] or b"", record)
 
 
@@ -144,7 +147,7 @@ def remember(project: Project, tasks: Sequence[int], records: Records) -> None:
     by_task = slices(records["task"])
     gone = np.setdiff1d(np.array(tasks, np.int64), by_task.values).tolist()
     with connection.cursor() as cursor:
-        known = [by_task.values.tolist(), *by_task.bytes(records.dtype)]
+        known = [array(by_task.values.tolist()), *by_task.places(records.dtype)]
         cursor.execute(_REMEMBER, [project.pk, records.tobytes(), *known])
         if gone:
-            cursor.execute("DELETE FROM annotator_countedtask WHERE task_id = ANY(%s)", [gone])
+            cursor.execute("DELETE FROM annotator_countedtask WHERE task_id = ANY(%s::bigint[])", [array(gone)])

@@ -32,6 +32,7 @@ def environment(var_dir: Path, **extra: str) -> dict[str, str]:
         "DATABASE_URL": urlunsplit(url._replace(path=f"/{name}")),
         "VAR_DIR": str(var_dir),
         "SECRET_KEY": "only-for-tests",
+        "OMP_NUM_THREADS": "1",  # on cores that others use, torch's threads would spin for each other
         **extra,
     }
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 from django.conf import LazySettings
 from django.conf import settings as django_settings
@@ -13,6 +14,15 @@ from annotator.assignment import picking
 from annotator.models import Project, Role, User
 from annotator.models.project import attributes_of
 from tests import builders
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The browser's come last: the long ones then begin early, and no worker is left alone with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
 
 
 @dataclass(frozen=True)

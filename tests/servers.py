@@ -1,6 +1,7 @@
 """The pytest plugin that starts PostgreSQL and Redis, before pytest-django reads the settings.
 
 Loaded by `-p tests.servers`. The servers are thrown away at the end, and end with pytest even when it is killed.
+With `-n` each of pytest-xdist's workers has a pair of its own, so nothing that one test does reaches another's.
 """
 
 import atexit
@@ -10,6 +11,7 @@ from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from annotator import embedded
@@ -18,17 +20,38 @@ _stack = ExitStack()
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_load_initial_conftests() -> Generator[None, None, None]:
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
     """A wrapper, because those run before pytest-django's own hook."""
+    if _only_distributes(early_config):
+        os.environ["PYTEST_PLUGINS"] = __name__  # a worker heeds `-p` too late
+    else:
+        _start()
+    return (yield)
+
+
+def _only_distributes(config: pytest.Config) -> bool:
+    return bool(config.known_args_namespace.numprocesses) and "PYTEST_XDIST_WORKER" not in os.environ
+
+
+def _start() -> None:
     folder = Path(_stack.enter_context(tempfile.TemporaryDirectory(prefix="rewardloop-tests-")))
     folder.chmod(0o711)  # ours: PostgreSQL's account has to pass through
+    given = "DATABASE_URL" in os.environ
     try:
         started = _stack.enter_context(embedded.services(folder, throwaway=True))
     except (embedded.ServiceFailed, embedded.AccountRefused) as refusal:
         raise pytest.UsageError(str(refusal)) from refusal
+    if not given:
+        _leave_plans_alone(started.environment["DATABASE_URL"])
     os.environ.update({**started.environment, "VAR_DIR": str(folder)})
     atexit.register(_stack.close)
-    return (yield)
+
+
+def _leave_plans_alone(url: str) -> None:
+    """Autovacuum, seeing rows that no test commits, takes full tables for empty ones: a query then takes a minute."""
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute("ALTER SYSTEM SET autovacuum = off")
+        server.execute("SELECT pg_reload_conf()")
 
 
 def pytest_unconfigure() -> None:

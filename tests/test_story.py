@@ -78,6 +78,7 @@ class Rater:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("training")
 @pytest.mark.django_db(transaction=True)
 def test_the_whole_loop(live_server: LiveServer, tmp_path: Path) -> None:
     tasks = rows()

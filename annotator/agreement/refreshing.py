@@ -113,7 +113,9 @@ def _refresh_unless_busy(project: Project, *, now: datetime, most: int) -> int:
 
 
 def _lock(project: Project) -> None:
+    """Nor does the transaction wait for the disk: what a crash would lose goes back into the queue with it."""
     with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit TO off")
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('agreement'), %s)", [project.pk])
 
 

@@ -111,6 +111,65 @@ def normal(requirement: str) -> str:
     return re.split(r"[\[=<>~]", requirement)[0].strip().lower().replace("_", "-")
 
 
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What would be run, were everything installed."""
+    seen: list[list[str]] = []
+
+    def inside(commands: list[list[str]]) -> int:
+        seen.extend(commands)
+        return 0
+
+    monkeypatch.setattr(bootstrap, "install", lambda extras: None)
+    monkeypatch.setattr(bootstrap, "install_browser", lambda: None)
+    monkeypatch.setattr(bootstrap, "inside", inside)
+    return seen
+
+
+def test_all_tests_are_run_side_by_side(commands: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert bootstrap.main(["test"]) == 0
+    assert "--numprocesses=3" in commands[0]
+
+
+def test_arguments_go_to_pytest_as_they_are(commands: list[list[str]]) -> None:
+    bootstrap.main(["test", "tests/test_story.py", "-x"])
+    assert commands == [["python", "-m", "pytest", "tests/test_story.py", "-x"]]
+
+
+def make_program(folder: Path, name: str, line: str = "true") -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder in which programs are found, of root's, who has no browser of Playwright's either."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return tmp_path
+
+
+def test_the_fast_browser_is_installed_beside_another(programs: Path) -> None:
+    make_program(programs, "chromium")
+    make_program(programs, "apt-get", f"echo $@ >> {programs}/asked")
+    bootstrap.install_browser()
+    assert "install -y --no-install-recommends chromium-headless-shell" in (programs / "asked").read_text()
+
+
+def test_any_browser_will_do_where_the_fast_one_is_not_to_be_had(programs: Path) -> None:
+    make_program(programs, "chromium")
+    make_program(programs, "apt-get", "echo E: Unable to locate package; exit 100")
+    bootstrap.install_browser()
+
+
+def test_no_browser_at_all_is_refused_with_apts_own_words(programs: Path) -> None:
+    make_program(programs, "apt-get", "echo E: Unable to locate package; exit 100")
+    with pytest.raises(bootstrap.Refused, match=r"install the package chromium .* Unable to locate package"):
+        bootstrap.install_browser()
+
+
 def test_it_starts_without_anything_installed() -> None:
     script = str(bootstrap.ROOT / "annotator" / "bootstrap.py")
     answer = subprocess.run(

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Playwrigh
 from playwright.sync_api import Error as PlaywrightError
 from pytest_django.live_server_helper import LiveServer
 
+from annotator.bootstrap import BROWSERS
 from annotator.models import Project, User
 from tests.builders import make_member, make_project, make_user
 
@@ -36,10 +37,21 @@ class Chromium:
         self.started: Browser | None = None
 
     def running(self) -> Browser:
-        if self.started is None or not self.started.is_connected():
-            path = shutil.which("chromium")
-            self.started = self.playwright.chromium.launch(executable_path=path, args=FLAGS)
+        """A browser that has shown a page: Chromium crashes, where it does, in its first moments."""
+        for _ in range(3):
+            if self.started is not None and self.started.is_connected():
+                break
+            self.started = self._launched()
+            with suppress(PlaywrightError):
+                page = self.started.new_page()
+                page.goto("data:text/html,<p>ready</p>")
+                page.close()
+        assert self.started is not None
         return self.started
+
+    def _launched(self) -> Browser:
+        path = next(filter(None, map(shutil.which, BROWSERS)), None)
+        return self.playwright.chromium.launch(executable_path=path, args=FLAGS)
 
 
 @pytest.fixture(scope="session")
@@ -54,14 +66,26 @@ def chromium() -> Iterator[Chromium]:
 
 @pytest.fixture
 def browser(chromium: Chromium) -> Browser:
-    """A browser that has shown a page: Chromium crashes, where it does, in its first moments."""
-    for _ in range(3):
-        with suppress(PlaywrightError):
-            page = chromium.running().new_page()
-            page.goto("data:text/html,<p>ready</p>")
-            page.close()
-            break
     return chromium.running()
+
+
+class Traffic:
+    """The requests of a context that have not been answered yet."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.requests = 0
+        context.on("request", lambda _: self._count(1))
+        context.on("requestfinished", lambda _: self._count(-1))
+        context.on("requestfailed", lambda _: self._count(-1))
+
+    def _count(self, more: int) -> None:
+        self.requests += more
+
+    def wait(self, page: Page) -> None:
+        for _ in range(250):
+            if not self.requests:
+                return
+            page.wait_for_timeout(20)
 
 
 @dataclass
@@ -118,11 +142,11 @@ def session_of(user: User) -> str:
 @pytest.fixture
 def open_page(browser: Browser, live_server: LiveServer, complaints: Complaints) -> Iterator[Callable[..., Page]]:
     """A page logged in as the user; keywords go to the browser's context."""
-    contexts: list[BrowserContext] = []
+    contexts: list[tuple[BrowserContext, Traffic]] = []
 
     def opened(user: User, **options: object) -> Page:
         context = browser.new_context(base_url=live_server.url, **options)  # type: ignore[arg-type]
-        contexts.append(context)
+        contexts.append((context, Traffic(context)))
         context.add_cookies([{"name": "sessionid", "value": session_of(user), "url": live_server.url}])
         page = context.new_page()
         complaints.watch(page)
@@ -130,9 +154,9 @@ def open_page(browser: Browser, live_server: LiveServer, complaints: Complaints)
         return page
 
     yield opened
-    for context in contexts:
+    for context, traffic in contexts:
         for page in context.pages:
-            page.wait_for_load_state("networkidle")  # a request cut off in the middle breaks the server's thread
+            traffic.wait(page)  # a request cut off in the middle breaks the server's thread
             page.goto("about:blank")  # sends what was still to be saved
             page.wait_for_timeout(200)  # and has it stored before the tables are emptied
         context.close()

@@ -16,7 +16,7 @@ from rewards.models import RewardModel, RunState, TrainingRun
 from tests.celery_workers import wait_for, worker
 from tests.rewards.labelled import labelled_project
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("training")]
 CONFIG = {"epochs": 3, "max_steps": 12, "batch_tokens": 512, "checkpoint_steps": 2, "threads": 1}
 
 
@@ -28,8 +28,9 @@ def _same_artifacts(settings: LazySettings, tmp_path: Path) -> Iterator[None]:
 
 def trainer_of(run: TrainingRun) -> int | None:
     """The process that trains the run, by its command line."""
+    started = f"rewards.learning train {run.directory()}"
     for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and f"/runs/{run.pk}" in _command(folder) and "rewards.learning" in _command(folder):
+        if folder.name.isdigit() and started in _command(folder):
             return int(folder.name)
     return None
 

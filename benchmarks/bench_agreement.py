@@ -25,7 +25,7 @@ ANNOTATIONS = 1_000_000
 ANNOTATORS = 100
 WARM_UP = 2
 CALLS = 40
-CHANGED = (0, 10, 100, 500, 1_000)
+CHANGED = (0, 10, 100, 250, 1_000)
 LATEST = 20_000
 ADDRESSES = {"page": "/projects/bench/agreement/", "API": "/api/v1/projects/bench/agreement/"}
 

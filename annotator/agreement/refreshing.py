@@ -15,7 +15,7 @@ from annotator.agreement.counting import Columns, Kind, added, tallied
 from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
 
 BATCH = 5_000
-AT_ONCE = 500
+AT_ONCE = 250
 """Changes that a page counts itself before it answers."""
 
 _TAKE = """

@@ -107,6 +107,7 @@ def claim_and_submit(project: "Project", annotator: "User", dice: random.Random)
 
 def row(project: "Project", annotator: "User", *, tasks: int, done: int) -> str:
     work(project, annotator, calls=WARM_UP)
+    check_plans(project, annotator)
     times = work(project, annotator, calls=CALLS)
     yardstick = statistics.median(times.selects)
     both = statistics.median(times.claims) + statistics.median(times.submits)
@@ -115,6 +116,16 @@ def row(project: "Project", annotator: "User", *, tasks: int, done: int) -> str:
     )
     compared = f"{both:.2f} | {yardstick:.3f} | {both / yardstick:.0f} | {len(times.claims)}"
     return f"| {tasks:,} | {done:,} | {cells} | {compared} |"
+
+
+def check_plans(project: "Project", annotator: "User") -> None:
+    """The reads of a claim follow the indexes that were made for them, whatever the sizes."""
+    from annotator.assignment import picking
+
+    line, untouched = picking.plans(picking.Seeker(project.pk, annotator.pk))
+    assert "using task_in_line" in line, line
+    assert "using task_untouched" in untouched, untouched
+    assert "Seq Scan on annotator_task" not in line + untouched
 
 
 def percentile(numbers: Sequence[float], share: float) -> float:

@@ -128,6 +128,12 @@ def _number(row: Row | None) -> int | None:
     return int(row[0]) if row else None
 
 
+def plans(seeker: Seeker) -> list[str]:
+    """What EXPLAIN says of both reads, the line's and that of untouched tasks."""
+    values = seeker.parameters()
+    return [_NEXT_IN_LINE.plan(**values), _IN_ANY_LANGUAGE.plan(**values, place=random_place())]
+
+
 # When nothing was found ------------------------------------------------------------------------------------
 
 _ANY = Statement(f"""

@@ -13,10 +13,6 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def open(self) -> TaskQuerySet:
         return self.filter(state=Task.State.OPEN)
 
-    def with_room(self) -> TaskQuerySet:
-        """Open tasks that still want an annotator."""
-        return self.open().filter(open_slots__gt=0)
-
     def disputed(self) -> TaskQuerySet:
         """Those that wait for a reviewer, the widest spread first; matches the index task_review_order."""
         return self.exclude(review_because="").order_by("-review_spread", "pk")
@@ -28,9 +24,6 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def unscanned(self) -> TaskQuerySet:
         """Those in which nobody has looked for personal information yet."""
         return self.filter(pii_scanned_at__isnull=True)
-
-    def best_first(self) -> TaskQuerySet:
-        return self.order_by("-begun", "-priority", "pk")
 
     def untouched_by(self, user_id: int, *, states: tuple[str, ...]) -> TaskQuerySet:
         """Tasks with no assignment of this user in one of the states."""

@@ -52,7 +52,7 @@ def running(pid: int) -> bool:
 
 
 def wait_for_the_end_of(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while any(map(running, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not any(map(running, pids))

@@ -65,11 +65,11 @@ class Supervised:
 
     def stop(self) -> str:
         self.process.terminate()
-        output, _ = self.process.communicate(timeout=20)
+        output, _ = self.process.communicate(timeout=60)
         return output
 
 
-def wait_until(condition: Any, *, seconds: float = 15) -> None:
+def wait_until(condition: Any, *, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

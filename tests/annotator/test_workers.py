@@ -55,6 +55,6 @@ def test_a_redis_that_is_away_is_said_within_seconds(settings: LazySettings, mon
     began = time.monotonic()
     with pytest.raises(NoWorker, match="Redis does not answer"):
         workers.require("train")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     with pytest.raises(redis.RedisError):
         workers.listening()

@@ -2,7 +2,7 @@
 
 import re
 from html import unescape
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -85,9 +85,9 @@ def test_marks_that_overlap_are_one() -> None:
 def test_long_texts_are_fast() -> None:
     html = render_markdown("Write to ola@example.com <now> & then. " * 2_500)
     marks = [Mark(f"name {number}@example.com", "email") for number in range(MOST - 1)]
-    begun = perf_counter()
+    begun = process_time()
     assert marked(html, [*marks, *MAIL]).count(OPEN) == 2_500
-    assert perf_counter() - begun < 0.5
+    assert process_time() - begun < 0.5
 
 
 def test_only_what_patterns_found_is_marked(project: Project) -> None:

@@ -61,7 +61,7 @@ class ProjectAdmin(OfManagedProjects):
                 ]
             },
         ),
-        ("Work", {"fields": ["paused", "quota"]}),
+        ("Work", {"fields": ["paused", "quota", "queue_order"]}),
         ("What is asked", {"fields": [("ask_preference", "ask_safety", "ask_confidence")]}),
         (
             "Qualification and gold tasks",
@@ -77,7 +77,14 @@ class ProjectAdmin(OfManagedProjects):
         ),
         (
             "Retraining",
-            {"fields": [("retrain_after_labels", "retrain_after_hours"), "validation_share", "training_config"]},
+            {
+                "fields": [
+                    ("retrain_after_labels", "retrain_after_hours", "retrain_cooldown_minutes"),
+                    "promote_automatically",
+                    "validation_share",
+                    "training_config",
+                ]
+            },
         ),
     ]
 

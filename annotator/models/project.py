@@ -115,6 +115,10 @@ class Project(models.Model):
         KEPT = "kept"
         ALL = "all"
 
+    class QueueOrder(models.TextChoices):
+        PRIORITY = "priority", _("By priority")
+        UNCERTAIN = "uncertain", _("By priority, then what the model is least certain of")
+
     slug = models.SlugField(unique=True)
     name = models.CharField(max_length=120)
     description = models.TextField(blank=True)
@@ -145,6 +149,12 @@ class Project(models.Model):
         default=30, validators=[MinValueValidator(1)], help_text="how long a task stays with an idle annotator"
     )
 
+    queue_order = models.CharField(
+        max_length=9,
+        choices=QueueOrder.choices,
+        default=QueueOrder.PRIORITY,
+        help_text="which untouched task comes next; the model's uncertainty is known of tasks that it has scored",
+    )
     paused = models.BooleanField(default=False, help_text="nobody gets a task; what is begun may be handed in")
     quota = models.PositiveIntegerField(default=0, help_text="tasks that one annotator may rate; 0: no limit")
 
@@ -180,6 +190,12 @@ class Project(models.Model):
     )
     retrain_after_hours = models.PositiveIntegerField(
         default=0, help_text="retrain when the last snapshot is this old and new labels have come; 0 turns it off"
+    )
+    retrain_cooldown_minutes = models.PositiveIntegerField(
+        default=30, help_text="least time between the end of a run and one that starts by itself"
+    )
+    promote_automatically = models.BooleanField(
+        default=True, help_text="a better model takes over by itself; if not, it waits for a manager's decision"
     )
     validation_share = models.FloatField(
         default=0.1,

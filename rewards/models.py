@@ -12,7 +12,11 @@ from annotator.models import Project, Response
 
 
 class Snapshot(models.Model):
-    """The labels of a project at one moment, as files; the same labels give the same content hash."""
+    """The labels of a project at one moment, as files; the same labels give the same content hash.
+
+    Triggers count the tasks that were redacted or deleted since: the files still hold their text, until they are
+    erased.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshots")
     content_hash = models.CharField(max_length=64)
@@ -22,6 +26,10 @@ class Snapshot(models.Model):
     validation_tasks = models.PositiveIntegerField()
     labels = models.PositiveIntegerField(help_text="labelled responses")
     created_at = models.DateTimeField(auto_now_add=True)
+    redacted_tasks = models.PositiveIntegerField(db_default=0, help_text="redacted after it was taken")
+    deleted_tasks = models.PositiveIntegerField(db_default=0, help_text="deleted after it was taken")
+    marked_at = models.DateTimeField(null=True, blank=True, help_text="of the last of these")
+    erased_at = models.DateTimeField(null=True, blank=True, help_text="its files and those of its models are gone")
 
     class Meta:
         ordering = ["-pk"]
@@ -34,6 +42,21 @@ class Snapshot(models.Model):
 
     def directory(self) -> Path:
         return settings.ARTIFACTS / self.path
+
+    def is_marked(self) -> bool:
+        """Whether it holds texts that are to be forgotten, or is gone because it did."""
+        return bool(self.marked_at or self.erased_at)
+
+
+class SnapshotTask(models.Model):
+    """A task that stands in a snapshot. No foreign key: that it did is to be known when the task is gone."""
+
+    pk = models.CompositePrimaryKey("task_id", "snapshot_id")
+    task_id = models.BigIntegerField()
+    snapshot = models.ForeignKey(Snapshot, on_delete=models.CASCADE, related_name="seen")
+
+    def __str__(self) -> str:
+        return f"task {self.task_id} in {self.snapshot_id}"
 
 
 class RunState(models.TextChoices):
@@ -63,7 +86,12 @@ class RunQuerySet(models.QuerySet["TrainingRun"]):
         return self.filter(state__in=ACTIVE_STATES)
 
     def working(self) -> RunQuerySet:
-        return self.filter(state__in=WORKING_STATES)
+        """Those that a worker holds: one that only waits for a decision has its model already."""
+        return self.filter(state__in=WORKING_STATES, reward_model=None)
+
+    def waiting(self) -> RunQuerySet:
+        """Those whose model is there and waits for a manager's decision."""
+        return self.filter(state=RunState.AWAITING_PROMOTION, reward_model__isnull=False)
 
 
 class TrainingRun(models.Model):
@@ -109,12 +137,18 @@ class TrainingRun(models.Model):
     def directory(self) -> Path:
         return settings.ARTIFACTS / "runs" / str(self.pk)
 
+    def waits_for_decision(self) -> bool:
+        return TrainingRun.objects.waiting().filter(pk=self.pk).exists()
+
 
 class RewardModel(models.Model):
     """A trained model: a Hugging Face directory, its lineage, and whether it is the project's champion."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="reward_models")
     run = models.OneToOneField(TrainingRun, on_delete=models.RESTRICT, related_name="reward_model")
+    parent = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="the champion it met"
+    )
     version = models.PositiveIntegerField()
     path = models.CharField(max_length=300, help_text="relative to the artifacts' folder")
     attributes = models.JSONField()
@@ -136,6 +170,10 @@ class RewardModel(models.Model):
 
     def directory(self) -> Path:
         return settings.ARTIFACTS / self.path
+
+    def is_erased(self) -> bool:
+        """Whether its files are gone with the snapshot that it learnt from."""
+        return Snapshot.objects.filter(runs=self.run_id, erased_at__isnull=False).exists()
 
 
 class Evaluation(models.Model):

@@ -10,21 +10,26 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import connection, transaction
 from django.db.models import F, OuterRef, Subquery
+from django.utils import timezone
 
 from annotator import audit
 from annotator.consensus import Rules
-from annotator.models import Adjudication, Label, Project, Rating
+from annotator.models import Adjudication, Label, Project, Rating, Task
 from annotator.refusals import Refusal
-from rewards.models import Snapshot
+from rewards.models import Snapshot, SnapshotTask
 
 FORMAT = 1
+LOCK = 83121
+"""Shared by whoever redacts or deletes tasks, by a trigger of rewards/migrations/0002_lineage_and_marks.py."""
 CHUNK = 500
 Row = dict[str, Any]
 
@@ -45,10 +50,10 @@ def take(project: Project, *, now: datetime) -> Snapshot:
     folder.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder))
     try:
-        counts = _write_rows(project, building)
-        _check(project, counts)
-        manifest = _manifest(project, building, counts, now)
-        return _keep(project, building, manifest)
+        written = _write_rows(project, building)
+        _check(project, written.counts)
+        manifest = _manifest(project, building, written.counts, now)
+        return _keep(project, building, manifest, written)
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
@@ -58,23 +63,32 @@ def is_held_out(prompt_hash: str, share: float) -> bool:
     return int(prompt_hash[:16], 16) / 16**16 < share
 
 
-def _write_rows(project: Project, folder: Path) -> dict[str, int]:
-    counts: dict[str, int] = defaultdict(int)
+@dataclass
+class Written:
+    """What stands in the files: how many of each, and which tasks, with when each had been redacted."""
+
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    tasks: dict[int, datetime | None] = field(default_factory=dict)
+
+
+def _write_rows(project: Project, folder: Path) -> Written:
+    written = Written()
     with (folder / "train.jsonl").open("w") as train, (folder / "validation.jsonl").open("w") as validation:
-        for row in _rows(project):
+        for task, redacted_at, row in _rows(project):
             held_out = is_held_out(row["prompt_hash"], project.validation_share)
             side = "validation" if held_out else "train"
             (validation if held_out else train).write(json.dumps(row, ensure_ascii=False) + "\n")
-            counts[f"{side}_tasks"] += 1
-            counts[f"{side}_responses"] += len(row["responses"])
+            written.counts[f"{side}_tasks"] += 1
+            written.counts[f"{side}_responses"] += len(row["responses"])
+            written.tasks[task] = redacted_at
         for file in (train, validation):
             file.flush()
             os.fsync(file.fileno())
-    return counts
+    return written
 
 
-def _rows(project: Project) -> Iterator[Row]:
-    """One row a task, in the order of the tasks' ids; texts as they are now."""
+def _rows(project: Project) -> Iterator[tuple[int, datetime | None, Row]]:
+    """Each task's id, when it was redacted, and its row, in the order of the ids; texts as they are now."""
     settled = Adjudication.objects.filter(task=OuterRef("response__task"), is_current=True)
     labels = (
         Label.objects.in_force()
@@ -90,6 +104,7 @@ def _rows(project: Project) -> Iterator[Row]:
             external_id=F("response__task__external_id"),
             prompt_hash=F("response__task__prompt_hash"),
             conversation=F("response__task__conversation"),
+            redacted_at=F("response__task__redacted_at"),
             imported_preference=F("response__task__imported_preference"),
             settled_preference=Subquery(settled.values("preference")),
             preference=F("response__task__consensus__preference"),
@@ -101,8 +116,8 @@ def _rows(project: Project) -> Iterator[Row]:
     for batch in _batches(grouped):
         kept = [annotation for _, group in batch for annotation in group[0]["kept"] or []]
         ratings = _kept_ratings(kept)
-        for _, group in batch:
-            yield _row(group, ratings)
+        for task, group in batch:
+            yield task, group[0]["redacted_at"], _row(group, ratings)
 
 
 def _batches(groups: Iterator[tuple[int, list[Row]]]) -> Iterator[list[tuple[int, list[Row]]]]:
@@ -184,7 +199,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _keep(project: Project, building: Path, manifest: dict[str, Any]) -> Snapshot:
+def _keep(project: Project, building: Path, manifest: dict[str, Any], written: Written) -> Snapshot:
     path = Path("snapshots") / project.slug / manifest["content_hash"]
     final = settings.ARTIFACTS / path
     (building / "manifest.json").write_text(json.dumps(manifest, indent=2))
@@ -192,18 +207,37 @@ def _keep(project: Project, building: Path, manifest: dict[str, Any]) -> Snapsho
     if not final.exists():
         final.parent.mkdir(parents=True, exist_ok=True)
         building.rename(final)
+    return _stored(project, path, manifest, written)
+
+
+@transaction.atomic
+def _stored(project: Project, path: Path, manifest: dict[str, Any], written: Written) -> Snapshot:
+    """The snapshot's row, with the tasks that stand in it and those of them that went while it was written."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, project.pk])
+    there = Snapshot.objects.filter(project=project, content_hash=manifest["content_hash"]).first()
+    if there:
+        Snapshot.objects.filter(pk=there.pk).exclude(erased_at=None).update(erased_at=None)
+        return there
     counts = manifest["counts"]
-    snapshot, created = Snapshot.objects.get_or_create(
+    gone = _gone(written)
+    snapshot = Snapshot.objects.create(
         project=project,
         content_hash=manifest["content_hash"],
-        defaults={
-            "path": str(path),
-            "manifest": manifest,
-            "train_tasks": counts["train_tasks"],
-            "validation_tasks": counts["validation_tasks"],
-            "labels": counts["train_responses"] + counts["validation_responses"],
-        },
+        path=str(path),
+        manifest=manifest,
+        train_tasks=counts["train_tasks"],
+        validation_tasks=counts["validation_tasks"],
+        labels=counts["train_responses"] + counts["validation_responses"],
+        **gone,
+        marked_at=timezone.now() if any(gone.values()) else None,
     )
-    if created:
-        audit.record("snapshot.taken", f"snapshot {snapshot.content_hash[:12]}", project=project, **counts)
+    SnapshotTask.objects.bulk_create(SnapshotTask(task_id=task, snapshot=snapshot) for task in written.tasks)
+    audit.record("snapshot.taken", f"snapshot {snapshot.content_hash[:12]}", project=project, **counts)
     return snapshot
+
+
+def _gone(written: Written) -> dict[str, int]:
+    left = dict(Task.objects.filter(pk__in=written.tasks).values_list("pk", "redacted_at"))
+    redacted = sum(written.tasks[task] != redacted_at for task, redacted_at in left.items())
+    return {"redacted_tasks": redacted, "deleted_tasks": len(written.tasks) - len(left)}

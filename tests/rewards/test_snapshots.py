@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from annotator.models import NEITHER_VALID, Consensus, Label, Project, Task
+from annotator.pii.redacting import Choice, redact
 from annotator.review import adjudicate
 from rewards import snapshots
 from rewards.learning.data import read_snapshot
@@ -115,4 +116,59 @@ def test_a_reviewer_may_leave_the_preference_or_refuse_it(cast: Cast, settled: i
 def test_nothing_to_learn_from_is_said(project: Project) -> None:
     with pytest.raises(snapshots.NotEnoughLabels, match="0 labelled tasks to learn from"):
         snapshots.take(project, now=NOW)
+    assert not Snapshot.objects.exists()
+
+
+# What went later ------------------------------------------------------------------------------------------
+
+
+def marks(taken: Snapshot) -> tuple[int, int, bool]:
+    taken.refresh_from_db()
+    return taken.redacted_tasks, taken.deleted_tasks, taken.is_marked()
+
+
+def test_a_redaction_marks_the_snapshots_that_hold_the_text(cast: Cast) -> None:
+    project = labelled_project()
+    taken = snapshots.take(project, now=NOW)
+    task = project.tasks.all()[0]
+    Task.objects.filter(pk=task.pk).update(state=Task.State.QUARANTINED)
+    redact(task.pk, Choice(quotes=["what is it"]), now=NOW)
+    assert marks(taken) == (1, 0, True)
+    again = snapshots.take(project, now=NOW)
+    assert again.content_hash != taken.content_hash
+    assert marks(again) == (0, 0, False)
+
+
+def test_deleted_tasks_mark_the_snapshots_that_hold_them(db: None) -> None:
+    project = labelled_project()
+    taken = snapshots.take(project, now=NOW)
+    project.tasks.filter(pk__in=project.tasks.values("pk")[:3]).delete()
+    assert marks(taken) == (0, 3, True)
+
+
+def test_tasks_that_a_snapshot_has_not_seen_do_not_mark_it(db: None) -> None:
+    project = labelled_project()
+    taken = snapshots.take(project, now=NOW)
+    late = make_task(project)
+    Task.objects.filter(pk=late.pk).update(redacted_at=NOW)
+    late.delete()
+    assert marks(taken) == (0, 0, False)
+
+
+def test_what_goes_while_a_snapshot_is_written_marks_it(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = labelled_project()
+    first, second = project.tasks.all()[:2]
+
+    def meanwhile(*args: Any) -> None:
+        Task.objects.filter(pk=first.pk).update(redacted_at=NOW)
+        second.delete()
+
+    monkeypatch.setattr(snapshots, "_check", meanwhile)
+    assert marks(snapshots.take(project, now=NOW)) == (1, 1, True)
+
+
+def test_a_project_is_deleted_with_its_snapshots(db: None) -> None:
+    project = labelled_project()
+    snapshots.take(project, now=NOW)
+    project.delete()
     assert not Snapshot.objects.exists()

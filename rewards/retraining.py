@@ -3,8 +3,6 @@
 The row is the truth: Celery carries ids, and a message too many or too few changes nothing.
 """
 
-import hashlib
-import json
 import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -19,7 +17,8 @@ from annotator import audit, workers
 from annotator.celery import app
 from annotator.models import Label, Project, User
 from annotator.refusals import Refusal
-from rewards.learning.config import BadConfig, TrainConfig, parse_config
+from annotator.retrying import outlasting_outages
+from rewards.learning.config import BadConfig, TrainConfig, config_hash, parse_config
 from rewards.models import ACTIVE_STATES, RunState, Snapshot, TrainingRun
 
 _log = logging.getLogger(__name__)
@@ -35,6 +34,18 @@ class NotActive(Refusal):
     """The run has ended."""
 
     code = "not_active"
+
+
+class NotEnded(Refusal):
+    """Only what has failed or was cancelled is tried again."""
+
+    code = "not_ended"
+
+
+class NothingToDecide(Refusal):
+    """The run does not wait for anybody's decision."""
+
+    code = "nothing_to_decide"
 
 
 class UnusableConfig(Refusal):
@@ -59,35 +70,57 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
         NoWorker: nobody listens to the queue `train`.
         AlreadyRunning, UnusableConfig: as they say.
     """
-    workers.require("train")
     settled = {"backbone": settings.REWARD_BACKBONE, **project.training_config, **config}
-    check_config(settled)
+    return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
+
+
+def retry(run: TrainingRun, *, by: User) -> TrainingRun:
+    """A new run like one that failed or was cancelled: with its settings, and its snapshot as long as that may be used.
+
+    Raises:
+        NotEnded: there is nothing to try again.
+        NoWorker, AlreadyRunning, UnusableConfig: as they say.
+    """
+    if run.state not in (RunState.FAILED, RunState.CANCELLED):
+        raise NotEnded(f"Run {run.pk} is {run.get_state_display().lower()}: only a failed or cancelled one is retried.")
+    again = TrainingRun(project=run.project, requested_by=by, config=run.config)
+    again.reason = f"run {run.pk} again, which {'failed' if run.state == RunState.FAILED else 'was cancelled'}"
+    if run.snapshot and not run.snapshot.is_marked():
+        again.snapshot = run.snapshot
+    elif run.snapshot:
+        again.reason += ", on a new snapshot: tasks of the old one have been redacted or deleted"
+    return _queue(again, retry_of=run.pk)
+
+
+def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
+    workers.require("train")
+    config = check_config(run.config)
+    run.config_hash, run.seed = config_hash(config), config.seed
     try:
         with transaction.atomic():
-            run = TrainingRun.objects.create(
-                project=project,
-                reason=reason,
-                requested_by=by,
-                config=settled,
-                config_hash=hashlib.sha256(json.dumps(settled, sort_keys=True).encode()).hexdigest(),
-                seed=settled.get("seed", 0),
-            )
-            audit.record("run.requested", f"run {run.pk}", project=project, reason=reason, config=dict(config))
+            run.save(force_insert=True)
+            audit.record("run.requested", f"run {run.pk}", project=run.project, reason=run.reason, **details)
     except IntegrityError as twice:
-        active = TrainingRun.objects.active().filter(project=project).first()
-        raise AlreadyRunning(f"{active or 'A run'} is under way; wait for it or cancel it.") from twice
+        active = TrainingRun.objects.active().filter(project=run.project).first()
+        raise AlreadyRunning(_why_not_now(active)) from twice
     send(run)
     return run
 
 
-def check_config(config: Any) -> None:
-    """Raises UnusableConfig where the trainer would refuse the settings."""
+def _why_not_now(active: TrainingRun | None) -> str:
+    if active and active.waits_for_decision():
+        return f"{active} waits for a decision: promote or reject its model first."
+    return f"{active or 'A run'} is under way; wait for it or cancel it."
+
+
+def check_config(config: Any) -> TrainConfig:
+    """The settings as the trainer reads them; raises UnusableConfig where it would refuse them."""
     if not isinstance(config, dict) or "snapshot" in config:
         raise UnusableConfig(
             "The trainer's settings are an object of names and values; the snapshot is not one of them."
         )
     try:
-        parse_config(TrainConfig, {"snapshot": "-", **config})
+        return parse_config(TrainConfig, {"snapshot": "-", **config})
     except BadConfig as bad:
         raise UnusableConfig(f"The trainer would refuse these settings: {bad}.") from bad
 
@@ -121,12 +154,14 @@ def _started(project: Project, reason: str) -> TrainingRun | None:
 
 
 def due(project: Project, *, now: datetime) -> str:
-    """Why the project's policy asks for a run now; empty if it does not.
+    """Why the project's policy asks for a run now; empty if it does not, or not yet: it rests after every run.
 
     New labels are counted from the last run that was started, whatever became of it, so that a run that fails is not
     started again and again.
     """
     last = TrainingRun.objects.filter(project=project).order_by("-pk").first()
+    if last and now < (last.finished_at or last.created_at) + timedelta(minutes=project.retrain_cooldown_minutes):
+        return ""
     labels = Label.objects.in_force().for_project(project.pk)
     new = labels.filter(made_at__gt=last.created_at).count() if last else labels.count()
     if project.retrain_after_labels and new >= project.retrain_after_labels:
@@ -154,6 +189,7 @@ def claim(run_id: int, *, worker: str, now: datetime) -> TrainingRun | None:
     return TrainingRun.objects.select_related("project", "snapshot").get(pk=run_id) if taken else None
 
 
+@outlasting_outages
 def write(run: TrainingRun, **fields: Any) -> None:
     """Writes to the row if this attempt still owns it.
 
@@ -167,12 +203,14 @@ def write(run: TrainingRun, **fields: Any) -> None:
         setattr(run, name, value)
 
 
+@outlasting_outages
 def fail(run: TrainingRun, error: str, *, now: datetime) -> None:
     """Ends the attempt's run with its error, unless the run is somebody else's by now."""
     owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
     owned.update(state=RunState.FAILED, error=error[:10_000], finished_at=now)
 
 
+@outlasting_outages
 def put_down(run: TrainingRun) -> None:
     """Back into the queue, for the next worker to go on from the last checkpoint."""
     owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
@@ -191,6 +229,20 @@ def cancel(run: TrainingRun, *, now: datetime) -> None:
         run.refresh_from_db(fields=["state"])
         raise NotActive(f"Run {run.pk} has ended already: it is {run.get_state_display()}.")
     audit.record("run.cancelled", f"run {run.pk}", project=run.project)
+
+
+@transaction.atomic
+def reject(run: TrainingRun, *, now: datetime) -> None:
+    """A manager's no to a model that waits. The yes is `promotion.promote`.
+
+    Raises:
+        NothingToDecide: the run does not wait.
+    """
+    waiting = TrainingRun.objects.waiting().filter(pk=run.pk)
+    if not waiting.update(state=RunState.REJECTED, finished_at=now):
+        run.refresh_from_db(fields=["state"])
+        raise NothingToDecide(f"Run {run.pk} does not wait for a decision: it is {run.get_state_display().lower()}.")
+    audit.record("run.rejected", f"run {run.pk}", project=run.project)
 
 
 def recover_lost(*, now: datetime) -> list[TrainingRun]:

@@ -1,11 +1,15 @@
 """The rule that decides, and the deed."""
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from annotator.models import Project
 from rewards import promotion
+from rewards.learning.bootstrap import Gain, paired_bootstrap
 from rewards.models import RewardModel
 from rewards.promotion import HeldOut, decide
 from tests.annotator.test_constraints import make_model
@@ -43,6 +47,50 @@ def test_a_guard_metric_holds_back_a_promotion() -> None:
     verdict = decide(held_out(0.5, rmse=1.2), held_out(1.0, rmse=1.0), MEAN, seed=0)
     assert not verdict.promote
     assert "helpfulness" in verdict.reason
+
+
+def test_no_evidence_says_what_these_prompts_could_have_shown() -> None:
+    rough = replace(held_out(1.0), squared_errors={f"p{n}": (n * 7919 % 13) / 7 for n in range(40)})
+    verdict = decide(rough, held_out(0.85), MEAN, seed=0)
+    assert not verdict.promote
+    assert verdict.detectable == pytest.approx(2.802 * (verdict.high - verdict.low) / 3.92, rel=1e-3)
+    assert f"These 40 prompts would show a gain of about {verdict.detectable:.3f} or more." in verdict.reason
+
+
+def gain(of: NDArray[np.float64]) -> Gain:
+    """Of a model whose errors are 0, where the champion's are these, by prompt."""
+    return paired_bootstrap(of.tolist(), [0.0] * len(of), [1] * len(of), seed=0, resamples=500)
+
+
+def test_a_gain_as_large_as_the_detectable_one_is_seen_in_four_cases_of_five() -> None:
+    noise = np.random.default_rng(5).normal(0, 1, size=(400, 100))  # a hundred prompts whose gains scatter by 1
+    detectable = gain(noise[0]).detectable()
+    assert 0.7 < np.mean([gain(each + detectable).low > 0 for each in noise]) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("candidate", "said"),
+    [
+        ({"pairs": 100, "right": 60}, "puts fewer pairs in the right order: 60% instead of 64%"),
+        ({"pairs": 100, "right": 64, "constant": frozenset({"verbosity"})}, "every response the same verbosity"),
+    ],
+)
+def test_other_guards_hold_back_a_promotion(candidate: dict[str, Any], said: str) -> None:
+    champion = replace(held_out(1.0), pairs=100, right=64)
+    verdict = decide(replace(held_out(0.5), **candidate), champion, MEAN, seed=0)
+    assert not verdict.promote
+    assert said in verdict.reason
+
+
+@pytest.mark.parametrize(("pairs", "before", "after"), [(100, 64, 61), (10, 6, 5)])
+def test_a_pair_of_a_few_does_not_hold_back(pairs: int, before: int, after: int) -> None:
+    champion = replace(held_out(1.0), pairs=pairs, right=before)
+    assert decide(replace(held_out(0.5), pairs=pairs, right=after), champion, MEAN, seed=0).promote
+
+
+def test_the_same_scores_for_everything_promote_nothing() -> None:
+    dead = replace(held_out(0.5), constant=frozenset({"helpfulness"}))
+    assert decide(dead, None, MEAN, seed=0).reason == "It gives every response the same scores."
 
 
 def test_the_first_model_has_to_beat_the_mean() -> None:

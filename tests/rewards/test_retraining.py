@@ -8,11 +8,14 @@ from django.utils import timezone
 
 from annotator import workers
 from annotator.celery import app
-from annotator.models import Project
+from annotator.models import Project, Task
 from annotator.workers import NoWorker, QueueHealth
-from rewards import retraining
-from rewards.models import RunState, TrainingRun
+from rewards import promotion, retraining, snapshots
+from rewards.learning.config import TrainConfig, config_hash, parse_config
+from rewards.models import RewardModel, RunState, TrainingRun
+from tests.annotator.test_constraints import make_model
 from tests.builders import NOW
+from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project
 
 LATER = timedelta(seconds=90)
@@ -126,10 +129,17 @@ def test_too_few_new_labels_start_none(db: None) -> None:
     assert retraining.start_due(now=NOW) == []
 
 
+def finished(project: Project, *, ago: timedelta, state: str = RunState.FAILED) -> TrainingRun:
+    """A run that began before every label, and ended so long ago."""
+    run = working(project, state=state, finished_at=NOW - ago)
+    TrainingRun.objects.filter(pk=run.pk).update(created_at=NOW - timedelta(days=1))
+    return run
+
+
 def test_a_failed_run_is_not_started_again_without_new_labels(db: None) -> None:
     project = labelled_project(retrain_after_labels=10)
-    working(project, state=RunState.FAILED)
-    assert retraining.due(project, now=timezone.now()) == ""
+    working(project, state=RunState.FAILED, finished_at=timezone.now())
+    assert retraining.due(project, now=timezone.now() + timedelta(days=1)) == ""
 
 
 def test_hours_start_a_run_only_with_new_labels(db: None) -> None:
@@ -139,3 +149,76 @@ def test_hours_start_a_run_only_with_new_labels(db: None) -> None:
     assert "hours old" in retraining.due(project, now=NOW)
     TrainingRun.objects.filter(pk=run.pk).update(created_at=NOW + timedelta(seconds=1))
     assert retraining.due(project, now=NOW + timedelta(hours=3)) == ""
+
+
+def test_the_loop_rests_after_a_run(db: None) -> None:
+    project = labelled_project(retrain_after_labels=10, retrain_cooldown_minutes=30)
+    finished(project, ago=timedelta(minutes=29))
+    assert retraining.due(project, now=NOW) == ""
+    assert "80 new labels" in retraining.due(project, now=NOW + timedelta(minutes=1))
+
+
+def test_nobody_who_asks_has_to_wait_for_the_rest_to_end(db: None) -> None:
+    project = labelled_project(retrain_cooldown_minutes=30)
+    finished(project, ago=timedelta(minutes=1))
+    assert retraining.request(project, reason="a test").state == RunState.QUEUED
+
+
+# A person steps in -----------------------------------------------------------------------------------------
+
+
+def test_the_row_names_what_shapes_the_result(project: Project) -> None:
+    run = retraining.request(project, reason="a test", config={"seed": 7, "threads": 1})
+    assert run.seed == 7
+    assert run.config_hash == config_hash(parse_config(TrainConfig, {"snapshot": "elsewhere", **run.config}))
+
+
+def test_a_retry_repeats_settings_and_snapshot(db: None, cast: Cast) -> None:
+    project = labelled_project()
+    taken = snapshots.take(project, now=NOW)
+    failed = working(project, state=RunState.FAILED, config={"seed": 3}, snapshot=taken)
+    again = retraining.retry(failed, by=cast.carol)
+    assert (again.config, again.seed, again.snapshot, again.requested_by) == ({"seed": 3}, 3, taken, cast.carol)
+    assert again.reason == f"run {failed.pk} again, which failed"
+
+
+def test_a_retry_leaves_a_snapshot_alone_that_holds_redacted_text(db: None, cast: Cast) -> None:
+    project = labelled_project()
+    cancelled = working(project, state=RunState.CANCELLED, snapshot=snapshots.take(project, now=NOW))
+    Task.objects.filter(pk=project.tasks.all()[0].pk).update(redacted_at=NOW)
+    again = retraining.retry(TrainingRun.objects.get(pk=cancelled.pk), by=cast.carol)
+    assert again.snapshot is None
+    assert "on a new snapshot" in again.reason
+
+
+def test_what_has_not_failed_is_not_retried(project: Project, cast: Cast) -> None:
+    with pytest.raises(retraining.NotEnded, match="promoted"):
+        retraining.retry(working(project, state=RunState.PROMOTED), by=cast.carol)
+
+
+@pytest.fixture
+def waiting(project: Project) -> RewardModel:
+    """A model whose run waits for a manager's decision."""
+    model = make_model(project, 1)
+    TrainingRun.objects.filter(pk=model.run_id).update(state=RunState.AWAITING_PROMOTION, heartbeat_at=NOW)
+    return model
+
+
+def test_a_run_that_waits_for_a_decision_is_not_lost(waiting: RewardModel) -> None:
+    retraining.recover_lost(now=NOW + timedelta(days=1))
+    assert TrainingRun.objects.get().state == RunState.AWAITING_PROMOTION
+
+
+def test_a_model_that_waits_can_be_promoted(waiting: RewardModel) -> None:
+    promotion.promote(waiting, now=NOW)
+    assert TrainingRun.objects.get().state == RunState.PROMOTED
+    with pytest.raises(retraining.NothingToDecide):
+        retraining.reject(waiting.run, now=NOW)
+
+
+def test_a_model_that_waits_can_be_rejected(waiting: RewardModel) -> None:
+    with pytest.raises(retraining.AlreadyRunning, match="waits for a decision"):
+        retraining.request(waiting.project, reason="a test")
+    retraining.reject(waiting.run, now=NOW)
+    assert TrainingRun.objects.get().state == RunState.REJECTED
+    assert not RewardModel.objects.get().is_champion

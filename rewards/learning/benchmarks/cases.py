@@ -1,0 +1,146 @@
+"""What every benchmark comes down to: a conversation, the right answers to it and the wrong ones, and their rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rewards.learning.data import Floats, Item, Turn
+from rewards.learning.intervals import bounds, by_prompt, drawn_means
+from rewards.learning.measures import spearman
+
+Row = Mapping[str, Any]
+Measures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: `good` are the answers that are right, `bad` those that are not; `group` is the part it counts for."""
+
+    id: str
+    group: str
+    conversation: tuple[Turn, ...]
+    good: tuple[str, ...]
+    bad: tuple[str, ...]
+
+    @property
+    def items(self) -> list[Item]:
+        return [Item(self.id, self.conversation, answer) for answer in (*self.good, *self.bad)]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A case with the rewards of its right answers [good] and wrong ones [bad]."""
+
+    case: Case
+    good: Floats
+    bad: Floats
+
+    @property
+    def tied(self) -> bool:
+        """Whether a wrong answer has the same reward as a right one."""
+        return bool(np.isin(self.good, self.bad).any())
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A published format: what its rows look like, how one becomes a case, and the rules it is scored by."""
+
+    name: str
+    columns: str
+    matches: Callable[[Row], bool]
+    case: Callable[[Row], Case]
+    result: Callable[[Judged], float]
+    measure: Callable[[Sequence[Judged]], Measures]
+
+
+def judged(cases: Sequence[Case], rewards: Sequence[float]) -> list[Judged]:
+    """The cases with their rewards, which stand in the order of the cases' items."""
+    found, start = [], 0
+    for case in cases:
+        middle, end = start + len(case.good), start + len(case.good) + len(case.bad)
+        found.append(Judged(case, np.asarray(rewards[start:middle]), np.asarray(rewards[middle:end])))
+        start = end
+    return found
+
+
+def by_length(cases: Sequence[Case]) -> list[Judged]:
+    """As a judge would see them that likes the longer answer better."""
+    return judged(cases, [float(len(item.response)) for case in cases for item in case.items])
+
+
+def groups_of(rows: Sequence[Judged]) -> dict[str, list[Judged]]:
+    found: dict[str, list[Judged]] = {}
+    for row in rows:
+        found.setdefault(row.case.group, []).append(row)
+    return found
+
+
+def results_of(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Floats:
+    return np.array([result(row) for row in rows], dtype=np.float64)
+
+
+def accuracy(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measures:
+    """The mean over all rows, never over means of parts; ties are counted beside it."""
+    results = results_of(rows, result)
+    return {
+        "accuracy": float(results.mean()),
+        "n": len(rows),
+        "ties": sum(row.tied for row in rows),
+        "intervals": {"accuracy": bounds(drawn_means(results))},
+    }
+
+
+def over_all(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measures:
+    """All rows of a file alike, whatever their part: accuracy, and how far length explains rewards and truth."""
+    prompts = [repr(row.case.conversation) for row in rows]
+    results = results_of(rows, result)
+
+    def drawn(weights: Floats) -> dict[str, float | None]:
+        return {"accuracy": float(results @ weights / weights.sum())}
+
+    lengths = by_length([row.case for row in rows])
+    longer = np.concatenate([np.concatenate([row.good, row.bad]) for row in lengths])
+    rewards = np.concatenate([np.concatenate([row.good, row.bad]) for row in rows])
+    return {
+        **accuracy(rows, result),
+        "intervals": by_prompt(prompts, drawn),
+        "longer_wins": float(results_of(lengths, result).mean()),
+        "length_correlation": spearman(rewards, longer) if np.isfinite(rewards).all() else None,
+        "not_finite": int((~np.isfinite(rewards)).sum()),
+        "constant": bool(np.ptp(rewards) < 1e-6),
+    }
+
+
+def conversation(prompt: Any) -> tuple[Turn, ...]:
+    """A prompt is a text, one turn of the user's, or a list of turns."""
+    if isinstance(prompt, str):
+        return (Turn("user", prompt),)
+    if not isinstance(prompt, list) or not prompt:
+        raise ValueError("prompt is neither a text nor a list of turns")
+    return tuple(Turn(text(turn["role"]), text(turn["content"])) for turn in prompt)
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{str(value)[:40]!r} is not a text")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise ValueError("it has no list of answers")
+    return tuple(map(text, value))
+
+
+def has_texts(row: Row) -> bool:
+    """A chosen and a rejected answer, one each."""
+    return isinstance(row.get("chosen"), str) and isinstance(row.get("rejected"), str) and "prompt" in row
+
+
+def has_lists(row: Row) -> bool:
+    """Lists of chosen and of rejected answers."""
+    return isinstance(row.get("chosen"), list) and isinstance(row.get("rejected"), list) and "prompt" in row

@@ -1,0 +1,47 @@
+"""95 % intervals by a seeded bootstrap. Prompts are what is drawn again: the rows of one come or stay away together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from rewards.learning.data import Floats
+
+RESAMPLES = 1000
+SEED = 0
+Interval = list[float]
+Statistics = Callable[[Floats], Mapping[str, float | None]]
+
+
+def by_prompt(prompts: Sequence[str], statistics: Statistics, *, seed: int = SEED) -> dict[str, Interval | None]:
+    """The interval of each statistic of weighted rows; None where one prompt, or too few draws, say nothing.
+
+    prompts: of each row [rows]; statistics: from the rows' weights [rows], how often each was drawn, to named values.
+    """
+    names, rows = np.unique(np.asarray(prompts), return_inverse=True)
+    if len(names) < 2:
+        return {}
+    dice = np.random.default_rng(seed)
+    drawn: dict[str, list[float]] = {}
+    for _ in range(RESAMPLES):
+        times = np.bincount(dice.integers(0, len(names), len(names)), minlength=len(names))
+        for name, value in statistics(times[rows].astype(np.float64)).items():
+            drawn.setdefault(name, []).append(np.nan if value is None else value)
+    return {name: bounds(np.asarray(values)) for name, values in drawn.items()}
+
+
+def drawn_means(values: Floats, *, seed: int = SEED) -> Floats:
+    """Means of values drawn again with replacement [resamples]; of one value alone nothing can be said: NaN."""
+    if len(values) < 2:
+        return np.full(RESAMPLES, np.nan)
+    dice = np.random.default_rng(seed)
+    return np.array([values[dice.integers(0, len(values), len(values))].mean() for _ in range(RESAMPLES)])
+
+
+def bounds(drawn: Floats) -> Interval | None:
+    """The middle 95 % of what was drawn; None where more than one draw in twenty was undefined."""
+    defined = drawn[np.isfinite(drawn)]
+    if len(defined) < 0.95 * len(drawn) or not len(defined):
+        return None
+    return [float(bound) for bound in np.quantile(defined, [0.025, 0.975])]

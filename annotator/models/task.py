@@ -38,7 +38,8 @@ class Task(models.Model):
     `open_slots` is `slots_wanted` less the assignments that hold a slot, `done` those of them that are submitted; the
     stage functions keep it so. `shuffle` spreads annotators over untouched tasks; begun ones with room stand in a line,
     at whose end a trigger puts a task whenever it is begun or gets room. A gold task measures annotators: anybody may
-    rate it, and it yields no label. `review_because` says why a reviewer should look at the task.
+    rate it, and it yields no label. `review_because` says why a reviewer should look at the task. `doubt` is how little
+    the reward model knows of it, 0 to 9; among untouched tasks of one priority the most doubtful come first.
     """
 
     class State(models.TextChoices):
@@ -53,11 +54,14 @@ class Task(models.Model):
         SAFETY = "safety", _("Disagreement on safety")
         QUARANTINE = "quarantine", _("Set aside")
 
-    project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="tasks")
+    project = models.ForeignKey(
+        "annotator.Project", on_delete=models.CASCADE, related_name="tasks", db_index=False
+    )  # task_by_project serves it
     external_id = models.CharField(max_length=200)
     conversation = models.JSONField()
     metadata = models.JSONField(default=dict, blank=True)
     priority = models.SmallIntegerField(default=0)
+    doubt = models.SmallIntegerField(db_default=0)
     state = models.CharField(max_length=12, choices=State.choices, default=State.OPEN)
     slots_wanted = models.PositiveSmallIntegerField(default=3)
     open_slots = models.PositiveSmallIntegerField(default=3)
@@ -88,8 +92,10 @@ class Task(models.Model):
             models.CheckConstraint(
                 condition=Q(open_slots__lte=F("slots_wanted") - F("done")), name="open_slots_within_wanted"
             ),
+            models.CheckConstraint(condition=Q(doubt__range=(0, 9)), name="doubt_from_0_to_9"),
         ]
         indexes = [
+            models.Index(fields=["project", "id"], name="task_by_project"),
             models.Index(fields=["project", "content_hash"], name="task_by_content"),
             models.Index(fields=["project", "state"], name="task_by_state"),
             models.Index(fields=["id"], condition=Q(pii_scanned_at__isnull=True), name="task_unscanned"),
@@ -97,12 +103,12 @@ class Task(models.Model):
                 fields=["project", "line"], condition=Q(state="open", open_slots__gt=0, begun=True), name="task_in_line"
             ),
             models.Index(
-                fields=["project", "-priority", "shuffle"],
+                fields=["project", "-priority", "-doubt", "shuffle"],
                 condition=Q(state="open", open_slots__gt=0, begun=False),
                 name="task_untouched",
             ),
             models.Index(
-                fields=["project", "language", "-priority", "shuffle"],
+                fields=["project", "language", "-priority", "-doubt", "shuffle"],
                 condition=Q(state="open", open_slots__gt=0, begun=False) & ~Q(language=""),
                 name="task_untouched_by_language",
             ),

@@ -242,6 +242,7 @@ CELERY_BEAT_SCHEDULE = {
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},
     "start-due-retraining": {"task": "rewards.tasks.start_due_runs", "schedule": 30.0},
+    "sweep-files": {"task": "rewards.tasks.sweep_files", "schedule": 60.0, "options": {"expires": 60}},
     "recover-lost-runs": {"task": "rewards.tasks.recover_lost_runs", "schedule": 15.0},
     "score-new-responses": {"task": "rewards.tasks.start_due_scoring", "schedule": 30.0},
 }
@@ -253,6 +254,7 @@ REWARD_BACKBONE = os.environ.get("REWARD_BACKBONE", "minilm")
 RUN_HEARTBEAT_SECONDS = 2
 RUN_LOST_AFTER_SECONDS = _number("RUN_LOST_AFTER_SECONDS", 60)
 RUN_ATTEMPTS = 3
+SCORE_MODELS_KEPT = _number("SCORE_MODELS_KEPT", 2)  # in the memory of each score worker
 
 # The admin's look ------------------------------------------------------------------------------------------
 UNFOLD = {

@@ -59,6 +59,15 @@ class SnapshotTask(models.Model):
         return f"task {self.task_id} in {self.snapshot_id}"
 
 
+class OwnerlessFolder(models.Model):
+    """A folder of a snapshot or a run whose row is gone, with its project; triggers note it for the sweep."""
+
+    path = models.CharField(max_length=300, help_text="relative to the artifacts' folder")
+
+    def __str__(self) -> str:
+        return self.path
+
+
 class RunState(models.TextChoices):
     QUEUED = "queued"
     SNAPSHOTTING = "snapshotting"
@@ -194,18 +203,55 @@ class Evaluation(models.Model):
 
 
 class Score(models.Model):
-    """What one model gives one response: a value per attribute (not clamped) and the weighted reward."""
+    """What one model gives one response: a value per attribute (not clamped) and the weighted reward.
+
+    `token_key` stands for the tokens that the model read: equal ones need not be scored again. `uncertainty` is the
+    reward's standard deviation over the model's ensemble of heads, where it has one. `created_at` is when the response
+    was read.
+    """
 
     reward_model = models.ForeignKey(RewardModel, on_delete=models.CASCADE, related_name="scores")
     response = models.ForeignKey(Response, on_delete=models.CASCADE, related_name="model_scores")
     scores = models.JSONField()
     reward = models.FloatField()
+    uncertainty = models.FloatField(null=True)
+    token_key = models.UUIDField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["reward_model", "response"], name="one_score_per_model_and_response")
         ]
+        indexes = [models.Index(fields=["reward_model", "token_key"], name="score_by_tokens")]
+
+
+class ScoringPass(models.Model):
+    """How far a model has come through its project's tasks, in the order of their ids.
+
+    Those up to `handed_out` are scored, or in the hands of a lane.
+    """
+
+    reward_model = models.OneToOneField(RewardModel, on_delete=models.CASCADE, related_name="scoring_pass")
+    handed_out = models.BigIntegerField(default=0)
+    began_at = models.DateTimeField()
+    error = models.TextField(blank=True)
+
+
+class ScoringLane(models.Model):
+    """One chunk after the other. A message names a lane and its turn, and a turn is taken once.
+
+    `first_task` and `last_task` bound the chunk in hand; `moved_at` is empty while the lane rests.
+    """
+
+    scoring_pass = models.ForeignKey(ScoringPass, on_delete=models.CASCADE, related_name="lanes")
+    number = models.PositiveSmallIntegerField()
+    turn = models.PositiveIntegerField(default=0)
+    first_task = models.BigIntegerField(null=True)
+    last_task = models.BigIntegerField(null=True)
+    moved_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["scoring_pass", "number"], name="lane_number_once_per_pass")]
 
 
 class ScoringJob(models.Model):

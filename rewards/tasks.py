@@ -6,8 +6,9 @@ from celery import Task, shared_task
 from django.utils import timezone
 
 from annotator.refusals import Refusal
-from rewards import retraining, scoring, training
-from rewards.models import RewardModel, ScoringJob
+from rewards import erasing, retraining, scoring, training
+from rewards.models import ScoringJob
+from rewards.scoring import lanes
 
 
 @shared_task(bind=True)
@@ -30,7 +31,7 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         retraining.fail(run, f"{type(error).__name__}: {error}", now=timezone.now())
         raise
     if model and model.is_champion:
-        score_responses.delay(model.pk)
+        lanes.wake(model, now=timezone.now())
 
 
 @shared_task
@@ -39,17 +40,27 @@ def start_due_runs() -> int:
 
 
 @shared_task
+def sweep_files() -> int:
+    return len(erasing.sweep())
+
+
+@shared_task
 def recover_lost_runs() -> int:
     return len(retraining.recover_lost(now=timezone.now()))
 
 
 @shared_task
-def score_responses(model_id: int) -> int:
-    """One chunk, then a message for the next: small requests get their turn in between."""
-    model = RewardModel.objects.filter(pk=model_id).first()
-    scored = scoring.score_chunk(model) if model else 0
-    if scored:
-        score_responses.delay(model_id)
+def score_chunk(lane_id: int, number: int) -> int:
+    """One short chunk of a lane, then a message for its next."""
+    turn = lanes.take(lane_id, number, now=timezone.now(), tasks=lanes.pace.tasks)
+    if turn is None:
+        return 0
+    try:
+        scored = lanes.score(turn)
+    except Exception as error:
+        lanes.note_failure(turn, f"{type(error).__name__}: {error}")
+        raise
+    lanes.finish(turn, now=timezone.now())
     return scored
 
 
@@ -70,4 +81,4 @@ def score_job(job_id: int) -> None:
 @shared_task
 def start_due_scoring() -> int:
     scoring.resend_waiting(now=timezone.now())
-    return scoring.start_due()
+    return scoring.start_due(now=timezone.now())

@@ -1,4 +1,4 @@
-"""What the admin's buttons do: retrain, promote, cancel."""
+"""What the admin's buttons do: retrain, retry, cancel, promote, reject, verify, erase."""
 
 from django.contrib import messages
 from django.contrib.admin.views.decorators import staff_member_required
@@ -11,8 +11,8 @@ from annotator import access
 from annotator.access import user_of
 from annotator.models import Project
 from annotator.refusals import Refusal
-from rewards import promotion, retraining, scoring
-from rewards.models import RewardModel, TrainingRun
+from rewards import erasing, promotion, registry, retraining, scoring
+from rewards.models import RewardModel, Snapshot, TrainingRun
 
 
 @staff_member_required
@@ -35,10 +35,14 @@ def promote(request: HttpRequest, pk: int) -> HttpResponse:
     """Makes the model the champion; an earlier one is the rollback."""
     managed = Project.objects.managed_by(user_of(request))
     model = get_object_or_404(RewardModel.objects.filter(project__in=managed).select_related("project"), pk=pk)
-    promotion.promote(model, now=timezone.now())
+    try:
+        promotion.promote(model, now=timezone.now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("admin:rewards_rewardmodel_change", model.pk)
     messages.success(request, f"{model} is the champion.")
     try:
-        scoring.start(model)
+        scoring.start(model, now=timezone.now())
     except Refusal as refused:
         messages.warning(request, f"Scores will follow later. {refused}")
     return redirect("admin:rewards_rewardmodel_changelist")
@@ -57,3 +61,64 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     else:
         messages.info(request, f"Run {run.pk} is cancelled.")
     return redirect("admin:rewards_trainingrun_change", run.pk)
+
+
+@staff_member_required
+@require_POST
+def retry(request: HttpRequest, pk: int) -> HttpResponse:
+    """Starts a run like one that failed or was cancelled, or says why not."""
+    managed = Project.objects.managed_by(user_of(request))
+    runs = TrainingRun.objects.filter(project__in=managed).select_related("project", "snapshot")
+    run = get_object_or_404(runs, pk=pk)
+    try:
+        run = retraining.retry(run, by=user_of(request))
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, f"Run {run.pk} is queued.")
+    return redirect("admin:rewards_trainingrun_change", run.pk)
+
+
+@staff_member_required
+@require_POST
+def reject(request: HttpRequest, pk: int) -> HttpResponse:
+    """The no to a model that waits for a decision."""
+    managed = Project.objects.managed_by(user_of(request))
+    run = get_object_or_404(TrainingRun.objects.filter(project__in=managed), pk=pk)
+    try:
+        retraining.reject(run, now=timezone.now())
+    except Refusal as refused:
+        messages.warning(request, str(refused))
+    else:
+        messages.info(request, "The model stays out of use.")
+    return redirect("admin:rewards_trainingrun_change", run.pk)
+
+
+@staff_member_required
+@require_POST
+def verify(request: HttpRequest, pk: int) -> HttpResponse:
+    """Hashes the model's files anew and says what it found."""
+    managed = Project.objects.managed_by(user_of(request))
+    models = RewardModel.objects.filter(project__in=managed).select_related("run__snapshot", "project")
+    model = get_object_or_404(models, pk=pk)
+    problems = registry.verify(model)
+    for problem in problems:
+        messages.error(request, problem)
+    if not problems:
+        messages.success(request, f"The files of {model} and of its snapshot are those that were written.")
+    return redirect("admin:rewards_rewardmodel_change", model.pk)
+
+
+@staff_member_required
+@require_POST
+def erase(request: HttpRequest, pk: int) -> HttpResponse:
+    """Takes a snapshot that holds redacted or deleted texts off the disk, with all models that learnt from it."""
+    managed = Project.objects.managed_by(user_of(request))
+    snapshot = get_object_or_404(Snapshot.objects.filter(project__in=managed), pk=pk)
+    try:
+        erasing.erase(snapshot, now=timezone.now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, "The snapshot's files are gone, and those of every model that learnt from it.")
+    return redirect("admin:rewards_snapshot_change", snapshot.pk)

@@ -38,11 +38,12 @@ def environment(var_dir: Path, **extra: str) -> dict[str, str]:
 
 
 @contextmanager
-def worker(queue: str, var_dir: Path, **extra: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A worker of the queue, listening; ended with its children at the end."""
+def worker(queue: str, var_dir: Path, *, log: str = "", **extra: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A worker of the queue, listening; ended with its children at the end. Its log is named for the queue."""
     name = f"{queue}-{os.getpid()}-{time.monotonic_ns()}"
     command = [sys.executable, "-m", "celery", "-A", "annotator", "worker", "-Q", queue, "--pool", "solo", "-n", name]
-    with (var_dir / f"{queue}.log").open("ab") as log:
+    command += ["--loglevel", "INFO"]
+    with (var_dir / f"{log or queue}.log").open("ab") as log:
         process = subprocess.Popen(
             command,
             env=environment(var_dir, **extra),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from uuid import UUID
 
 import torch
 
@@ -13,16 +16,23 @@ from rewards.learning.checkpoint import Checkpoint, load_checkpoint
 from rewards.learning.config import ScoreConfig, read_config
 from rewards.learning.data import Item, read_items
 from rewards.learning.directories import sync
+from rewards.learning.encoding import Encoded
 from rewards.learning.inference import choose_device, predict
 from rewards.learning.measures import weighted_sum
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores per attribute and the weighted sum of them; neither is clamped to the scale."""
+    """Scores per attribute and the weighted sum of them; neither is clamped to the scale.
 
-    scores: Mapping[str, float]
+    `uncertainty` is the sum's standard deviation over the model's ensemble of heads; `truncated` says that the item was
+    over the token limit and lost some of its text.
+    """
+
+    scores: dict[str, float]
     reward: float
+    uncertainty: float | None = None
+    truncated: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,21 +42,38 @@ class Scorer:
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
         """In the order of the items; a score does not depend on which other items come with it."""
-        if not items:
+        return self.score_encoded([self.encode(item) for item in items])
+
+    def encode(self, item: Item) -> Encoded:
+        return self.checkpoint.loaded.frame.encode(item)
+
+    def key(self, encoded: Encoded) -> UUID:
+        """Stands for all that the network reads of the item: equal keys have equal scores."""
+        read = (encoded.response_start, encoded.response_tokens, *encoded.ids)
+        return UUID(bytes=hashlib.blake2b(array("I", read).tobytes(), digest_size=16).digest())
+
+    def score_encoded(self, encoded: Sequence[Encoded]) -> list[Scored]:
+        if not encoded:
             return []
-        loaded, manifest = self.checkpoint.loaded, self.checkpoint.manifest
-        encoded = [loaded.frame.encode(item) for item in items]
-        rows = predict(loaded, encoded, batch_tokens=self.batch_tokens).tolist()
+        manifest = self.checkpoint.manifest
+        rows = predict(self.checkpoint.loaded, encoded, batch_tokens=self.batch_tokens).tolist()
         named = [dict(zip(manifest.attributes, row, strict=True)) for row in rows]
-        return [scored(scores, manifest.attribute_weights) for scores in named]
+        return [
+            replace(scored(scores, manifest.attribute_weights), truncated=is_truncated(each))
+            for scores, each in zip(named, encoded, strict=True)
+        ]
+
+
+def scored(scores: dict[str, float], weights: Mapping[str, float]) -> Scored:
+    return Scored(scores, weighted_sum(scores, weights))
+
+
+def is_truncated(encoded: Encoded) -> bool:
+    return encoded.prompt_cut > 0 or encoded.response_cut > 0
 
 
 def load(directory: Path, *, batch_tokens: int = 8192, device: str = "auto") -> Scorer:
     return Scorer(load_checkpoint(directory, device=choose_device(device)), batch_tokens)
-
-
-def scored(scores: Mapping[str, float], weights: Mapping[str, float]) -> Scored:
-    return Scored(scores, weighted_sum(scores, weights))
 
 
 def score(directory: Path) -> None:

@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
 from annotator.management.projects import named_project
 from annotator.refusals import Refusal
@@ -19,7 +20,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             model = scoring.champion(named_project(options["project"]))
-            scoring.start(model)
+            scoring.start(model, now=timezone.now())
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
-        self.stdout.write(f"{model} scores {scoring.unscored(model).count()} responses.")
+        found = scoring.progress(model)
+        self.stdout.write(f"{model} scores {found.total - found.scored} responses.")

@@ -1,0 +1,52 @@
+"""The champion over every response, in short chunks; and small requests at once.
+
+`lanes` hands the chunks out, `chunks` scores one, `asking` answers small requests, `loaded` keeps models in memory.
+"""
+
+from dataclasses import dataclass
+
+from annotator.models import Project, Response
+from annotator.refusals import Refusal
+from rewards.models import RewardModel, Score
+from rewards.scoring.asking import MOST_ITEMS, ScoringFailed, answer, ask, resend_waiting
+from rewards.scoring.lanes import start, start_due
+
+__all__ = [
+    "MOST_ITEMS",
+    "NoChampion",
+    "Progress",
+    "ScoringFailed",
+    "answer",
+    "ask",
+    "champion",
+    "progress",
+    "resend_waiting",
+    "start",
+    "start_due",
+]
+
+
+class NoChampion(Refusal):
+    """There is no model to score with."""
+
+    code = "no_champion"
+
+
+def champion(project: Project) -> RewardModel:
+    found = RewardModel.objects.filter(project=project, is_champion=True).first()
+    if not found:
+        raise NoChampion(f"{project.name} has no champion yet: retrain it, or promote a model.")
+    return found
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Responses that a model has scored, of all in its project."""
+
+    scored: int
+    total: int
+
+
+def progress(model: RewardModel) -> Progress:
+    total = Response.objects.filter(task__project=model.project_id).exclude(task__state="retired").count()
+    return Progress(Score.objects.filter(reward_model=model).count(), total)

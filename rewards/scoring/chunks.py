@@ -1,0 +1,131 @@
+"""A few whole tasks through a model. What is scored already is left alone, so a chunk does no harm twice.
+
+The cost does not hang on how many responses the model has scored: every read follows an index within the chunk.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from annotator.statements import Statement
+from rewards.learning.data import Item, Turn
+from rewards.models import RewardModel
+
+
+class Scorer(Protocol):
+    """What rewards.learning.score offers, without the import of torch."""
+
+    def encode(self, item: Item) -> Any: ...
+
+    def key(self, encoded: Any) -> UUID: ...
+
+    def score_encoded(self, encoded: Sequence[Any]) -> Sequence[Any]: ...
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Tasks of the model's project by the ends of their ids, both included."""
+
+    model: RewardModel
+    first: int
+    last: int
+
+    def parameters(self) -> dict[str, int]:
+        return {
+            "model": self.model.pk,
+            "project": self.model.project_id,
+            "first": self.first,
+            "last": self.last,
+        }
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a model gives a response."""
+
+    scores: Mapping[str, float]
+    reward: float
+    uncertainty: float | None
+
+
+def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
+    """Scores the chunk's responses that lack a score, or whose text has changed since; returns how many."""
+    unscored = _UNSCORED.rows(**chunk.parameters())
+    if not unscored:
+        return 0
+    encoded = [scorer.encode(item) for item in _items(unscored)]
+    keys = [scorer.key(each) for each in encoded]
+    found = _known(chunk.model, keys)
+    # Equal tokens give equal scores: each is read once, and a task's responses share one reading of the prompt.
+    fresh = {key: each for key, each in zip(keys, encoded, strict=True) if key not in found}
+    for key, result in zip(fresh, scorer.score_encoded(list(fresh.values())), strict=True):
+        found[key] = Given(result.scores, result.reward, result.uncertainty)
+    _store(chunk.model, {row[0]: key for row, key in zip(unscored, keys, strict=True)}, found, now)
+    return len(unscored)
+
+
+# A score from before its task was redacted is that of another text.
+_UNSCORED = Statement(
+    """
+SELECT r.id, r.task_id, r.text FROM annotator_task t
+JOIN annotator_response r ON r.task_id = t.id
+LEFT JOIN rewards_score s ON s.reward_model_id = %(model)s AND s.response_id = r.id
+WHERE t.project_id = %(project)s AND t.id BETWEEN %(first)s AND %(last)s AND t.state <> 'retired'
+    AND (s.id IS NULL OR s.created_at < t.redacted_at)
+ORDER BY t.id, r.position
+""",
+    prepared=False,
+)
+_CONVERSATIONS = Statement("SELECT id, conversation FROM annotator_task WHERE id = ANY(%(tasks)s)", prepared=False)
+
+
+def _items(responses: Sequence[tuple[int, int, str]]) -> list[Item]:
+    rows = _CONVERSATIONS.rows(tasks=sorted({task for _, task, _ in responses}))
+    conversations = {task: tuple(Turn(**turn) for turn in json.loads(turns)) for task, turns in rows}
+    return [Item(str(response), conversations[task], text) for response, task, text in responses]
+
+
+_KNOWN = Statement(
+    """
+SELECT DISTINCT ON (token_key) token_key, scores, reward, uncertainty FROM rewards_score
+WHERE reward_model_id = %(model)s AND token_key = ANY(%(keys)s)
+""",
+    prepared=False,
+)
+
+
+def _known(model: RewardModel, keys: Sequence[UUID]) -> dict[UUID, Given]:
+    """What the model has given these tokens before."""
+    rows = _KNOWN.rows(model=model.pk, keys=list(set(keys)))
+    return {key: Given(json.loads(scores), reward, uncertainty) for key, scores, reward, uncertainty in rows}
+
+
+_STORE = Statement(
+    """
+INSERT INTO rewards_score (reward_model_id, response_id, scores, reward, uncertainty, token_key, created_at)
+SELECT %(model)s, r.id, new.scores::jsonb, new.reward, new.uncertainty, new.key, %(now)s
+FROM unnest(%(responses)s::bigint[], %(scores)s::text[], %(rewards)s::float8[], %(uncertainties)s::float8[],
+            %(keys)s::uuid[]) AS new (response, scores, reward, uncertainty, key)
+JOIN annotator_response r ON r.id = new.response
+ON CONFLICT (reward_model_id, response_id) DO UPDATE SET scores = excluded.scores, reward = excluded.reward,
+    uncertainty = excluded.uncertainty, token_key = excluded.token_key, created_at = excluded.created_at
+""",
+    prepared=False,
+)
+
+
+def _store(model: RewardModel, keys: Mapping[int, UUID], found: Mapping[UUID, Given], now: datetime) -> None:
+    """One statement; responses that were deleted meanwhile are left out."""
+    results = [found[key] for key in keys.values()]
+    _STORE.run(
+        model=model.pk,
+        now=now,
+        responses=list(keys),
+        keys=list(keys.values()),
+        scores=[json.dumps(each.scores) for each in results],
+        rewards=[each.reward for each in results],
+        uncertainties=[each.uncertainty for each in results],
+    )

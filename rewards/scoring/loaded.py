@@ -1,0 +1,37 @@
+"""The models that this worker keeps in memory. Only workers of the queue `score` import torch."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from rewards.learning.data import Item, Turn
+from rewards.models import RewardModel
+
+if TYPE_CHECKING:
+    from rewards.learning.score import Scorer
+
+_loading = threading.Lock()
+
+
+def scorer_of(model: RewardModel) -> "Scorer":
+    """The models last used stay in memory, SCORE_MODELS_KEPT of them."""
+    with _loading:
+        return _loaded(str(model.directory()))
+
+
+@lru_cache(maxsize=settings.SCORE_MODELS_KEPT)
+def _loaded(directory: str) -> "Scorer":
+    from rewards.learning.score import load  # noqa: PLC0415  it imports torch
+
+    return load(Path(directory))
+
+
+def as_items(items: Sequence[Mapping[str, Any]]) -> list[Item]:
+    return [
+        Item(str(number), tuple(Turn(**turn) for turn in each["conversation"]), each["response"])
+        for number, each in enumerate(items)
+    ]

@@ -43,12 +43,12 @@ def worker(queue: str, var_dir: Path, *, log: str = "", **extra: str) -> Iterato
     name = f"{queue}-{os.getpid()}-{time.monotonic_ns()}"
     command = [sys.executable, "-m", "celery", "-A", "annotator", "worker", "-Q", queue, "--pool", "solo", "-n", name]
     command += ["--loglevel", "INFO"]
-    with (var_dir / f"{log or queue}.log").open("ab") as log:
+    with (var_dir / f"{log or queue}.log").open("ab") as output:
         process = subprocess.Popen(
             command,
             env=environment(var_dir, **extra),
-            stdout=log,
-            stderr=log,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
             cwd=settings.BASE_DIR,
         )

@@ -7,8 +7,9 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
+from rewards import registry
 from rewards.dashboard import measured
-from rewards.models import ACTIVE_STATES, RewardModel, Score, Snapshot, TrainingRun
+from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
 
 REFRESH_SECONDS = 5
 """How often the page of an active run loads itself anew."""
@@ -19,8 +20,22 @@ admin.site.index_title = "Overview"
 @admin.register(Snapshot)
 class SnapshotAdmin(OfManagedProjects):
     read_only = True
-    list_display = ["__str__", "project", "train_tasks", "validation_tasks", "labels", "created_at"]
+    list_display = ["__str__", "project", "train_tasks", "validation_tasks", "labels", "to_be_forgotten", "created_at"]
     list_filter = [("project", ManagedOnly)]
+    list_select_related = ["project"]
+    fields = ["project", "content_hash", "path", "manifest", "created_at"]
+    change_form_outer_before_template = "admin/_snapshot.html"
+
+    @admin.display(description="to be forgotten")
+    def to_be_forgotten(self, snapshot: Snapshot) -> str:
+        """Tasks that it holds and that were redacted or deleted since."""
+        return "erased" if snapshot.erased_at else str(snapshot.redacted_tasks + snapshot.deleted_tasks or "")
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        snapshot = self.get_object(request, object_id)
+        versions = RewardModel.objects.filter(run__snapshot=snapshot).order_by("version") if snapshot else []
+        extra = {"snapshot": snapshot, "versions": versions}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 
 
 @admin.register(TrainingRun)
@@ -29,14 +44,25 @@ class TrainingRunAdmin(OfManagedProjects):
     list_display = ["id", "project", "state", "reason", "attempt", "created_at", "finished_at"]
     list_filter = ["state", ("project", ManagedOnly)]
     list_select_related = ["project"]
-    fields = ["project", "snapshot", "reason", "requested_by", "config", "code_version", "attempt", "worker"]
+    fields = [
+        "project",
+        "snapshot",
+        "reason",
+        "requested_by",
+        "config",
+        "config_hash",
+        "seed",
+        "code_version",
+        "attempt",
+        "worker",
+    ]
     change_form_outer_before_template = "admin/_training_run.html"
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         run = self.get_object(request, object_id)
         extra = _shown(run) if isinstance(run, TrainingRun) else {}
         answer = super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
-        if extra.get("active"):
+        if extra.get("active") and not extra.get("waits"):
             answer["Refresh"] = str(REFRESH_SECONDS)
         return answer
 
@@ -46,6 +72,8 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
     return {
         "run": run,
         "active": run.state in ACTIVE_STATES,
+        "waits": run.waits_for_decision(),
+        "ended_badly": run.state in (RunState.FAILED, RunState.CANCELLED),
         "curve": json.dumps(_curve(run.losses)),
         "model": RewardModel.objects.filter(run=run).first(),
         "candidate": measured(run.metrics.get("candidate", {}), run.project.attribute_keys()),
@@ -112,5 +140,20 @@ class RewardModelAdmin(OfManagedProjects):
         model = self.get_object(request, object_id)
         found = model.evaluations.all() if isinstance(model, RewardModel) else []
         evaluations = [(each.name, measured(each.metrics, model.attributes)) for each in found]
-        extra = {"model": model, "evaluations": evaluations}
+        extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
+
+
+def _origin(model: RewardModel) -> dict[str, Any]:
+    """Names and values of where a model comes from, for its page."""
+    found = registry.lineage(model)
+    names = {
+        "Snapshot": found["snapshot"],
+        "Settings": found["config_hash"],
+        "Code": found["code_version"],
+        "Template": found["template_hash"],
+        "Backbone": found["backbone"],
+        "Seed": str(found["seed"]),
+        "Judged against": f"version {found['parent']}" if found["parent"] else "no champion yet",
+    }
+    return {"lineage": names.items(), "files": sorted(found["files"].items()), "snapshot": model.run.snapshot}

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.models import Project, User
-from rewards import promotion, retraining, scoring, snapshots
+from rewards import erasing, promotion, registry, retraining, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.serializers import (
     RewardModelSerializer,
@@ -26,6 +26,7 @@ from rewards.serializers import (
     ScoringJobSerializer,
     SnapshotSerializer,
     TrainingRunSerializer,
+    VerificationSerializer,
 )
 
 SCORE_WAIT_SECONDS = 8.0
@@ -47,6 +48,17 @@ class Snapshots(generics.ListCreateAPIView[Snapshot]):
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         taken = snapshots.take(project, now=timezone.now())
         return Response(SnapshotSerializer(taken).data, status=status.HTTP_201_CREATED)
+
+
+class EraseSnapshot(APIView):
+    """Takes a snapshot that holds redacted or deleted texts off the disk, with all models that learnt from it."""
+
+    @extend_schema(request=None, responses=SnapshotSerializer)
+    def post(self, request: Request, pk: int) -> Response:
+        seen = Project.objects.visible_to(access.user_of(request))
+        snapshot = get_object_or_404(Snapshot.objects.filter(project__in=seen).select_related("project"), pk=pk)
+        access.managed_project(access.user_of(request), snapshot.project.slug)
+        return Response(SnapshotSerializer(erasing.erase(snapshot, now=timezone.now())).data)
 
 
 class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
@@ -103,6 +115,30 @@ class CancelTrainingRun(APIView):
         return Response(TrainingRunSerializer(run).data)
 
 
+class RetryTrainingRun(APIView):
+    """A new run like one that failed or was cancelled: the same settings, and the same snapshot if it may be used."""
+
+    @extend_schema(request=None, responses={202: TrainingRunSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        run = _run(access.user_of(request), pk)
+        access.managed_project(access.user_of(request), run.project.slug)
+        again = retraining.retry(run, by=access.user_of(request))
+        where = {"Location": reverse("api:training-run", args=[again.pk])}
+        return Response(TrainingRunSerializer(again).data, status=status.HTTP_202_ACCEPTED, headers=where)
+
+
+class RejectTrainingRun(APIView):
+    """The no to a model that waits for a decision; the yes is `reward-models/ID/promote/`."""
+
+    @extend_schema(request=None, responses=TrainingRunSerializer)
+    def post(self, request: Request, pk: int) -> Response:
+        run = _run(access.user_of(request), pk)
+        access.managed_project(access.user_of(request), run.project.slug)
+        retraining.reject(run, now=timezone.now())
+        run.refresh_from_db()
+        return Response(TrainingRunSerializer(run).data)
+
+
 class RewardModels(generics.ListAPIView[RewardModel]):
     """The models of the projects that the caller manages or reviews."""
 
@@ -121,7 +157,11 @@ def with_scored(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
         Score.objects.filter(reward_model=OuterRef("pk")).order_by().values("reward_model").annotate(n=Count("pk"))
     )
     scored = Coalesce(Subquery(counted.values("n"), output_field=IntegerField()), 0)
-    return models.select_related("project").prefetch_related("evaluations").annotate(scored=scored)
+    return (
+        models.select_related("project", "run__snapshot", "parent")
+        .prefetch_related("evaluations")
+        .annotate(scored=scored)
+    )
 
 
 class Promote(APIView):
@@ -133,6 +173,17 @@ class Promote(APIView):
         model = get_object_or_404(with_scored(models), pk=pk)
         access.managed_project(access.user_of(request), model.project.slug)
         return Response(RewardModelSerializer(promotion.promote(model, now=timezone.now())).data)
+
+
+class Verification(APIView):
+    """Hashes the model's files and its snapshot's anew, which takes a second or more for each gigabyte."""
+
+    @extend_schema(responses=VerificationSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        projects = access.reviewed_projects(access.user_of(request))
+        models = RewardModel.objects.filter(project__in=projects).select_related("run__snapshot")
+        problems = registry.verify(get_object_or_404(models, pk=pk))
+        return Response({"intact": not problems, "problems": problems})
 
 
 class ScoreItems(APIView):

@@ -7,6 +7,7 @@ from rest_framework import serializers
 
 from annotator.api.fields import KnownFields, SettingsField
 from annotator.models import Project
+from rewards import registry
 from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
 from rewards.scoring import MOST_ITEMS
 
@@ -27,6 +28,10 @@ class SnapshotSerializer(serializers.ModelSerializer[Snapshot]):
             "labels",
             "manifest",
             "created_at",
+            "redacted_tasks",
+            "deleted_tasks",
+            "marked_at",
+            "erased_at",
         ]
 
 
@@ -78,6 +83,9 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     evaluations = serializers.SerializerMethodField()
     scored = serializers.IntegerField(read_only=True)
+    lineage = serializers.SerializerMethodField()
+    marked = serializers.SerializerMethodField(help_text="tasks that it learnt from were redacted or deleted since")
+    erased = serializers.SerializerMethodField(help_text="its files are gone")
 
     class Meta:
         model = RewardModel
@@ -91,12 +99,31 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
             "is_champion",
             "scored",
             "evaluations",
+            "lineage",
+            "marked",
+            "erased",
             "created_at",
             "promoted_at",
         ]
 
     def get_evaluations(self, model: RewardModel) -> dict[str, Any]:
         return {each.name: each.metrics for each in model.evaluations.all()}
+
+    def get_lineage(self, model: RewardModel) -> dict[str, Any]:
+        return registry.lineage(model)
+
+    def get_marked(self, model: RewardModel) -> bool:
+        return bool(model.run.snapshot and model.run.snapshot.is_marked())
+
+    def get_erased(self, model: RewardModel) -> bool:
+        return bool(model.run.snapshot and model.run.snapshot.erased_at)
+
+
+class VerificationSerializer(serializers.Serializer[Any]):
+    """Whether every file is the one that was written, and what is not."""
+
+    intact = serializers.BooleanField()
+    problems = serializers.ListField(child=serializers.CharField())
 
 
 @extend_schema_field({"type": "string", "pattern": f"^({'|'.join(ROLES)})$"})

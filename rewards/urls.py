@@ -6,11 +6,15 @@ from rewards import api
 
 urlpatterns = [
     path("projects/<slug:slug>/snapshots/", api.Snapshots.as_view(), name="snapshots"),
+    path("snapshots/<int:pk>/erase/", api.EraseSnapshot.as_view(), name="erase-snapshot"),
     path("projects/<slug:slug>/training-runs/", api.TrainingRuns.as_view(), name="training-runs"),
     path("training-runs/<int:pk>/", api.OneTrainingRun.as_view(), name="training-run"),
     path("training-runs/<int:pk>/cancel/", api.CancelTrainingRun.as_view(), name="cancel-training-run"),
+    path("training-runs/<int:pk>/retry/", api.RetryTrainingRun.as_view(), name="retry-training-run"),
+    path("training-runs/<int:pk>/reject/", api.RejectTrainingRun.as_view(), name="reject-training-run"),
     path("reward-models/", api.RewardModels.as_view(), name="reward-models"),
     path("reward-models/<int:pk>/promote/", api.Promote.as_view(), name="promote"),
+    path("reward-models/<int:pk>/verification/", api.Verification.as_view(), name="verification"),
     path("score/", api.ScoreItems.as_view(), name="score"),
     path("scoring-jobs/<int:pk>/", api.OneScoringJob.as_view(), name="scoring-job"),
 ]

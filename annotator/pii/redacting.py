@@ -1,6 +1,6 @@
 """Redaction: chosen texts give way to placeholders, and the same strings wherever the task's rows repeat them.
 
-Snapshots that lie on disk already, and models that have learnt from them, are left as they are.
+Snapshots that lie on disk already are not touched: the machine half marks them, and managers may erase them.
 """
 
 import re

@@ -1,5 +1,6 @@
 """One way through every door that changes something, with the entry it leaves; and the doors that leave none."""
 
+from rewards.models import RunState
 from tests.audited.sending import (
     ITEMS,
     NO_GUIDELINES,
@@ -58,6 +59,8 @@ LEAVES_NONE = {
     "admin exclusion readmit",
     "command agreement",
     "command quality",
+    "command verify_model",
+    "page verify-model",
 }
 
 CHANGES: dict[str, tuple[str, Change]] = {
@@ -74,6 +77,18 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest cancel-training-run post": (
         "run.cancelled",
         lambda w: w.rest.post(f"/api/v1/training-runs/{w.run().pk}/cancel/"),
+    ),
+    "rest retry-training-run post": (
+        "run.requested",
+        lambda w: w.rest.post(f"/api/v1/training-runs/{w.run(RunState.FAILED).pk}/retry/"),
+    ),
+    "rest reject-training-run post": (
+        "run.rejected",
+        lambda w: w.rest.post(f"/api/v1/training-runs/{w.waiting().pk}/reject/"),
+    ),
+    "rest erase-snapshot post": (
+        "snapshot.erased",
+        lambda w: w.rest.post(f"/api/v1/snapshots/{w.marked_snapshot().pk}/erase/"),
     ),
     "rest promote post": ("model.promoted", lambda w: w.rest.post(f"/api/v1/reward-models/{w.model().pk}/promote/")),
     "rest score post": (
@@ -128,6 +143,15 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page retrain": ("run.requested", lambda w: w.page.post("/admin/projects/talk/retrain/")),
     "page cancel-run": ("run.cancelled", lambda w: w.page.post(f"/admin/training-runs/{w.run().pk}/cancel/")),
     "page promote-model": ("model.promoted", lambda w: w.page.post(f"/admin/reward-models/{w.model().pk}/promote/")),
+    "page retry-run": (
+        "run.requested",
+        lambda w: w.page.post(f"/admin/training-runs/{w.run(RunState.CANCELLED).pk}/retry/"),
+    ),
+    "page reject-run": ("run.rejected", lambda w: w.page.post(f"/admin/training-runs/{w.waiting().pk}/reject/")),
+    "page erase-snapshot": (
+        "snapshot.erased",
+        lambda w: w.page.post(f"/admin/snapshots/{w.marked_snapshot().pk}/erase/"),
+    ),
     "admin annotator_task_redact": ("task.redacted", redaction),
     "admin annotator_task_decide": (
         "task.released",

@@ -11,12 +11,15 @@ from annotator import workers
 from annotator.admin.audit import KINDS
 from annotator.models import AuditEntry, Project, User
 from annotator.workers import QueueHealth
+from rewards import admin_urls
 from tests.audited.changes import CHANGES, LEAVES_NONE
 from tests.audited.doors import doors
 from tests.audited.sending import TALK
 from tests.audited.world import World
 from tests.builders import task_row
 from tests.conftest import Cast
+
+BUTTONS = [f"page {url.name}" for url in admin_urls.urlpatterns]
 
 
 @pytest.fixture
@@ -32,8 +35,8 @@ def world(project: Project, cast: Cast, client: Client, tmp_path: Path, monkeypa
 
 
 def via(door: str) -> str:
-    """The retrain, cancel and promote buttons are the admin's, on pages of their own."""
-    return "admin" if door in ("page retrain", "page cancel-run", "page promote-model") else door.split(maxsplit=1)[0]
+    """The machine half's buttons are the admin's, on pages of their own."""
+    return "admin" if door in BUTTONS else door.split(maxsplit=1)[0]
 
 
 @pytest.mark.parametrize("door", CHANGES)

@@ -12,8 +12,8 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Task, User
-from rewards.models import RewardModel, RunState, TrainingRun
-from tests.builders import ATTRIBUTES, claimed, json_lines, make_gold, make_task, rate, task_row
+from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
+from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row
 from tests.conftest import Cast
 
 
@@ -56,6 +56,17 @@ class World:
 
     def run(self, state: str = RunState.QUEUED) -> TrainingRun:
         return TrainingRun.objects.create(project=self.project, reason="a test", state=state)
+
+    def waiting(self) -> TrainingRun:
+        """A run whose model waits for a manager's decision."""
+        run = self.model().run
+        TrainingRun.objects.filter(pk=run.pk).update(state=RunState.AWAITING_PROMOTION)
+        return run
+
+    def marked_snapshot(self) -> Snapshot:
+        given = {"content_hash": "c0ffee", "path": "snapshots/talk/c0ffee", "manifest": {}, "marked_at": NOW}
+        counts = dict.fromkeys(("train_tasks", "validation_tasks", "labels"), 1)
+        return Snapshot.objects.create(project=self.project, **given, **counts)
 
     def token(self) -> AuthToken:
         return AuthToken.objects.create(self.cast.alice)[0]

@@ -80,6 +80,7 @@ def test_a_snapshot_is_taken_once_for_the_same_labels(carol: APIClient, labelled
     first, again = (carol.post("/api/v1/projects/talk/snapshots/") for _ in range(2))
     assert (first.status_code, first.json()) == (again.status_code, again.json())
     expected = {"id", "project", "content_hash", "train_tasks", "validation_tasks", "labels", "manifest", "created_at"}
+    expected |= {"redacted_tasks", "deleted_tasks", "marked_at", "erased_at"}
     assert (first.status_code, set(first.json())) == (201, expected)
     assert (first.json()["labels"], first.json()["project"]) == (60, "talk")
     assert len(listed(carol, "projects/talk/snapshots/")) == 1
@@ -335,3 +336,46 @@ def test_a_project_is_deleted_with_its_models(carol: APIClient, project: Project
     make_model(project, is_champion=True)
     assert carol.delete("/api/v1/projects/talk/").status_code == 204
     assert not RewardModel.objects.exists()
+
+
+# What a manager decides -------------------------------------------------------------------------------------
+
+
+def test_a_failed_run_is_retried(carol: APIClient, project: Project, listening: None) -> None:
+    failed = make_run(project, RunState.FAILED, config={"seed": 5})
+    answer = carol.post(f"/api/v1/training-runs/{failed.pk}/retry/")
+    assert (answer.status_code, answer.json()["seed"]) == (202, 5)
+    assert answer.headers["Location"] == f"/api/v1/training-runs/{answer.json()['id']}/"
+    assert told(carol.post(f"/api/v1/training-runs/{answer.json()['id']}/retry/")) == (409, "not_ended")
+
+
+def test_a_model_that_waits_is_rejected(carol: APIClient, project: Project) -> None:
+    run = make_model(project).run
+    TrainingRun.objects.filter(pk=run.pk).update(state=RunState.AWAITING_PROMOTION)
+    assert carol.post(f"/api/v1/training-runs/{run.pk}/reject/").json()["state"] == "rejected"
+    assert told(carol.post(f"/api/v1/training-runs/{run.pk}/reject/")) == (409, "nothing_to_decide")
+
+
+def test_a_snapshot_with_redacted_text_is_erased(carol: APIClient, labelled: Project) -> None:
+    taken = carol.post(f"/api/v1/projects/{labelled.slug}/snapshots/").json()
+    assert told(carol.post(f"/api/v1/snapshots/{taken['id']}/erase/")) == (409, "nothing_to_erase")
+    labelled.tasks.all()[0].delete()
+    answer = carol.post(f"/api/v1/snapshots/{taken['id']}/erase/").json()
+    assert answer["deleted_tasks"] == 1
+    assert answer["erased_at"]
+
+
+def test_a_model_s_files_are_checked(carol: APIClient, project: Project) -> None:
+    answer = carol.get(f"/api/v1/reward-models/{make_model(project).pk}/verification/").json()
+    assert not answer["intact"]
+    assert "reward_model.json cannot be read" in answer["problems"][0]
+
+
+@pytest.mark.parametrize("place", ["training-runs/{}/retry/", "training-runs/{}/reject/", "snapshots/{}/erase/"])
+def test_only_managers_decide(project: Project, cast: Cast, as_user: As, place: str) -> None:
+    run = make_run(project, RunState.FAILED)
+    given = {"content_hash": "c0", "manifest": {}, "train_tasks": 1, "validation_tasks": 1, "labels": 1}
+    snapshot = Snapshot.objects.create(project=project, path="-", **given)
+    address = "/api/v1/" + place.format(snapshot.pk if "snapshots" in place else run.pk)
+    assert as_user(cast.alice).post(address).status_code == 403
+    assert as_user(cast.dave).post(address).status_code == 404

@@ -1,0 +1,24 @@
+"""verify_model MODEL: hashes the files of a reward model and of its snapshot anew."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from rewards import registry
+from rewards.models import RewardModel
+
+
+class Command(BaseCommand):
+    help = "Says whether the files of a reward model, by its id, and of its snapshot are those that were written."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("model", type=int, help="the reward model's id")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        model = RewardModel.objects.select_related("run__snapshot").filter(pk=options["model"]).first()
+        if model is None:
+            raise CommandError(f"There is no reward model {options['model']}.")
+        if problems := registry.verify(model):
+            raise CommandError("\n".join(problems))
+        self.stdout.write(f"The files of {model} are those that were written.")

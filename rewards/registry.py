@@ -1,0 +1,62 @@
+"""Where a model comes from, and whether its files are still what was written."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rewards.models import RewardModel
+
+MANIFEST = "reward_model.json"
+
+
+def lineage(model: RewardModel) -> dict[str, Any]:
+    """What the model was made of and by; the hashes say the same of the same."""
+    run, manifest = model.run, model.manifest
+    return {
+        "snapshot": run.snapshot.content_hash if run.snapshot else manifest.get("snapshot", ""),
+        "config_hash": run.config_hash,
+        "code_version": run.code_version,
+        "template_hash": manifest.get("template_hash", ""),
+        "backbone": manifest.get("backbone", ""),
+        "kind": manifest.get("kind", ""),
+        "seed": run.seed,
+        "parent": model.parent.version if model.parent else None,
+        "files": manifest.get("files", {}),
+    }
+
+
+def verify(model: RewardModel) -> list[str]:
+    """What is wrong with the files of the model and of its snapshot, hashed anew; nothing if all is as it was."""
+    if model.is_erased():
+        return ["The files were erased, as they had learnt from texts that were to be forgotten."]
+    found = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model)]
+    if model.run.snapshot:
+        found += _changed(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
+    return found
+
+
+def _manifest(model: RewardModel) -> Iterator[str]:
+    path = model.directory() / MANIFEST
+    try:
+        stored = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        yield f"{path} cannot be read."
+        return
+    if stored != model.manifest:
+        yield f"{path} is not what was registered."
+
+
+def _changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
+    for name, digest in sorted(files.items()):
+        path = folder / name
+        if not path.is_file():
+            yield f"{path} is missing."
+        elif _sha256(path) != digest:
+            yield f"{path} is not the file that was written: its sha256 differs."
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

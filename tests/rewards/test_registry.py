@@ -1,0 +1,69 @@
+"""A model's page says where it comes from, and whether its files are what was written."""
+
+import hashlib
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from rewards import registry, snapshots
+from rewards.models import RewardModel, TrainingRun
+from tests.annotator.test_constraints import make_model
+from tests.builders import NOW
+from tests.conftest import Cast
+from tests.rewards.labelled import labelled_project
+
+
+@pytest.fixture
+def model(db: None) -> RewardModel:
+    """A model whose only file holds a word."""
+    project = labelled_project()
+    made = make_model(project, 2)
+    made.parent = make_model(project, 1)
+    made.path = f"runs/{made.run_id}/model"
+    made.manifest = {"files": {"weights": hashlib.sha256(b"heavy").hexdigest()}, "template_hash": "7e"}
+    made.save()
+    taken = snapshots.take(project, now=NOW)
+    TrainingRun.objects.filter(pk=made.run_id).update(snapshot=taken, config_hash="c0", code_version="0.1+ab", seed=4)
+    made.directory().mkdir(parents=True)
+    (made.directory() / "weights").write_bytes(b"heavy")
+    (made.directory() / "reward_model.json").write_text(json.dumps(made.manifest))
+    return RewardModel.objects.get(pk=made.pk)
+
+
+def test_lineage_names_what_a_model_is_made_of(model: RewardModel) -> None:
+    found = registry.lineage(model)
+    assert model.run.snapshot is not None
+    assert found["snapshot"] == model.run.snapshot.content_hash
+    assert (found["config_hash"], found["code_version"], found["template_hash"]) == ("c0", "0.1+ab", "7e")
+    assert (found["seed"], found["parent"], list(found["files"])) == (4, 1, ["weights"])
+
+
+def test_files_that_were_not_touched_are_intact(model: RewardModel) -> None:
+    assert registry.verify(model) == []
+    call_command("verify_model", str(model.pk))
+
+
+def test_a_changed_and_a_missing_file_are_found(model: RewardModel) -> None:
+    (model.directory() / "weights").write_bytes(b"light")
+    assert model.run.snapshot is not None
+    (model.run.snapshot.directory() / "train.jsonl").unlink()
+    with pytest.raises(CommandError, match=r"weights is not the file that was written") as refused:
+        call_command("verify_model", str(model.pk))
+    assert "train.jsonl is missing" in str(refused.value)
+
+
+def test_a_changed_manifest_is_found(model: RewardModel) -> None:
+    (model.directory() / "reward_model.json").write_text("{}")
+    assert registry.verify(model) == [f"{model.directory() / 'reward_model.json'} is not what was registered."]
+
+
+def test_the_page_shows_lineage_and_checks_the_files(model: RewardModel, cast: Cast, client: Client) -> None:
+    cast.carol.is_staff = cast.carol.is_superuser = True
+    cast.carol.save()
+    client.force_login(cast.carol)
+    page = client.get(f"/admin/rewards/rewardmodel/{model.pk}/change/").content.decode()
+    assert all(each in page for each in ("0.1+ab", "version 1", "weights"))
+    answer = client.post(f"/admin/reward-models/{model.pk}/verify/", follow=True)
+    assert "are those that were written" in answer.content.decode()

@@ -65,10 +65,13 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """One evaluation of a stored model on rows in the snapshot's format."""
+    """One evaluation of a stored model. `data`: a file in the snapshot's or a benchmark's format, or `hub:NAME@SPLIT`;
+    `train`: the rows that the model was trained on, so that it is not judged by them.
+    """
 
     model: str
     data: str
+    train: str = ""
     batch_tokens: int = 8192
     device: str = "auto"
     threads: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,24 +55,32 @@ class Turn:
 
 @dataclass(frozen=True)
 class Response:
-    """Scores are means of the kept ratings (0..4); labels and ratings are what they were made of."""
+    """Scores are means of the kept ratings (0..4); labels and ratings are what they were made of.
+
+    `model` wrote it, where the rows say so.
+    """
 
     id: str
     text: str
     scores: Mapping[str, float]
     labels: Mapping[str, int]
     ratings: Sequence[Mapping[str, int]]
+    model: str = ""
 
 
 @dataclass(frozen=True)
 class Task:
-    """`preference` is the consensus: positive if the second response is better, None if nobody was asked."""
+    """`preference` is the consensus: positive if the second response is better, None if nobody was asked.
+
+    `source` is where the prompt came from, where the rows say so.
+    """
 
     id: str
     prompt_hash: str
     conversation: tuple[Turn, ...]
     responses: tuple[Response, ...]
     preference: int | None
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,11 +113,16 @@ def read_snapshot(directory: Path) -> Snapshot:
 
 def read_tasks(path: Path) -> Iterator[Task]:
     """The tasks of a JSONL file in its order; the first line that cannot be used raises BadRow."""
-    for number, row in read_rows(path):
+    return tasks_of(path.name, read_rows(path))
+
+
+def tasks_of(name: str, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Task]:
+    """The tasks of numbered rows; `name` is what they are from."""
+    for number, row in rows:
         try:
             yield _task(row)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise BadRow(f"{path.name}, line {number}: {_reason(error)}") from None
+            raise BadRow(f"{name}, line {number}: {_reason(error)}") from None
 
 
 def read_items(path: Path) -> Iterator[Item]:
@@ -206,13 +219,14 @@ def _task(row: Mapping[str, Any]) -> Task:
     preference = row.get("preference")
     if preference is not None and not isinstance(preference, int):
         raise ValueError("preference is not an integer")
-    return Task(str(row["task"]), str(row["prompt_hash"]), _conversation(row["conversation"]), responses, preference)
+    conversation, source = _conversation(row["conversation"]), str(row.get("source") or "")
+    return Task(str(row["task"]), str(row["prompt_hash"]), conversation, responses, preference, source)
 
 
 def _response(row: Mapping[str, Any]) -> Response:
     scores = {name: _score(name, value) for name, value in row["scores"].items()}
     labels, ratings = dict(row.get("labels") or {}), [dict(r) for r in row.get("ratings") or []]
-    return Response(str(row["id"]), _text(row["text"]), scores, labels, ratings)
+    return Response(str(row["id"]), _text(row["text"]), scores, labels, ratings, str(row.get("model") or ""))
 
 
 def _conversation(rows: Any) -> tuple[Turn, ...]:

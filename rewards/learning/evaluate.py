@@ -1,4 +1,7 @@
-"""Stage: predictions against labels on held-out prompts, with what they must be compared to."""
+"""Stage: a stored model against labels on held-out prompts, or against a published benchmark.
+
+The rows' columns tell which. A task whose prompt the model was trained on judges nothing, and is left out.
+"""
 
 from __future__ import annotations
 
@@ -10,47 +13,147 @@ from typing import Any
 import numpy as np
 import torch
 
-from rewards.learning.checkpoint import Manifest
+from rewards.learning.benchmarks import SNAPSHOT, cases_of, recognise
+from rewards.learning.benchmarks.cases import Benchmark, Judged, judged
+from rewards.learning.benchmarks.rows import HUB, Row, data_hash, rows_of
+from rewards.learning.checkpoint import Checkpoint, Manifest
 from rewards.learning.config import EvaluateConfig, read_config
-from rewards.learning.data import EmptyPart, Floats, Task, items_of, read_tasks, targets_of
+from rewards.learning.data import (
+    EmptyPart,
+    Floats,
+    Item,
+    Task,
+    Turn,
+    items_of,
+    prompts_of,
+    read_tasks,
+    targets_of,
+    tasks_of,
+)
 from rewards.learning.directories import write_json
-from rewards.learning.encoding import truncation_of
+from rewards.learning.encoding import Encoded, truncation_of
 from rewards.learning.inference import predict
-from rewards.learning.measures import attribute_measures, human_ceiling, pairwise, rmse
+from rewards.learning.intervals import by_prompt
+from rewards.learning.measures import CONSTANT, Measures, attribute_measures, human_ceiling, root_mean_square
+from rewards.learning.pairs import pairs_of, pairwise
 from rewards.learning.score import load, scored, write_rows
+from rewards.learning.slices import length_correlation, slices
 
 
 def evaluate(directory: Path) -> None:
     """Reads config.json of `directory`, writes predictions.jsonl and then metrics.json."""
     config = read_config(EvaluateConfig, directory / "config.json")
-    tasks = list(read_tasks(Path(config.data)))
+    name = config.data.removeprefix(HUB) if config.data.startswith(HUB) else Path(config.data).name
+    rows = rows_of(config.data)
+    benchmark = recognise(name, rows)
     if config.threads:
         torch.set_num_threads(config.threads)
     checkpoint = load(Path(config.model), device=config.device).checkpoint
-    if not np.isfinite(targets_of(tasks, checkpoint.manifest.attributes)).any():
-        raise EmptyPart(f"{config.data} has no response with a label that the model predicts")
-    encoded = [checkpoint.loaded.frame.encode(item) for item in items_of(tasks)]
-    predicted = predict(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens)
+    if benchmark:
+        metrics = _on_benchmark(directory, config, checkpoint, benchmark, rows)
+    else:
+        metrics = _on_labels(directory, config, checkpoint, list(tasks_of(name, enumerate(rows, start=1))))
+    data = {"name": name, "format": benchmark.name if benchmark else SNAPSHOT, "rows": len(rows)}
+    write_json(directory / "metrics.json", {**metrics, "data": {**data, "sha256": data_hash(config.data, rows)}})
+
+
+def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, every: list[Task]) -> Measures:
+    seen = _trained_on(config)
+    tasks = [task for task in every if _prompt(task.conversation) not in seen]
+    labelled = np.isfinite(targets_of(tasks, checkpoint.manifest.attributes)).any()
+    if not labelled and not any(task.preference for task in tasks):
+        left_out = f"; {len(every) - len(tasks)} tasks are left out, as the model was trained on their prompts"
+        raise EmptyPart(
+            f"{config.data} has no response with a label that the model predicts" + (left_out if seen else "")
+        )
+    encoded = _encoded(checkpoint, items_of(tasks))
+    predicted = _predicted(checkpoint, encoded, config)
     write_rows(directory / "predictions.jsonl", prediction_rows(tasks, predicted, checkpoint.manifest))
-    metrics = measure(tasks, predicted, checkpoint.manifest)
-    write_json(directory / "metrics.json", {**metrics, "truncation": dataclasses.asdict(truncation_of(encoded))})
+    return {
+        **measure(tasks, predicted, checkpoint.manifest),
+        "seen_in_training": len(every) - len(tasks),
+        "truncation": dataclasses.asdict(truncation_of(encoded)),
+    }
 
 
-def measure(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> dict[str, Any]:
+def _on_benchmark(
+    directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, benchmark: Benchmark, rows: Sequence[Row]
+) -> Measures:
+    cases, seen = cases_of(Path(config.data).name, rows, benchmark), _trained_on(config)
+    encoded = _encoded(checkpoint, [item for case in cases for item in case.items])
+    predicted = _predicted(checkpoint, encoded, config)
+    found = judged(cases, (predicted @ _weights(checkpoint.manifest)).tolist())
+    write_rows(directory / "predictions.jsonl", _judged_rows(found, benchmark))
+    return {
+        **benchmark.measure(found),
+        # Without some of its rows it would be another benchmark: they are counted only.
+        "seen_in_training": sum(_prompt(case.conversation) in seen for case in cases),
+        "truncation": dataclasses.asdict(truncation_of(encoded)),
+    }
+
+
+def _judged_rows(rows: Sequence[Judged], benchmark: Benchmark) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        rewards = {"good": row.good.tolist(), "bad": row.bad.tolist()}
+        yield {"id": row.case.id, "group": row.case.group, **rewards, "result": benchmark.result(row)}
+
+
+def _encoded(checkpoint: Checkpoint, items: Sequence[Item]) -> list[Encoded]:
+    return [checkpoint.loaded.frame.encode(item) for item in items]
+
+
+def _predicted(checkpoint: Checkpoint, encoded: Sequence[Encoded], config: EvaluateConfig) -> Floats:
+    """[items, attributes]. The same tokens are read once, so that no rounding error breaks their tie."""
+    places = {each: place for place, each in enumerate(dict.fromkeys(encoded))}
+    rows = predict(checkpoint.loaded, list(places), batch_tokens=config.batch_tokens)
+    return rows[[places[each] for each in encoded]]
+
+
+def _trained_on(config: EvaluateConfig) -> set[str]:
+    """The prompts of the rows that the model was trained on, where it is known which those are."""
+    return {_prompt(task.conversation) for task in read_tasks(Path(config.train))} if config.train else set()
+
+
+def _prompt(conversation: Sequence[Turn]) -> str:
+    """Whatever its spaces and letter case."""
+    return "\0".join(f"{turn.role} {' '.join(turn.content.split()).casefold()}" for turn in conversation)
+
+
+def _weights(manifest: Manifest) -> Floats:
+    return np.array([manifest.attribute_weights[name] for name in manifest.attributes])
+
+
+def measure(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> Measures:
     """All measures of one model's predictions [responses, attributes] on these tasks."""
-    labels = targets_of(tasks, manifest.attributes)
-    rewards = (predicted @ [manifest.attribute_weights[name] for name in manifest.attributes]).tolist()
-    known = np.isfinite(labels)
+    labels, prompts = targets_of(tasks, manifest.attributes), prompts_of(tasks)
+    weights = _weights(manifest)
+    rewards = predicted @ weights
+    errors = predicted - labels
+    lost = int((~np.isfinite(predicted)).any(axis=1).sum())
     return {
         "attributes": {
-            name: attribute_measures(predicted[:, i], labels[:, i], mean=manifest.means[i])
+            name: attribute_measures(predicted[:, i], labels[:, i], mean=manifest.means[i], prompts=prompts)
             for i, name in enumerate(manifest.attributes)
         },
-        "rmse": rmse(predicted[known], labels[known]),
-        "pairwise": pairwise(tasks, rewards, manifest.attribute_weights),
+        **_overall(errors, labels, prompts),
+        "pairwise": pairwise(tasks, rewards.tolist(), manifest.attribute_weights),
         "human": {name: human_ceiling(tasks, predicted, name, i) for i, name in enumerate(manifest.attributes)},
-        "constant": [name for i, name in enumerate(manifest.attributes) if predicted[:, i].std() < 1e-6],
+        "length": length_correlation(tasks, rewards, labels, weights),
+        "slices": {} if lost else slices(tasks, errors, rewards, pairs_of(tasks, manifest.attribute_weights)),
+        "constant": [name for i, name in enumerate(manifest.attributes) if predicted[:, i].std() < CONSTANT],
+        "not_finite": lost,
     }
+
+
+def _overall(errors: Floats, labels: Floats, prompts: Sequence[str]) -> Measures:
+    """RMSE over all labels of all attributes; None where there is no label, or a prediction is no number."""
+    known = np.isfinite(labels)
+    rows, lost = np.nonzero(known)[0], not np.isfinite(errors[known]).all()
+    if not len(rows) or lost:
+        return {"rmse": None, "n": len(rows), "intervals": {}}
+    statistic = root_mean_square(errors[known])
+    intervals = by_prompt([prompts[row] for row in rows.tolist()], lambda w: {"rmse": statistic(w)})
+    return {"rmse": statistic(np.ones(len(rows))), "n": len(rows), "intervals": intervals}
 
 
 def prediction_rows(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> Iterator[dict[str, Any]]:

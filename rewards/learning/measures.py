@@ -1,34 +1,47 @@
-"""How far predictions are from labels: pure statistics, None where one is not defined."""
+"""How far predictions are from labels: pure statistics of weighted rows, None where one is not defined."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from rewards.learning.calibration import calibration
 from rewards.learning.data import Floats, Task
+from rewards.learning.intervals import by_prompt
 
 LOWEST, HIGHEST = 0, 4
-Measures = dict[str, float | int | None]
+CONSTANT = 1e-6
+"""A standard deviation of predictions below which they say nothing."""
+Measures = dict[str, Any]
+Statistic = Callable[[Floats], float | None]
 
 
-def attribute_measures(predicted: Floats, labels: Floats, *, mean: float) -> Measures:
-    """One attribute over the responses that have a label; `mean` is the training mean, the trivial predictor."""
+def attribute_measures(
+    predicted: Floats, labels: Floats, *, mean: float, prompts: Sequence[str] | None = None
+) -> Measures:
+    """One attribute over the responses that have a label; `mean` is the training mean, the trivial predictor.
+
+    With the responses' prompts also intervals and calibration. A prediction that is no number leaves all undefined.
+    """
     known = np.isfinite(labels)
     p, y = predicted[known], labels[known]
-    if not len(y):
-        return {"n": 0, "rmse": None, "mae": None, "spearman": None, "qwk": None, "mean_rmse": None, "r2": None}
+    lost = int((~np.isfinite(p)).sum())
+    empty = dict.fromkeys(["rmse", "mae", "spearman", "qwk", "mean_rmse", "r2"])
+    if not len(y) or lost:
+        return {"n": len(y), "not_finite": lost, **empty}
+    statistics = {"rmse": root_mean_square(p - y), "mae": _mean(np.abs(p - y)), "spearman": ranked(p, y)}
+    statistics["qwk"] = agreeing(as_label(p), as_label(y))
+    found = {name: statistic(np.ones(len(y))) for name, statistic in statistics.items()}
     mean_rmse = rmse(np.full_like(y, mean), y)
-    return {
-        "n": len(y),
-        "rmse": rmse(p, y),
-        "mae": float(np.abs(p - y).mean()),
-        "spearman": spearman(p, y),
-        "qwk": quadratic_weighted_kappa(as_label(p), as_label(y)),
-        "mean_rmse": mean_rmse,
-        "r2": 1 - (rmse(p, y) / mean_rmse) ** 2 if mean_rmse else None,
-    }
+    r2 = 1 - (rmse(p, y) / mean_rmse) ** 2 if mean_rmse else None
+    measures = {"n": len(y), "not_finite": 0, **found, "mean_rmse": mean_rmse, "r2": r2}
+    if prompts is None:
+        return measures
+    whose = [prompt for prompt, known_here in zip(prompts, known, strict=True) if known_here]
+    intervals = by_prompt(whose, lambda w: {name: statistic(w) for name, statistic in statistics.items()})
+    return {**measures, "prompts": len(set(whose)), "intervals": intervals, "calibration": calibration(p, y)}
 
 
 def rmse(predicted: Floats, labels: Floats) -> float:
@@ -41,39 +54,62 @@ def as_label(values: Floats) -> Floats:
 
 def spearman(a: Floats, b: Floats) -> float | None:
     """Pearson's correlation of average ranks; undefined when either side is constant."""
-    x, y = _ranks(a), _ranks(b)
-    if x.std() == 0 or y.std() == 0:
-        return None
-    return float(np.corrcoef(x, y)[0, 1])
+    return ranked(a, b)(np.ones(len(a)))
 
 
 def quadratic_weighted_kappa(a: Floats, b: Floats) -> float | None:
     """Cohen's kappa with quadratic weights in closed form; undefined when chance alone would agree fully."""
-    by_chance = a.var() + b.var() + (a.mean() - b.mean()) ** 2
-    return float(1 - ((a - b) ** 2).mean() / by_chance) if by_chance > 0 else None
+    return agreeing(a, b)(np.ones(len(a)))
 
 
-def pairwise(tasks: Sequence[Task], rewards: Sequence[float], weights: Mapping[str, float]) -> Measures:
-    """Over all pairs of responses of a task whose labels differ: is the better one's reward higher? A tie is wrong.
+# Statistics that can be computed again and again with other weights of the rows ------------------------------
 
-    The better one is told by the people's preference where they gave one, else by the labels' weighted sum.
-    """
-    pairs = right = tied = longer = 0
-    start = 0
-    for task in tasks:
-        for i, j in combinations(range(len(task.responses)), 2):
-            order = _better(task, i, j, weights)
-            if order == 0:
-                continue
-            difference = rewards[start + j] - rewards[start + i]
-            pairs += 1
-            right += difference * order > 0
-            tied += difference == 0
-            longer += (len(task.responses[j].text) - len(task.responses[i].text)) * order > 0
-        start += len(task.responses)
-    if not pairs:
-        return {"pairs": 0, "ties": 0, "accuracy": None, "longer_wins": None}
-    return {"pairs": pairs, "ties": tied, "accuracy": right / pairs, "longer_wins": longer / pairs}
+
+def root_mean_square(errors: Floats) -> Statistic:
+    squares = errors**2
+    return lambda w: float(np.sqrt(squares @ w / w.sum())) if w.sum() else None
+
+
+def ranked(a: Floats, b: Floats) -> Statistic:
+    """Spearman's correlation; a row of weight 2 counts as two rows."""
+    first, second = _levels(a), _levels(b)
+
+    def statistic(w: Floats) -> float | None:
+        x, y = _ranks(first, w), _ranks(second, w)
+        x, y = x - x @ w / w.sum(), y - y @ w / w.sum()
+        spread = (w @ x**2) * (w @ y**2)
+        return float((x * y) @ w / np.sqrt(spread)) if spread > 0 else None
+
+    return statistic if len(a) else lambda _: None
+
+
+def agreeing(a: Floats, b: Floats) -> Statistic:
+    """Cohen's kappa with quadratic weights."""
+    squares, both = (a - b) ** 2, np.stack([a, b])
+
+    def statistic(w: Floats) -> float | None:
+        means = both @ w / w.sum()
+        by_chance = (((both - means[:, None]) ** 2) @ w).sum() / w.sum() + (means[0] - means[1]) ** 2
+        return float(1 - (squares @ w / w.sum()) / by_chance) if by_chance > 0 else None
+
+    return statistic if len(a) else lambda _: None
+
+
+def _mean(values: Floats) -> Statistic:
+    return lambda w: float(values @ w / w.sum()) if w.sum() else None
+
+
+def _levels(values: Floats) -> Any:
+    return np.unique(values, return_inverse=True)[1]
+
+
+def _ranks(levels: Any, weights: Floats) -> Floats:
+    """Average ranks, counted from 1."""
+    counts = np.bincount(levels, weights)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[levels], dtype=np.float64)
+
+
+# People and models -----------------------------------------------------------------------------------------
 
 
 def beyond_chance(gains: Floats) -> bool:
@@ -84,8 +120,9 @@ def beyond_chance(gains: Floats) -> bool:
 
 
 def human_ceiling(tasks: Sequence[Task], predicted: Floats, attribute: str, index: int) -> Measures:
-    """RMSE of the other raters' mean against the rater left out, and of the model against the same ratings."""
-    human: list[float] = []
+    """The other raters' mean against the rater left out, and the model against the same ratings."""
+    others: list[float] = []
+    left_out: list[float] = []
     model: list[float] = []
     responses = [response for task in tasks for response in task.responses]
     for row, response in enumerate(responses):
@@ -93,34 +130,25 @@ def human_ceiling(tasks: Sequence[Task], predicted: Floats, attribute: str, inde
         if len(given) < 2:
             continue
         for rating in given:
-            human.append(rating - (sum(given) - rating) / (len(given) - 1))
-            model.append(rating - predicted[row, index])
-    if not human:
-        return {"n": 0, "rmse": None, "model_rmse": None}
-    return {"n": len(human), "rmse": _root_mean_square(human), "model_rmse": _root_mean_square(model)}
+            others.append((sum(given) - rating) / (len(given) - 1))
+            left_out.append(rating)
+            model.append(predicted[row, index])
+    return {
+        "n": len(left_out),
+        **_against(np.array(others), np.array(left_out), prefix=""),
+        **_against(np.array(model), np.array(left_out), prefix="model_"),
+    }
+
+
+def _against(guesses: Floats, ratings: Floats, *, prefix: str) -> Measures:
+    if not len(ratings) or not np.isfinite(guesses).all():
+        return {f"{prefix}rmse": None, f"{prefix}spearman": None, f"{prefix}qwk": None}
+    return {
+        f"{prefix}rmse": rmse(guesses, ratings),
+        f"{prefix}spearman": spearman(guesses, ratings),
+        f"{prefix}qwk": quadratic_weighted_kappa(as_label(guesses), as_label(ratings)),
+    }
 
 
 def weighted_sum(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
     return sum(weights[name] * scores[name] for name in weights)
-
-
-def _better(task: Task, i: int, j: int, weights: Mapping[str, float]) -> int:
-    """1 if response j is better, -1 if i is, 0 if nobody can tell."""
-    if task.preference and len(task.responses) == 2:
-        return 1 if task.preference > 0 else -1
-    first, second = task.responses[i].scores, task.responses[j].scores
-    if not set(weights) <= set(first) & set(second):
-        return 0
-    difference = weighted_sum(second, weights) - weighted_sum(first, weights)
-    # Sums of the same labels in another order differ by a rounding error.
-    return 0 if abs(difference) < 1e-9 else int(np.sign(difference))
-
-
-def _ranks(values: Floats) -> Floats:
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return np.asarray((ends - (counts - 1) / 2)[inverse], dtype=np.float64)
-
-
-def _root_mean_square(errors: Sequence[float]) -> float:
-    return float(np.sqrt(np.square(errors).mean()))

@@ -5,24 +5,19 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 
-from rewards.learning.data import Response, Task, Turn
+from rewards.learning.data import Response, Task
 from rewards.learning.measures import (
+    agreeing,
     attribute_measures,
     human_ceiling,
-    pairwise,
     quadratic_weighted_kappa,
+    ranked,
     spearman,
 )
 
 RNG = np.random.default_rng(0)
 A, B = RNG.integers(0, 5, 200).astype(float), RNG.integers(0, 5, 200).astype(float)
-WEIGHTS = {"helpfulness": 1.0}
-
-
-def make_task(*scores: float, preference: int | None = None, texts: tuple[str, ...] = ("", "", "")) -> Task:
-    pairs = zip(scores, texts, strict=False)
-    responses = tuple(Response("r", text, {"helpfulness": score}, {}, ()) for score, text in pairs)
-    return Task("t", "h", (Turn("user", "q"),), responses, preference)
+PROMPTS = [f"p{number // 2}" for number in range(200)]
 
 
 def test_kappa_equals_scikit_learn() -> None:
@@ -33,10 +28,18 @@ def test_spearman_equals_scipy_with_ties() -> None:
     assert spearman(A, B) == pytest.approx(spearmanr(A, B).statistic)
 
 
+def test_a_row_of_weight_two_counts_as_two_rows() -> None:
+    times = RNG.integers(0, 3, 200)
+    first, second = A.repeat(times), B.repeat(times)
+    assert ranked(A, B)(times.astype(float)) == pytest.approx(spearman(first, second))
+    assert agreeing(A, B)(times.astype(float)) == pytest.approx(quadratic_weighted_kappa(first, second))
+
+
 def test_what_is_not_defined_is_none() -> None:
     ones = np.ones(4)
     assert quadratic_weighted_kappa(ones, ones) is None
     assert spearman(ones, A[:4]) is None
+    assert spearman(A[:0], B[:0]) is None
 
 
 def test_the_mean_predictor_explains_nothing() -> None:
@@ -56,33 +59,43 @@ def test_missing_labels_are_not_counted() -> None:
     assert attribute_measures(np.zeros(1), np.array([np.nan]), mean=0.0)["rmse"] is None
 
 
-def test_a_tie_of_rewards_is_wrong_and_reported() -> None:
-    assert pairwise([make_task(1, 2)], [0.5, 0.5], WEIGHTS) == {"pairs": 1, "ties": 1, "accuracy": 0, "longer_wins": 0}
+def test_a_prediction_that_is_no_number_is_said_and_leaves_all_undefined() -> None:
+    measures = attribute_measures(np.array([1.0, np.nan]), np.array([1.0, 2.0]), mean=0.0)
+    assert (measures["not_finite"], measures["rmse"], measures["spearman"]) == (1, None, None)
 
 
-def test_accuracy_is_over_all_pairs_of_all_tasks() -> None:
-    measures = pairwise([make_task(1, 2, 3), make_task(4, 0)], [0.1, 0.2, 0.3, 0.0, 1.0], WEIGHTS)
-    assert measures["pairs"] == 4
-    assert measures["accuracy"] == 0.75
+def test_the_headline_measures_have_intervals_that_hold_them() -> None:
+    measures = attribute_measures(A + 0.5 * B, A, mean=2.0, prompts=PROMPTS)
+    assert measures["prompts"] == 100
+    for name in ("rmse", "mae", "spearman", "qwk"):
+        low, high = measures["intervals"][name]
+        assert low < measures[name] < high
 
 
-def test_a_pair_of_equal_labels_is_no_pair() -> None:
-    assert pairwise([make_task(2, 2)], [0.0, 1.0], WEIGHTS)["pairs"] == 0
-
-
-def test_the_preference_of_people_goes_before_their_ratings() -> None:
-    assert pairwise([make_task(1, 2, preference=-3)], [1.0, 0.0], WEIGHTS)["accuracy"] == 1
-
-
-def test_longer_wins_is_counted_on_the_same_pairs() -> None:
-    measures = pairwise([make_task(1, 2, texts=("long text", "short"))], [0.0, 1.0], WEIGHTS)
-    assert (measures["accuracy"], measures["longer_wins"]) == (1, 0)
+def test_constant_predictions_have_an_error_but_no_order() -> None:
+    measures = attribute_measures(np.full(200, 2.0), A, mean=2.0, prompts=PROMPTS)
+    assert (measures["spearman"], measures["intervals"]["spearman"], measures["calibration"]["slope"]) == (None,) * 3
+    assert measures["intervals"]["rmse"]
 
 
 def test_the_human_ceiling_leaves_each_rater_out() -> None:
-    ratings = tuple({"helpfulness": value} for value in (1, 2, 3))
-    task = Task("t", "h", (), (Response("r", "", {}, {}, ratings),), None)
-    ceiling = human_ceiling([task], np.array([[2.0]]), "helpfulness", 0)
+    ceiling = human_ceiling([rated(1, 2, 3)], np.array([[2.0]]), "helpfulness", 0)
     assert ceiling["n"] == 3
     assert ceiling["rmse"] == pytest.approx(np.sqrt((1.5**2 + 0 + 1.5**2) / 3))
     assert ceiling["model_rmse"] == pytest.approx(np.sqrt(2 / 3))
+
+
+def test_raters_who_agree_are_a_ceiling_of_one() -> None:
+    tasks = [rated(level, level) for level in range(5)]
+    ceiling = human_ceiling(tasks, np.array([[4.0 - level] for level in range(5)]), "helpfulness", 0)
+    assert (ceiling["qwk"], ceiling["spearman"]) == (1, pytest.approx(1))
+    assert (ceiling["model_qwk"], ceiling["model_spearman"]) == (-1, pytest.approx(-1))
+
+
+def test_one_rating_a_response_is_no_ceiling() -> None:
+    assert human_ceiling([rated(1)], np.array([[2.0]]), "helpfulness", 0)["rmse"] is None
+
+
+def rated(*levels: int) -> Task:
+    ratings = tuple({"helpfulness": level} for level in levels)
+    return Task("t", "h", (), (Response("r", "", {}, {}, ratings),), None)

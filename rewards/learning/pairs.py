@@ -1,0 +1,113 @@
+"""Pairs of responses to the same prompt that people tell apart: does the better one get the higher reward?
+
+Every count is over all pairs, never a mean of means; a tie of rewards is wrong, and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from rewards.learning.calibration import pairwise_calibration
+from rewards.learning.data import Floats, Task
+from rewards.learning.intervals import by_prompt
+from rewards.learning.measures import Measures, weighted_sum
+
+LEVELS = ((0.0, 0.5), (0.5, 1.0), (1.0, 5.0))
+"""Bins of how far the labels lie apart: the weighted mean over the attributes, in levels of the scale."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Rows are places among all responses. `strength` is the people's preference (1..3), None where labels decide."""
+
+    prompt: str
+    better: int
+    worse: int
+    strength: int | None
+    apart: float
+    longer: bool
+
+
+def pairs_of(tasks: Sequence[Task], weights: Mapping[str, float]) -> list[Pair]:
+    """The better one is told by the people's preference where they gave one, else by the labels' weighted sum."""
+    found: list[Pair] = []
+    start = 0
+    for task in tasks:
+        found += _pairs(task, weights, start)
+        start += len(task.responses)
+    return found
+
+
+def pairwise(tasks: Sequence[Task], rewards: Sequence[float], weights: Mapping[str, float]) -> Measures:
+    """Accuracy over all pairs with its interval, by strength, and the calibration of sigmoid(difference)."""
+    pairs = pairs_of(tasks, weights)
+    differences = differences_of(pairs, rewards)
+    return {
+        **accuracy(pairs, differences),
+        "longer_wins": sum(pair.longer for pair in pairs) / len(pairs) if pairs else None,
+        "by_strength": _by_strength(pairs, differences),
+        "calibration": pairwise_calibration(differences),
+    }
+
+
+def differences_of(pairs: Sequence[Pair], rewards: Sequence[float]) -> Floats:
+    """[pairs]: the better one's reward minus the worse one's."""
+    return np.array([rewards[pair.better] - rewards[pair.worse] for pair in pairs], dtype=np.float64)
+
+
+def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
+    if not pairs:
+        return {"pairs": 0, "ties": 0, "not_finite": 0, "accuracy": None, "intervals": {}}
+    right = (differences > 0).astype(np.float64)
+    return {
+        "pairs": len(pairs),
+        "ties": int((differences == 0).sum()),
+        "not_finite": int((~np.isfinite(differences)).sum()),
+        "accuracy": float(right.mean()),
+        "intervals": by_prompt([pair.prompt for pair in pairs], lambda w: {"accuracy": float(right @ w / w.sum())}),
+    }
+
+
+def _by_strength(pairs: Sequence[Pair], differences: Floats) -> dict[str, Measures]:
+    """`preference 1` to `3` by what people said, else `labels 0.5-1` by how far the labels lie apart."""
+    found: dict[str, list[int]] = {}
+    for place, pair in enumerate(pairs):
+        found.setdefault(_strength(pair), []).append(place)
+    return {
+        name: accuracy([pairs[place] for place in places], differences[places])
+        for name, places in sorted(found.items())
+    }
+
+
+def _strength(pair: Pair) -> str:
+    if pair.strength is not None:
+        return f"preference {pair.strength}"
+    low, high = next(bounds for bounds in LEVELS if pair.apart < bounds[1] or bounds == LEVELS[-1])
+    return f"labels {low:g}-{high:g}" if high < LEVELS[-1][1] else f"labels {low:g} and more"
+
+
+def _pairs(task: Task, weights: Mapping[str, float], start: int) -> Iterator[Pair]:
+    for i, j in combinations(range(len(task.responses)), 2):
+        difference = _difference(task, i, j, weights)
+        asked = task.preference if task.preference and len(task.responses) == 2 else None
+        # Sums of the same labels in another order differ by a rounding error.
+        if asked is None and not abs(difference) >= 1e-9:
+            continue
+        better, worse = (j, i) if (asked or difference) > 0 else (i, j)
+        longer = len(task.responses[better].text) > len(task.responses[worse].text)
+        yield Pair(
+            task.prompt_hash, start + better, start + worse, abs(asked) if asked else None, abs(difference), longer
+        )
+
+
+def _difference(task: Task, i: int, j: int, weights: Mapping[str, float]) -> float:
+    """How much better the labels of j are, in levels of the scale; NaN where one is missing."""
+    first, second = task.responses[i].scores, task.responses[j].scores
+    total = sum(abs(weight) for weight in weights.values())
+    if not total or not set(weights) <= set(first) & set(second):
+        return float("nan")
+    return (weighted_sum(second, weights) - weighted_sum(first, weights)) / total

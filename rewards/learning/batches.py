@@ -1,31 +1,69 @@
-"""Padding is the cost of a step: items sorted by length into batches of one token budget, in a seeded order."""
+"""What goes through the network together: batches within a token budget, and the seeded order of an epoch.
+
+A unit is what must not be parted: a response, or all responses of a task. Padded rows are sorted by length, since
+padding is the cost of a step; packed ones have none, so they come in any order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-
-def token_budget_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Indices sorted by length into batches of at most `budget` padded tokens; a longer item stands alone."""
-    batches: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
-        if batches and (len(batches[-1]) + 1) * lengths[index] <= budget:
-            batches[-1].append(index)
-        else:
-            batches.append([index])
-    return batches
+Batch = list[int]
 
 
-def shuffled_batches(lengths: Sequence[int], budget: int, *, seed: int, epoch: int) -> list[list[int]]:
-    """The batches of one epoch, in an order that depends on seed and epoch alone: nothing to save for a resume."""
-    batches = token_budget_batches(lengths, budget)
-    order = np.random.default_rng([seed, epoch]).permutation(len(batches))
-    return [batches[i] for i in order]
+@dataclass(frozen=True)
+class Sizes:
+    """Of each unit: the tokens it takes in a packed row or the width of its widest padded row; its rows; its tokens."""
+
+    lengths: Sequence[int]
+    rows: Sequence[int]
+    real: Sequence[int]
+    padded: bool
+
+    def batches(self, units: Sequence[int], budget: int) -> list[Batch]:
+        """The units in batches of at most `budget` tokens, padding included; a larger one stands alone."""
+        order = sorted(units, key=lambda unit: (self.lengths[unit], unit)) if self.padded else units
+        batches: list[Batch] = []
+        rows = tokens = 0
+        for unit in order:
+            rows, tokens = rows + self.rows[unit], tokens + self.lengths[unit]
+            if batches and (rows * self.lengths[unit] if self.padded else tokens) <= budget:
+                batches[-1].append(unit)
+            else:
+                batches.append([unit])
+                rows, tokens = self.rows[unit], self.lengths[unit]
+        return batches
+
+    def epoch(self, *, batch_tokens: int, batch_size: int, seed: int, epoch: int) -> list[Batch]:
+        """The optimizer steps of an epoch: `batch_size` units each or, where that is 0, so many tokens.
+
+        The order depends on seed and epoch alone: nothing to save for a resume.
+        """
+        random = np.random.default_rng([seed, epoch])
+        if batch_size:
+            shuffled = random.permutation(len(self.lengths)).tolist()
+            return [shuffled[i : i + batch_size] for i in range(0, len(shuffled), batch_size)]
+        if self.padded:
+            steps = self.batches(range(len(self.lengths)), batch_tokens)
+            return [steps[i] for i in random.permutation(len(steps))]
+        return self.batches(random.permutation(len(self.lengths)).tolist(), batch_tokens)
+
+    def tokens(self, units: Sequence[int]) -> int:
+        """What the units cost in one batch, padding included."""
+        if self.padded:
+            return sum(self.rows[unit] for unit in units) * max(self.lengths[unit] for unit in units)
+        return sum(self.lengths[unit] for unit in units)
+
+    def padding_share(self, batches: Sequence[Sequence[int]]) -> float:
+        """The part of all token slots that holds padding."""
+        slots = sum(map(self.tokens, batches))
+        used = sum(self.real[unit] for batch in batches for unit in batch)
+        return 1 - used / slots if slots else 0.0
 
 
-def padding_share(lengths: Sequence[int], batches: Sequence[Sequence[int]]) -> float:
-    """The part of all token slots that holds padding."""
-    slots = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
-    return 1 - sum(lengths[i] for batch in batches for i in batch) / slots if slots else 0.0
+def token_budget_batches(lengths: Sequence[int], budget: int) -> list[Batch]:
+    """Single rows sorted by length into batches of at most `budget` padded tokens; a longer one stands alone."""
+    return Sizes(lengths, [1] * len(lengths), lengths, padded=True).batches(range(len(lengths)), budget)

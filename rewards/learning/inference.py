@@ -1,4 +1,5 @@
-"""Numbers out of a network: batches by length, fp32, in the order of the items, whoever their neighbours are."""
+"""Numbers out of a network, in the order of the items, whoever their neighbours are: fp32, batches by length, one pass
+over a prompt that several responses share."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rewards.learning.batches import token_budget_batches
+from rewards.learning import distributed
 from rewards.learning.data import Floats
 from rewards.learning.encoding import Encoded
-from rewards.learning.model import Batch, Loaded
+from rewards.learning.model import Input, Loaded
 from rewards.learning.refusals import Refused
 
 
@@ -31,17 +32,19 @@ def predict(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) ->
 
 
 def frozen_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> Floats:
-    """[items, features]: what the head would read."""
+    """[items, features]: what the head would read. Before the network is sharded only."""
     return _gather(loaded, encoded, batch_tokens, loaded.network.features)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def _gather(
-    loaded: Loaded, encoded: Sequence[Encoded], batch_tokens: int, compute: Callable[[Batch], Tensor]
+    loaded: Loaded, encoded: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Tensor]
 ) -> Floats:
-    rows: list[Floats] = [np.empty(0)] * len(encoded)
-    for batch in token_budget_batches([len(e.ids) for e in encoded], batch_tokens):
-        values = compute(loaded.collate([encoded[i] for i in batch])).double().cpu().numpy()
-        for index, row in zip(batch, values, strict=True):
-            rows[index] = row
-    return np.stack(rows)
+    found: dict[int, Floats] = {}
+    for groups, _ in distributed.share(loaded.batches(encoded, batch_tokens)):
+        values = compute(loaded.arranged([[encoded[i] for i in group] for group in groups]))
+        rows = [i for group in groups for i in group]
+        found |= dict(zip(rows, values.double().cpu().numpy(), strict=True))
+    distributed.settle(loaded.network)
+    found = distributed.gathered(found)
+    return np.stack([found[i] for i in range(len(encoded))])

@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from rewards.learning.backbones import MissingBackbone, Source
+from rewards.learning.batches import Sizes
 from rewards.learning.encoding import (
     CONVERSATION_TEMPLATE,
     PROMPT_TEMPLATE,
@@ -23,6 +24,15 @@ from rewards.learning.encoding import (
     Encoded,
     Frame,
     pair_frame,
+)
+from rewards.learning.packing import (
+    Packed,
+    by_prompt,
+    can_pack,
+    causal_mask,
+    pack,
+    packed_hidden,
+    packed_length,
 )
 from rewards.learning.refusals import Refused
 
@@ -61,10 +71,14 @@ def collate(encoded: Sequence[Encoded], *, pad: int, device: torch.device, left:
     return Batch(ids.to(device), mask.to(device), response.to(device), counts.to(device))
 
 
+Input = Batch | Packed
+
+
 class EncoderReward(nn.Module):
     """Means over the response's tokens and over the prompt's, and the response's length, which a mean forgets."""
 
     pooling = ENCODER
+    packs = False
 
     def __init__(self, network: Any, *, outputs: int) -> None:
         super().__init__()
@@ -73,17 +87,17 @@ class EncoderReward(nn.Module):
         self.blocks = (width, width, 1)
         self.head = nn.Linear(sum(self.blocks), outputs)
 
-    def features(self, batch: Batch) -> Tensor:
+    def features(self, batch: Input) -> Tensor:
         """[batch, 2 * hidden + 1] in fp32; whatever padding holds has no part in it."""
+        assert isinstance(batch, Batch)
         hidden = self.network(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state.float()
         response = masked_mean(hidden, batch.response)
         prompt = masked_mean(hidden, batch.mask - batch.response)
         length = torch.log1p(batch.response_tokens)[:, None]
         return torch.cat([response, prompt, length], dim=1)
 
-    def forward(self, batch: Batch) -> Tensor:
-        scores: Tensor = self.head(self.features(batch))
-        return scores
+    def forward(self, batch: Input) -> Tensor:
+        return in_fp32(self.head, self.features(batch))
 
     def set_head(self, weight: Tensor, bias: Tensor, constant: Tensor) -> None:
         with torch.no_grad():
@@ -92,13 +106,17 @@ class EncoderReward(nn.Module):
 
 
 class DecoderReward(nn.Module):
-    """The hidden state of the last real token, found by the mask; looking for a pad id finds the wrong one."""
+    """The hidden state of the last real token, found by the mask; looking for a pad id finds the wrong one.
+
+    Reads packed rows where the architecture allows it (`packs`), padded ones always.
+    """
 
     pooling = DECODER
 
     def __init__(self, network: Any) -> None:
         super().__init__()
         self.network = network
+        self.packs = can_pack(network)
         self.blocks = (network.config.get_text_config().hidden_size,)
 
     @property
@@ -106,18 +124,20 @@ class DecoderReward(nn.Module):
         head: nn.Linear = self.network.score
         return head
 
-    def features(self, batch: Batch) -> Tensor:
-        """[batch, hidden] in fp32. Positions count real tokens, so padding on the left changes nothing."""
+    def features(self, batch: Input) -> Tensor:
+        """[items, hidden] in fp32. Positions count real tokens, so padding on the left changes nothing."""
+        if isinstance(batch, Packed):
+            return packed_hidden(self.network, batch)[batch.last].float()
         positions = (batch.mask.cumsum(dim=1) - 1).clamp(min=0)
+        mask = causal_mask(batch.mask) if self.packs else batch.mask
         output = self.network.base_model(
-            input_ids=batch.ids, attention_mask=batch.mask, position_ids=positions, use_cache=False
+            input_ids=batch.ids, attention_mask=mask, position_ids=positions, use_cache=False
         )
         hidden: Tensor = output.last_hidden_state.float()  # [batch, length, hidden]
         return hidden[torch.arange(len(hidden), device=hidden.device), last_real(batch.mask)]
 
-    def forward(self, batch: Batch) -> Tensor:
-        scores: Tensor = self.head(self.features(batch))
-        return scores
+    def forward(self, batch: Input) -> Tensor:
+        return in_fp32(self.head, self.features(batch))
 
     def set_head(self, weight: Tensor, bias: Tensor, constant: Tensor) -> None:
         """These classes have a head without bias: it goes along `constant`, the direction that is 1 on the features."""
@@ -141,6 +161,35 @@ class Loaded:
 
     def collate(self, encoded: Sequence[Encoded]) -> Batch:
         return collate(encoded, pad=self.frame.tokenizer.pad_token_id, device=self.device)
+
+    def arranged(self, groups: Sequence[Sequence[Encoded]]) -> Input:
+        """The items of the groups in their order, packed where the network can read that, else padded."""
+        if self.network.packs:
+            return pack(groups, device=self.device)
+        return self.collate([item for group in groups for item in group])
+
+    def sizes(self, encoded: Sequence[Encoded], units: Sequence[Sequence[int]]) -> Sizes:
+        """What each unit, a list of rows, costs in a batch."""
+        groups = [[encoded[row] for row in unit] for unit in units]
+        rows = [len(group) for group in groups]
+        if self.network.packs:
+            packed = [packed_length(group) for group in groups]
+            return Sizes(packed, rows, packed, padded=False)
+        widths = [max(len(item.ids) for item in group) for group in groups]
+        return Sizes(widths, rows, [sum(len(item.ids) for item in group) for group in groups], padded=True)
+
+    def batches(self, encoded: Sequence[Encoded], budget: int) -> list[list[list[int]]]:
+        """The rows in batches of groups that share their prompt, where that saves work."""
+        units = by_prompt(encoded, budget) if self.network.packs else [[row] for row in range(len(encoded))]
+        batches = self.sizes(encoded, units).batches(range(len(units)), budget)
+        return [[units[unit] for unit in batch] for batch in batches]
+
+
+def in_fp32(head: nn.Linear, features: Tensor) -> Tensor:
+    """[batch, attributes]. Near 3 bf16 has a step of 0.016: responses would tie that do not."""
+    with torch.autocast(features.device.type, enabled=False):
+        scores: Tensor = head(features.float())
+    return scores
 
 
 def last_real(mask: Tensor) -> Tensor:

@@ -1,0 +1,246 @@
+"""Sequences side by side in one row, without padding: those that begin alike share their beginning.
+
+A task's responses read one pass over the prompt. Attention is told what each stretch of tokens may look at; positions
+restart, so every token has the place it would have alone. Equal to separate passes but for rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention.varlen import varlen_attn
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+
+from rewards.learning.encoding import Encoded
+
+ATTENTION = "rewardloop_packed"
+_PROBE = ((5, 6, 7, 8, 9), (10, 11, 12), (13, 14))
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Tokens start..end, causal among themselves, that see the tokens begin..stop before them."""
+
+    start: int
+    end: int
+    begin: int = 0
+    stop: int = 0
+
+
+@dataclass(frozen=True)
+class Packed:
+    """ids, positions [1, tokens]; `last` [items] is each item's last token; `keys` gathers what each stretch sees.
+
+    `bounds` [2, stretches + 1] are the cumulative lengths of queries and keys, as kernels for ragged rows want them.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    last: Tensor
+    stretches: tuple[Stretch, ...]
+    keys: Tensor
+    bounds: Tensor
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        """The most queries and the most keys of a stretch."""
+        return max(s.end - s.start for s in self.stretches), max(_seen(s) for s in self.stretches)
+
+
+def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed:
+    """Items come out in the order of the groups; within a group the common beginning is stored once."""
+    ids: list[int] = []
+    positions: list[int] = []
+    stretches: list[Stretch] = []
+    last: list[int] = []
+
+    def append(tokens: Sequence[int], offset: int, context: tuple[int, int]) -> None:
+        stretches.append(Stretch(len(ids), len(ids) + len(tokens), *context))
+        positions.extend(range(offset, offset + len(tokens)))
+        ids.extend(tokens)
+
+    for group in groups:
+        shared, context = shared_length(group), (0, 0)
+        if shared:
+            context = (len(ids), len(ids) + shared)
+            append(group[0].ids[:shared], 0, (0, 0))
+        for item in group:
+            append(item.ids[shared:], shared, context)
+            last.append(len(ids) - 1)
+    keys = [k for s in stretches for k in (*range(s.begin, s.stop), *range(s.start, s.end))]
+    counts = [[s.end - s.start for s in stretches], [_seen(s) for s in stretches]]
+    bounds = [list(accumulate(row, initial=0)) for row in counts]
+    return Packed(
+        torch.tensor([ids], device=device),
+        torch.tensor([positions], device=device),
+        torch.tensor(last, device=device),
+        tuple(stretches),
+        torch.tensor(keys, device=device),
+        torch.tensor(bounds, dtype=torch.int32, device=device),
+    )
+
+
+def shared_length(group: Sequence[Encoded]) -> int:
+    """Tokens that all items of the group begin with; each keeps at least its last token for itself."""
+    if len(group) < 2:
+        return 0
+    first = min(group, key=lambda item: len(item.ids)).ids
+    shared = len(first) - 1
+    for item in group:
+        if item.ids[:shared] != first[:shared]:
+            shared = next(i for i, (a, b) in enumerate(zip(first, item.ids, strict=False)) if a != b)
+    return shared
+
+
+def packed_length(group: Sequence[Encoded]) -> int:
+    """Tokens that the group takes in a row."""
+    return sum(len(item.ids) for item in group) - (len(group) - 1) * shared_length(group)
+
+
+def by_prompt(encoded: Sequence[Encoded], budget: int) -> list[list[int]]:
+    """Rows that share their prompt's tokens, in groups of at most `budget` tokens; one row is a group too."""
+    groups: dict[tuple[int, ...], list[list[int]]] = {}
+    room: dict[tuple[int, ...], int] = {}
+    for row, item in enumerate(encoded):
+        prompt, own = item.ids[: item.response_start], len(item.ids) - item.response_start
+        if room.get(prompt, 0) < own:
+            groups.setdefault(prompt, []).append([])
+            room[prompt] = budget - len(prompt)
+        groups[prompt][-1].append(row)
+        room[prompt] -= own
+    return [group for found in groups.values() for group in found]
+
+
+def packed_attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    packing: Packed | None = None,
+    scaling: float | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """query [batch, heads, tokens, width], key and value with their own heads -> [batch, tokens, heads, width].
+
+    Without `packing` the rows are padded, and the mask, [batch, 1, tokens, tokens], says who sees whom.
+    """
+    if packing is None:
+        out = scaled_dot_product_attention(
+            query, *_repeated(query, key, value), attn_mask=attention_mask, scale=scaling
+        )
+        return out.transpose(1, 2), None
+    if query.is_cuda and value.dtype in (torch.bfloat16, torch.float16):
+        return _ragged(query.to(value.dtype), key.to(value.dtype), value, packing, scaling), None
+    return _one_by_one(query, key, value, packing, scaling), None
+
+
+AttentionInterface.register(ATTENTION, packed_attention)
+
+
+def _ragged(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scaling: float | None) -> Tensor:
+    """One kernel for all stretches. With fewer queries than keys its diagonal ends in the lower right corner."""
+    q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))  # [tokens, heads, width]
+    most_queries, most_keys = packing.longest
+    out = varlen_attn(
+        q.contiguous(),
+        k[packing.keys],
+        v[packing.keys],
+        packing.bounds[0],
+        packing.bounds[1],
+        most_queries,
+        most_keys,
+        scale=scaling,
+        window_size=(-1, 0),
+        enable_gqa=q.shape[1] != k.shape[1],
+    )
+    assert isinstance(out, Tensor)
+    return out[None]
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _one_by_one(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scaling: float | None) -> Tensor:
+    """A call for each stretch: what the CPU does best, and in fp32 every device."""
+    key, value = _repeated(query, key, value)
+    parts = []
+    for s in packing.stretches:
+        q, k, v = (x[:, :, s.start : s.end] for x in (query, key, value))
+        mask = None
+        if s.stop > s.begin:
+            k, v = (torch.cat([x[:, :, s.begin : s.stop], own], dim=2) for x, own in ((key, k), (value, v)))
+            mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril(s.stop - s.begin)
+        parts.append(scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None, scale=scaling))
+    return torch.cat(parts, dim=2).transpose(1, 2)
+
+
+def _repeated(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values for every query head, where several heads share one."""
+    repeats = query.shape[1] // key.shape[1]
+    if repeats == 1:
+        return key, value
+    return key.repeat_interleave(repeats, dim=1), value.repeat_interleave(repeats, dim=1)
+
+
+def causal_mask(mask: Tensor) -> Tensor:
+    """[batch, 1, length, length]: who sees whom in padded rows; mask [batch, length]. Padding sees itself, as someone
+    it must see."""
+    length = mask.shape[1]
+    causal = torch.ones(length, length, dtype=torch.bool, device=mask.device).tril()
+    itself = torch.eye(length, dtype=torch.bool, device=mask.device)
+    return (causal & mask.bool()[:, None, None, :]) | itself
+
+
+def can_pack(network: Any) -> bool:
+    """Whether this decoder, packed, gives what it gives apart; tried on a few tokens, as architectures differ.
+
+    A window that slides is longer than the trial, so it is asked for by name.
+    """
+    config = network.config.get_text_config()
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    slides = getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True)
+    if kinds != {"full_attention"} or slides or not network._supports_attention_backend:
+        return False
+    former = network.config._attn_implementation
+    apart = _apart(network)
+    network.set_attn_implementation(ATTENTION)
+    try:
+        together = _together(network)
+    except (TypeError, RuntimeError, ValueError):
+        together = apart + torch.inf
+    if torch.allclose(apart, together, atol=1e-4, rtol=1e-3):
+        return True
+    network.set_attn_implementation(former)
+    return False
+
+
+@torch.inference_mode()
+def _apart(network: Any) -> Tensor:
+    prompt, *responses = _PROBE
+    rows = (torch.tensor([[*prompt, *response]], device=network.device) for response in responses)
+    return torch.stack([network.base_model(input_ids=row, use_cache=False).last_hidden_state[0, -1] for row in rows])
+
+
+@torch.inference_mode()
+def _together(network: Any) -> Tensor:
+    prompt, *responses = _PROBE
+    items = [Encoded((*prompt, *response), len(prompt), len(response), 0, 0) for response in responses]
+    packed = pack([items], device=network.device)
+    return packed_hidden(network, packed)[packed.last]
+
+
+def packed_hidden(network: Any, packed: Packed) -> Tensor:
+    """[tokens, hidden]: the last layer's states."""
+    output = network.base_model(input_ids=packed.ids, position_ids=packed.positions, use_cache=False, packing=packed)
+    hidden: Tensor = output.last_hidden_state[0]
+    return hidden
+
+
+def _seen(stretch: Stretch) -> int:
+    return stretch.end - stretch.start + stretch.stop - stretch.begin

@@ -22,6 +22,12 @@ HELPSTEER2_WEIGHTS: Mapping[str, float] = types.MappingProxyType(
 # Up to a penalty under which the head is the mean of the labels: pure noise must be able to shrink to it.
 RIDGE_ALPHAS = tuple(10.0 ** (exponent / 4) for exponent in range(-8, 33))
 DEVICES = ("auto", "cpu", "cuda")
+REGRESSION, JOINT = "regression", "joint"
+OBJECTIVES = (REGRESSION, "bradley_terry", "margin", "scaled", JOINT)
+SCHEDULES = ("constant", "cosine")
+TARGETS = ("mean", "label")
+WHERE = ("snapshot", "device", "threads", "processes", "micro_tokens")
+"""Settings that shape no result but for rounding: where the data lies and what computes it."""
 
 
 class BadConfig(Refused):
@@ -30,20 +36,33 @@ class BadConfig(Refused):
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """One training run. Lengths are in tokens; `batch_tokens` counts padded slots of one optimizer step."""
+    """One training run. Lengths are in tokens; `batch_tokens` counts those of one optimizer step, padding included.
+
+    `stages` follow each other, each from the best step of the one before, head included: ["regression", "scaled"] is
+    the best published order (HelpSteer2-Preference, section 4).
+    """
 
     snapshot: str
     backbone: str = "minilm"
+    stages: tuple[str, ...] = (REGRESSION,)
+    targets: str = "mean"  # of the kept ratings, or the rounded label
+    weight_by_agreement: bool = False
     seed: int = 0
-    epochs: int = 2
-    max_steps: int = 0  # 0: as many as the epochs hold
+    epochs: int = 2  # of each stage
+    max_steps: int = 0  # of each stage; 0: as many as the epochs hold
     batch_tokens: int = 4096
+    batch_size: int = 0  # tasks (responses, for regression on an encoder) of one optimizer step; 0: by batch_tokens
+    micro_tokens: int = 0  # what goes through the network at once; 0: a whole step, halved when memory runs out
     max_length: int = 512
     learning_rate: float = 2e-5
     head_learning_rate: float = 1e-4
     weight_decay: float = 0.01
     warmup_steps: int = 10
+    schedule: str = "constant"
     max_grad_norm: float = 1.0
+    lora_rank: int = 0  # 0: every weight is trained
+    activation_checkpointing: bool = False
+    compile: bool = False
     dev_share: float = 0.15
     patience: int = 1
     checkpoint_steps: int = 200
@@ -51,11 +70,19 @@ class TrainConfig:
     attribute_weights: dict[str, float] = field(default_factory=dict)
     device: str = "auto"
     threads: int = 0  # 0: torch decides
+    processes: int = 0  # 0: one for each GPU, or one
 
     def __post_init__(self) -> None:
         _require_positive(self, "batch_tokens", "max_length", "learning_rate", "head_learning_rate", "max_grad_norm")
         _require_positive(self, "patience", "checkpoint_steps")
         _require_not_negative(self, "seed", "epochs", "max_steps", "weight_decay", "warmup_steps", "threads")
+        _require_not_negative(self, "batch_size", "micro_tokens", "lora_rank", "processes")
+        _require_one_of("schedule", self.schedule, SCHEDULES)
+        _require_one_of("targets", self.targets, TARGETS)
+        if not self.stages:
+            raise BadConfig(f"stages must name one or more of {', '.join(OBJECTIVES)}")
+        for stage in self.stages:
+            _require_one_of("a stage", stage, OBJECTIVES)
         if not 0 < self.dev_share < 1:
             raise BadConfig(f"dev_share must lie between 0 and 1, not {self.dev_share}")
         if not self.alphas or min(self.alphas) <= 0:
@@ -126,8 +153,8 @@ def parse_config(kind: type[Config], given: Mapping[str, Any]) -> Config:
 
 
 def config_hash(config: TrainConfig) -> str:
-    """Of all that shapes the result; where the snapshot lies and what computes it do not."""
-    values = {k: v for k, v in dataclasses.asdict(config).items() if k not in ("snapshot", "device", "threads")}
+    """Of all that shapes the result."""
+    values = {k: v for k, v in dataclasses.asdict(config).items() if k not in WHERE}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -145,8 +172,12 @@ def reward_weights(attributes: Sequence[str], given: Mapping[str, float]) -> dic
 def _typed(key: str, value: Any, hint: Any) -> Any:
     if hint is str and isinstance(value, str) and value:
         return value
+    if hint is bool and isinstance(value, bool):
+        return value
     if hint is int and isinstance(value, int) and not isinstance(value, bool):
         return value
+    if hint == tuple[str, ...] and isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return tuple(value)
     if hint is float and _is_number(value):
         return float(value)
     if hint == tuple[float, ...] and isinstance(value, list) and all(map(_is_number, value)):
@@ -172,6 +203,10 @@ def _require_not_negative(config: object, *names: str) -> None:
             raise BadConfig(f"{name} must not be negative, not {vars(config)[name]}")
 
 
+def _require_one_of(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise BadConfig(f"{name} must be one of {', '.join(known)}, not {value}")
+
+
 def _require_device(device: str) -> None:
-    if device not in DEVICES:
-        raise BadConfig(f"device must be one of {', '.join(DEVICES)}, not {device}")
+    _require_one_of("device", device, DEVICES)

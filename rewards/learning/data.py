@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -152,10 +153,32 @@ def items_of(tasks: Sequence[Task]) -> list[Item]:
     return [Item(response.id, task.conversation, response.text) for task in tasks for response in task.responses]
 
 
-def targets_of(tasks: Sequence[Task], attributes: Sequence[str]) -> Floats:
-    """[responses, attributes] of mean scores on 0..4, NaN where a label is missing."""
-    rows = [[r.scores.get(name, math.nan) for name in attributes] for task in tasks for r in task.responses]
+def targets_of(tasks: Sequence[Task], attributes: Sequence[str], *, rounded: bool = False) -> Floats:
+    """[responses, attributes] of mean scores or, `rounded`, of labels on 0..4, NaN where one is missing."""
+    given = [r.labels if rounded and r.labels else r.scores for task in tasks for r in task.responses]
+    rows = [[scores.get(name, math.nan) for name in attributes] for scores in given]
     return np.array(rows, dtype=np.float64).reshape(-1, len(attributes))
+
+
+def better(task: Task, reward: Mapping[str, float]) -> Iterator[tuple[int, int, float]]:
+    """Of every two responses that people tell apart: the better one's place, the worse one's, by how much (1..3).
+
+    Their preference tells, else the labels' weighted sum, whose differences all count 1.
+    """
+    if task.preference and len(task.responses) == 2:
+        first, second = (1, 0) if task.preference > 0 else (0, 1)
+        yield first, second, float(abs(task.preference))
+        return
+    sums = [_weighted(response.scores, reward) for response in task.responses]
+    for i, j in combinations(range(len(sums)), 2):
+        # Sums of the same labels in another order differ by a rounding error.
+        if abs(sums[i] - sums[j]) >= 1e-9:
+            yield (i, j, 1.0) if sums[i] > sums[j] else (j, i, 1.0)
+
+
+def _weighted(scores: Mapping[str, float], reward: Mapping[str, float]) -> float:
+    """NaN where a label is missing; it differs from nothing."""
+    return sum(weight * scores.get(name, math.nan) for name, weight in reward.items())
 
 
 def prompts_of(tasks: Sequence[Task]) -> list[str]:
@@ -171,6 +194,11 @@ def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Tas
     order = sorted({task.prompt_hash for task in tasks}, key=lambda h: hashlib.sha256(f"dev:{h}".encode()).digest())
     dev = set(order[: math.ceil(share * len(order))]) if len(order) > 1 else set()
     return [t for t in tasks if t.prompt_hash not in dev], [t for t in tasks if t.prompt_hash in dev]
+
+
+def has_labels(tasks: Sequence[Task], attributes: Sequence[str]) -> bool:
+    """Whether any response is rated; preferences between responses are none."""
+    return bool(np.isfinite(targets_of(tasks, attributes)).any())
 
 
 def file_sha256(path: Path) -> str:
@@ -202,10 +230,11 @@ def _verify(path: Path, digest: str) -> None:
 
 def _refuse_unusable(snapshot: Snapshot) -> None:
     for name, tasks in (("train", snapshot.train), ("validation", snapshot.validation)):
-        if not np.isfinite(targets_of(tasks, snapshot.attributes)).any():
+        if not has_labels(tasks, snapshot.attributes) and not any(task.preference for task in tasks):
             raise EmptyPart(f"the snapshot has no labelled response in its {name} part")
-    for name, column in zip(snapshot.attributes, targets_of(snapshot.train, snapshot.attributes).T, strict=True):
-        if not np.isfinite(column).any():
+    labels = np.isfinite(targets_of(snapshot.train, snapshot.attributes))
+    for name, known in zip(snapshot.attributes, labels.T, strict=True):
+        if labels.any() and not known.any():
             raise UnlabelledAttribute(f"no train response has a label for {name}")
     shared = {task.prompt_hash for task in snapshot.train} & {task.prompt_hash for task in snapshot.validation}
     if shared:

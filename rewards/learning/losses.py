@@ -1,17 +1,39 @@
-"""Losses: pure functions of tensors."""
+"""Losses: pure functions of tensors, one value per label or pair, so that whoever sums them knows the divisor.
+
+`strength` is how much better people found the one response, 1 to 3.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+
+def squared_errors(predicted: Tensor, target: Tensor) -> Tensor:
+    """[rows, attributes]; NaN in the target is a missing label: its error is 0 and it has no gradient."""
+    known = torch.isfinite(target)
+    return torch.where(known, predicted - torch.nan_to_num(target), 0.0).square()
 
 
 def masked_mse(predicted: Tensor, target: Tensor) -> Tensor:
     """Mean squared error over the labels that exist. HelpSteer2 (arXiv 2406.08673) section 3.
 
-    predicted, target: [batch, attributes]; NaN in the target is a missing label and has no gradient. Without any
-    label the loss is 0.
+    predicted, target: [rows, attributes]. Without any label the loss is 0.
     """
-    known = torch.isfinite(target)
-    error = torch.where(known, predicted - torch.nan_to_num(target), 0.0)  # [batch, attributes]
-    return error.square().sum() / known.sum().clamp(min=1)
+    return squared_errors(predicted, target).sum() / torch.isfinite(target).sum().clamp(min=1)
+
+
+def bradley_terry(chosen: Tensor, rejected: Tensor, strength: Tensor) -> Tensor:
+    """[pairs]: -log s(r_c - r_r). HelpSteer2-Preference (arXiv 2410.01257) section 3, eq. 1."""
+    return -logsigmoid(chosen - rejected)
+
+
+def margin_bradley_terry(chosen: Tensor, rejected: Tensor, strength: Tensor) -> Tensor:
+    """[pairs]: -log s(r_c - r_r - m): the rewards must part by the strength m. Ibid., eq. 2."""
+    return -logsigmoid(chosen - rejected - strength)
+
+
+def scaled_bradley_terry(chosen: Tensor, rejected: Tensor, strength: Tensor) -> Tensor:
+    """[pairs]: -m log s(r_c - r_r): a pair of strength m counts m times. Ibid., eq. 3."""
+    return -strength * logsigmoid(chosen - rejected)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from rewards.learning.losses import masked_mse
+from rewards.learning.losses import bradley_terry, margin_bradley_terry, masked_mse, scaled_bradley_terry
+
+PAIR_LOSSES = [bradley_terry, margin_bradley_terry, scaled_bradley_terry]
 
 
 def test_it_equals_the_value_computed_by_hand() -> None:
@@ -36,3 +39,35 @@ def test_splitting_a_batch_changes_no_gradient() -> None:
     whole = torch.autograd.grad(masked_mse(inputs * weight, target), weight)[0]
     parts = [masked_mse(inputs[i : i + 2] * weight, target[i : i + 2]) / 4 for i in range(0, 8, 2)]
     torch.testing.assert_close(torch.autograd.grad(torch.stack(parts).sum(), weight)[0], whole)
+
+
+def test_the_pair_losses_equal_the_values_computed_by_hand() -> None:
+    chosen, rejected, strength = torch.tensor([2.0]), torch.tensor([1.0]), torch.tensor([3.0])
+    found = [loss(chosen, rejected, strength).item() for loss in PAIR_LOSSES]
+    expected = [math.log(1 + math.exp(-1)), math.log(1 + math.exp(2)), 3 * math.log(1 + math.exp(-1))]
+    assert found == pytest.approx(expected)
+
+
+def test_of_strength_one_the_scaled_loss_is_the_plain_one() -> None:
+    chosen, rejected = torch.randn(5), torch.randn(5)
+    plain = bradley_terry(chosen, rejected, torch.ones(5))
+    torch.testing.assert_close(scaled_bradley_terry(chosen, rejected, torch.ones(5)), plain)
+
+
+def test_without_a_margin_the_margin_loss_is_the_plain_one() -> None:
+    chosen, rejected = torch.randn(5), torch.randn(5)
+    plain = bradley_terry(chosen, rejected, torch.ones(5))
+    torch.testing.assert_close(margin_bradley_terry(chosen, rejected, torch.zeros(5)), plain)
+
+
+@pytest.mark.parametrize("loss", PAIR_LOSSES)
+def test_its_gradient_raises_the_chosen_and_lowers_the_rejected(loss: Callable[..., torch.Tensor]) -> None:
+    rewards = torch.zeros(2, requires_grad=True)
+    loss(rewards[:1], rewards[1:], torch.tensor([2.0])).sum().backward()
+    assert rewards.grad is not None
+    assert rewards.grad.sign().tolist() == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("loss", PAIR_LOSSES)
+def test_rewards_far_apart_overflow_nothing(loss: Callable[..., torch.Tensor]) -> None:
+    assert torch.isfinite(loss(torch.tensor([-1e4]), torch.tensor([1e4]), torch.tensor([1.0]))).all()

@@ -29,6 +29,8 @@ def main(arguments: list[str]) -> int:
     end_on_sigterm()
     end_with_parent()
     try:
+        if given.stage == "train" and (code := train_together(given.directory)) is not None:
+            return code
         run(given.stage, given.directory)
     except Refused as refusal:
         if given.stage == "train" and given.directory.is_dir():
@@ -36,6 +38,15 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"{refusal}\n")
         return REFUSED
     return 0
+
+
+def train_together(directory: Path) -> int | None:
+    """Starts as many processes of this command as the configuration wants; None where that is one, or we are one."""
+    from rewards.learning.launching import is_launched, launch, wanted
+
+    if is_launched() or (count := wanted(directory / "config.json")) < 2:
+        return None
+    return launch(directory, count)
 
 
 def run(stage: str, directory: Path) -> None:

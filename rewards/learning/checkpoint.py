@@ -14,8 +14,10 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
+from rewards.learning import distributed
 from rewards.learning.data import file_sha256
 from rewards.learning.directories import whole_directory, write_json
 from rewards.learning.encoding import template_hash
@@ -71,13 +73,25 @@ class Checkpoint:
 
 
 def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
-    """Writes the whole directory or nothing. The manifest comes last and holds the sha256 of every other file."""
+    """Writes the whole directory or nothing. The manifest comes last and holds the sha256 of every other file.
+
+    Every process calls it, as each holds a part of the weights; the first one writes.
+    """
+    network = checkpoint.loaded.network
+    weights = {name: distributed.whole(tensor) for name, tensor in network.network.state_dict().items()}
+    head = {name: distributed.whole(tensor).contiguous() for name, tensor in network.head.state_dict().items()}
+    if distributed.is_first():
+        _write(place, checkpoint, weights, head)
+    distributed.wait()
+
+
+def _write(place: Path, checkpoint: Checkpoint, weights: dict[str, Tensor], head: dict[str, Tensor]) -> None:
     network, tokenizer = checkpoint.loaded.network, checkpoint.loaded.frame.tokenizer
     with whole_directory(place) as directory:
-        network.network.save_pretrained(directory)
+        network.network.save_pretrained(directory, state_dict=weights)
         tokenizer.save_pretrained(directory)
         if isinstance(network, EncoderReward):
-            save_file(network.head.state_dict(), directory / HEAD)
+            save_file(head, directory / HEAD)
         files = {path.name: file_sha256(path) for path in sorted(directory.iterdir())}
         write_json(directory / MANIFEST, dataclasses.asdict(dataclasses.replace(checkpoint.manifest, files=files)))
 

@@ -1,41 +1,48 @@
-"""The fine-tuning loop: head and backbone together, from the ridge head on, the best step kept.
+"""The fine-tuning loop: head and backbone together, from the ridge head on, stage after stage, the best step kept.
 
 Linear probing first and fine-tuning after it leaves the pretrained features less distorted (Kumar et al. 2022).
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from rewards.learning.batches import padding_share, shuffled_batches
+from rewards.learning import distributed
+from rewards.learning.adapting import finish, prepare
+from rewards.learning.batches import Sizes
 from rewards.learning.config import TrainConfig
-from rewards.learning.data import Floats
 from rewards.learning.encoding import Encoded
 from rewards.learning.inference import predict
-from rewards.learning.losses import masked_mse
 from rewards.learning.model import Loaded
+from rewards.learning.objectives import Answers, Objective
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
-from rewards.learning.resuming import Place, StaleState, State, restore_state, save_state
+from rewards.learning.resuming import Place, StaleState, State, restore_state, save_state, trained_parameters
+from rewards.learning.speed import model_flops_utilization
 
 
 class Diverged(Refused):
     """The loss or the gradient is no longer a number."""
 
 
+class OutOfMemory(Refused):
+    """Not even the smallest part of a step fits into the device's memory."""
+
+
 @dataclass(frozen=True)
 class Rows:
-    """Encoded responses and their targets [rows, attributes], NaN where a label is missing."""
+    """Encoded responses, what should be said about them, and the units, lists of rows, that stay together."""
 
     encoded: Sequence[Encoded]
-    targets: Floats
+    answers: Answers
+    units: Sequence[Sequence[int]]
 
     @property
     def lengths(self) -> list[int]:
@@ -50,71 +57,143 @@ class Run:
     loaded: Loaded
     fit: Rows
     dev: Rows
+    reward: tuple[float, ...]  # the attributes' weights in the scalar reward
     progress: Progress
     checkpoint: Path
     identity: str
 
+    def objective(self, place: Place) -> Objective:
+        return Objective(self.config.stages[place.stage], self.reward)
+
 
 def fine_tune(run: Run) -> Place:
-    """Trains `run.loaded` in place and leaves it at its best step, which may be 0: the ridge head it came with."""
-    config, network, total = run.config, run.loaded.network, total_steps(run)
-    if not total:
-        return Place()
-    state = State(network, make_optimizer(run), Place(), parameters_of(network))
+    """Trains `run.loaded` in place; every stage leaves it at its best step, which may be 0, and `place.kept` tells."""
+    prepare(run.loaded.network, run.config)
+    state = State(run.loaded.network, make_optimizer(run), Place(), {})
     _resume(run, state)
-    place = state.place
+    for _ in range(state.place.stage, len(run.config.stages)):
+        _stage(run, state)
+        _next_stage(run, state)
+    finish(run.loaded.network, run.config)
+    return state.place
+
+
+def _stage(run: Run, state: State) -> None:
+    config, place, sizes = run.config, state.place, run.loaded.sizes(run.fit.encoded, run.fit.units)
+    total = total_steps(run, sizes)
     if place.step == 0:
-        place.best_loss = dev_loss(run)
-        place.curve.append({"step": 0, "validation_loss": place.best_loss})
+        state.best = parameters_of(state)
+        place.best_loss = dev_loss(run, place)
+        if math.isnan(place.best_loss):
+            return  # nothing to choose a step by
+        place.curve.append({"stage": config.stages[place.stage], "step": 0, "validation_loss": place.best_loss})
     while place.step < total and place.stale < config.patience:
-        batches = shuffled_batches(run.fit.lengths, config.batch_tokens, seed=config.seed, epoch=place.epoch)
+        batches = _epoch(config, sizes, place.epoch)
         for index in range(place.batch, min(len(batches), place.batch + total - place.step)):
-            take_step(run, state, batches[index], steps=total)
+            take_step(run, state, sizes, batches[index], steps=total)
             place.batch = index + 1
             if place.step % config.checkpoint_steps == 0:
                 save_state(run.checkpoint, state, identity=run.identity)
         place.epoch, place.batch = place.epoch + 1, 0
         _judge(run, state)
         save_state(run.checkpoint, state, identity=run.identity)
-    _restore_best(state)
-    return place
 
 
-def take_step(run: Run, state: State, batch: list[int], *, steps: int) -> None:
-    """One optimizer step on one batch of row indices, told as an event."""
+def _next_stage(run: Run, state: State) -> None:
+    """From the best step of this stage on, with an optimizer that remembers nothing."""
+    place = state.place
+    with torch.no_grad():
+        for name, parameter in trained_parameters(state.network).items():
+            if name in state.best:
+                parameter.copy_(state.best[name])
+    place.kept.append(place.best_step)
+    place.stage += 1
+    if place.stage < len(run.config.stages):
+        place.epoch = place.batch = place.step = place.best_step = place.stale = 0
+        state.optimizer = make_optimizer(run)
+        state.best = parameters_of(state)
+
+
+def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, steps: int) -> None:
+    """One optimizer step on these units of the fit rows, told as an event."""
     started = time.monotonic()
-    config, network, place = run.config, run.loaded.network, state.place
+    config, place = run.config, state.place
     for group in state.optimizer.param_groups:
-        group["lr"] = group["peak"] * min(1.0, (place.step + 1) / max(1, config.warmup_steps))
-    rows = run.loaded.collate([run.fit.encoded[i] for i in batch])
-    targets = torch.tensor(run.fit.targets[batch], dtype=torch.float32, device=run.loaded.device)
-    with torch.autocast(run.loaded.device.type, torch.bfloat16, enabled=run.loaded.device.type == "cuda"):
-        features = network.features(rows)  # [batch, features], fp32 as the head is
-    loss = masked_mse(network.head(features), targets)
-    state.optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), config.max_grad_norm)
+        group["lr"] = group["peak"] * rate(config, place.step, steps)
+    loss = _gradients(run, state, sizes, units)
+    parameters = list(trained_parameters(state.network).values())
+    norm = distributed.whole(torch.nn.utils.clip_grad_norm_(parameters, config.max_grad_norm))
     _refuse_nan(loss, norm, place.step)
     state.optimizer.step()
-    seconds, tokens = time.monotonic() - started, sum(run.fit.lengths[i] for i in batch)
-    place.step, place.seconds, place.tokens = place.step + 1, place.seconds + seconds, place.tokens + tokens
     place.losses.append(loss.item())
+    seconds = time.monotonic() - started
+    tokens = sum(len(run.fit.encoded[row].ids) for unit in units for row in run.fit.units[unit])
+    place.step, place.seconds, place.tokens = place.step + 1, place.seconds + seconds, place.tokens + tokens
     run.progress.tell(
         "step",
+        stage=config.stages[place.stage],
         step=place.step,
         steps=steps,
         loss=loss.item(),
         grad_norm=norm.item(),
         tokens_per_second=round(tokens / seconds),
-        padding_share=round(padding_share(run.fit.lengths, [batch]), 4),
+        padding_share=round(sizes.padding_share(sizes.batches(units, place.micro_tokens)), 4),
+        **model_flops_utilization(run.loaded, sizes.tokens(units), seconds),
     )
+
+
+def _gradients(run: Run, state: State, sizes: Sizes, units: Sequence[int]) -> Tensor:
+    """Leaves the whole step's gradient on the parameters. Parts that memory cannot hold are halved, and the step is
+    computed anew: the gradient does not depend on the parts."""
+    place = state.place
+    place.micro_tokens = place.micro_tokens or run.config.micro_tokens or _most(sizes, units, run.config)
+    while True:
+        try:
+            return _in_parts(run, state, sizes.batches(units, place.micro_tokens), units)
+        except torch.OutOfMemoryError as error:
+            parts = sizes.batches(units, place.micro_tokens)
+            if distributed.size() > 1 or all(len(part) == 1 for part in parts):
+                raise OutOfMemory(
+                    "the device's memory does not hold one step: lower max_length or micro_tokens, or set "
+                    "activation_checkpointing or lora_rank"
+                ) from error
+            place.micro_tokens = max(map(sizes.tokens, parts)) // 2
+            torch.cuda.empty_cache()
+            run.progress.tell("out_of_memory", micro_tokens=place.micro_tokens)
+
+
+def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Sequence[int]) -> Tensor:
+    fit, objective, network = run.fit, run.objective(state.place), run.loaded.network
+    device = run.loaded.device
+    counts = objective.counts(fit.answers.of_rows(_rows(fit, units)))
+    state.optimizer.zero_grad(set_to_none=True)
+    total = torch.zeros((), device=device)
+    ours = distributed.share(parts)
+    for number, (part, counted) in enumerate(ours, start=1):
+        distributed.reduce_gradients(network, now=number == len(ours))
+        groups = [[fit.encoded[row] for row in fit.units[unit]] for unit in part]
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            scores = network(run.loaded.arranged(groups))
+        loss = objective.loss(scores, fit.answers.of_rows(_rows(fit, part)), counts) * counted
+        (loss * distributed.size()).backward()  # type: ignore[no-untyped-call]  # sharded gradients are means over the processes
+        total += loss.detach()
+    return distributed.summed(total)
+
+
+def rate(config: TrainConfig, step: int, steps: int) -> float:
+    """The share of the peak learning rate at a step: warm-up, then constant or half a cosine down to 0."""
+    warm = min(1.0, (step + 1) / max(1, config.warmup_steps))
+    if config.schedule == "constant":
+        return warm
+    past = max(0, step - config.warmup_steps) / max(1, steps - config.warmup_steps)
+    return warm * (1 + math.cos(math.pi * past)) / 2
 
 
 def make_optimizer(run: Run) -> torch.optim.AdamW:
     """AdamW in three groups: matrices of the backbone decay, its vectors do not, the head has a rate of its own."""
     config, network = run.config, run.loaded.network
     head = {id(p) for p in network.head.parameters()}
-    backbone = [p for p in network.parameters() if id(p) not in head]
+    backbone = [p for p in trained_parameters(network).values() if id(p) not in head]
     matrices, vectors = [p for p in backbone if p.ndim > 1], [p for p in backbone if p.ndim < 2]
     rate, decay = config.learning_rate, config.weight_decay
     groups = [
@@ -122,35 +201,45 @@ def make_optimizer(run: Run) -> torch.optim.AdamW:
         {"params": vectors, "peak": rate, "weight_decay": 0.0},
         {"params": list(network.head.parameters()), "peak": config.head_learning_rate, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, fused=run.loaded.device.type == "cuda")
+    return torch.optim.AdamW([g for g in groups if g["params"]], lr=rate, fused=run.loaded.device.type == "cuda")
 
 
-def total_steps(run: Run) -> int:
-    """Batches are the same in every epoch, only their order differs; without dev rows there is nothing to choose by."""
-    config = run.config
-    if not np.isfinite(run.dev.targets).any():
-        return 0
-    steps = config.epochs * len(shuffled_batches(run.fit.lengths, config.batch_tokens, seed=config.seed, epoch=0))
-    return min(steps, config.max_steps) if config.max_steps else steps
+def total_steps(run: Run, sizes: Sizes) -> int:
+    steps = sum(len(_epoch(run.config, sizes, epoch)) for epoch in range(run.config.epochs))
+    return min(steps, run.config.max_steps) if run.config.max_steps else steps
 
 
-def dev_loss(run: Run) -> float:
-    """Mean squared error over all labels of the dev rows."""
+def dev_loss(run: Run, place: Place) -> float:
+    """What the stage lowers, over all of the dev rows at once; NaN where they have no answers."""
+    if not run.dev.encoded:
+        return math.nan
     predicted = predict(run.loaded, run.dev.encoded, batch_tokens=run.config.batch_tokens)
-    return float(np.nanmean((predicted - run.dev.targets) ** 2))
+    return run.objective(place).total(predicted, run.dev.answers)
 
 
-def parameters_of(network: nn.Module) -> dict[str, Tensor]:
-    return {name: parameter.detach().clone() for name, parameter in network.named_parameters()}
+def parameters_of(state: State) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in trained_parameters(state.network).items()}
+
+
+def _epoch(config: TrainConfig, sizes: Sizes, epoch: int) -> list[list[int]]:
+    return sizes.epoch(batch_tokens=config.batch_tokens, batch_size=config.batch_size, seed=config.seed, epoch=epoch)
+
+
+def _most(sizes: Sizes, units: Sequence[int], config: TrainConfig) -> int:
+    return config.batch_tokens if not config.batch_size else sizes.tokens(units)
+
+
+def _rows(rows: Rows, units: Sequence[int]) -> list[int]:
+    return [row for unit in units for row in rows.units[unit]]
 
 
 def _judge(run: Run, state: State) -> None:
-    place, network = state.place, state.network
-    loss = dev_loss(run)
-    place.curve.append({"step": place.step, "validation_loss": loss})
+    place = state.place
+    loss = dev_loss(run, place)
+    place.curve.append({"stage": run.config.stages[place.stage], "step": place.step, "validation_loss": loss})
     if loss < place.best_loss:
         place.best_loss, place.best_step, place.stale = loss, place.step, 0
-        state.best = parameters_of(network)
+        state.best = parameters_of(state)
     else:
         place.stale += 1
     run.progress.tell("epoch", epoch=place.epoch, step=place.step, validation_loss=loss, best_step=place.best_step)
@@ -164,13 +253,7 @@ def _resume(run: Run, state: State) -> None:
     except StaleState as error:
         run.progress.tell("checkpoint_refused", reason=str(error))
     else:
-        run.progress.tell("resumed", step=state.place.step, epoch=state.place.epoch)
-
-
-def _restore_best(state: State) -> None:
-    with torch.no_grad():
-        for name, parameter in state.network.named_parameters():
-            parameter.copy_(state.best[name])
+        run.progress.tell("resumed", stage=state.place.stage, step=state.place.step, epoch=state.place.epoch)
 
 
 def _refuse_nan(loss: Tensor, norm: Tensor, step: int) -> None:

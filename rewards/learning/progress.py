@@ -10,12 +10,18 @@ from typing import Any
 
 
 class Progress:
-    """Appends events to `path`; each carries its name and the time in seconds since the epoch."""
+    """Appends events to `path`; each carries its name and the time in seconds since the epoch.
 
-    def __init__(self, path: Path) -> None:
+    Of several processes one tells, the others are silent.
+    """
+
+    def __init__(self, path: Path, *, silent: bool = False) -> None:
         self.path = path
+        self.silent = silent
 
     def tell(self, event: str, **values: Any) -> None:
+        if self.silent:
+            return
         line = json.dumps({"event": event, "time": round(time.time(), 3), **values})
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")

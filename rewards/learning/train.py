@@ -17,15 +17,16 @@ import numpy as np
 import torch
 import transformers
 
+from rewards.learning import distributed
 from rewards.learning.backbones import find_backbone
-from rewards.learning.batches import padding_share, token_budget_batches
 from rewards.learning.checkpoint import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
-from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights
+from rewards.learning.config import REGRESSION, TrainConfig, config_hash, read_config, reward_weights
 from rewards.learning.data import (
     Floats,
     Snapshot,
     Task,
     carve_dev,
+    has_labels,
     items_of,
     prompts_of,
     read_snapshot,
@@ -36,12 +37,16 @@ from rewards.learning.encoding import template_hash, truncation_of
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, frozen_features, predict
-from rewards.learning.measures import attribute_measures, beyond_chance
+from rewards.learning.measures import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
+from rewards.learning.objectives import Answers, Objective, answers_of
 from rewards.learning.progress import Progress
 from rewards.learning.resuming import Place
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
 from rewards.learning.score import write_rows
+
+PLAIN = (REGRESSION,)
+Reward = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -61,48 +66,53 @@ def train(directory: Path) -> None:
         return
     started = time.monotonic()
     config = read_config(TrainConfig, directory / "config.json")
+    device = distributed.join(choose_device(config.device))
     snapshot = read_snapshot(Path(config.snapshot))
     weights = reward_weights(snapshot.attributes, config.attribute_weights)
-    progress = Progress(directory / "progress.jsonl")
+    progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
     progress.tell("start", config=asdict(config), snapshot=snapshot.content_hash)
-    loaded = _prepare(config, snapshot)
+    loaded = _prepare(config, snapshot, device)
     manifest = _manifest(config, snapshot, loaded, weights)
 
     fit_tasks, dev_tasks = _divide(snapshot, config.dev_share)
-    fit, dev, validation = (_part(tasks, snapshot, loaded) for tasks in (fit_tasks, dev_tasks, [*snapshot.validation]))
+    parts = (fit_tasks, dev_tasks, [*snapshot.validation])
+    fit, dev, validation = (_part(tasks, manifest, loaded, config) for tasks in parts)
     features = _features(loaded, fit, dev, config)
-    baseline = _fit_head(loaded, features, [fit, dev], config)
+    reward = tuple(weights.values())
+    baseline = _fit_head(loaded, features, [fit, dev], config, reward)
     save_checkpoint(directory / "baseline", Checkpoint(loaded, manifest))
     baseline_scores = predict(loaded, validation.rows.encoded, batch_tokens=config.batch_tokens)
     progress.tell("baseline", alphas=baseline.alphas, held_out_rmse=baseline.held_out_rmse)
 
     if dev.tasks:
-        _fit_head(loaded, features[: len(fit.rows.encoded)], [fit], config)
+        _fit_head(loaded, features[: len(fit.rows.encoded)], [fit], config, reward)
     identity = f"{config_hash(config)}:{snapshot.content_hash}"
-    before = _errors_by_prompt(loaded, dev, config)
-    place = fine_tune(Run(config, loaded, fit.rows, dev.rows, progress, directory / "checkpoint", identity))
-    if place.best_step and not beyond_chance(before - _errors_by_prompt(loaded, dev, config)):
-        place.best_step = 0
-    if place.best_step == 0:
+    before = _losses_by_prompt(loaded, dev, config, reward)
+    place = fine_tune(Run(config, loaded, fit.rows, dev.rows, reward, progress, directory / "checkpoint", identity))
+    better = any(place.kept) and beyond_chance(before - _losses_by_prompt(loaded, dev, config, reward))
+    if not better:
         # The ridge stays: the one fitted on all train rows, dev included.
         loaded = load_checkpoint(directory / "baseline", device=loaded.device).loaded
-    manifest = replace(manifest, kind=FINETUNED if place.best_step else RIDGE)
+    manifest = replace(manifest, kind=FINETUNED if better else RIDGE)
     save_checkpoint(directory / "model", Checkpoint(loaded, manifest))
     candidate_scores = baseline_scores
-    if place.best_step:
+    if better:
         candidate_scores = predict(loaded, validation.rows.encoded, batch_tokens=config.batch_tokens)
 
-    for name, scores in (("baseline_predictions", baseline_scores), ("predictions", candidate_scores)):
-        write_rows(directory / f"{name}.jsonl", prediction_rows(validation.tasks, scores, manifest))
     metrics = {
         "baseline": {**measure(validation.tasks, baseline_scores, manifest), "alphas": baseline.alphas},
         "candidate": {**measure(validation.tasks, candidate_scores, manifest), "kind": manifest.kind},
         "mean": _mean_predictor(validation, manifest),
         "data": _counts(fit, dev, validation),
-        "training": _training(fit, place, config, time.monotonic() - started),
+        "training": _training(fit, loaded, place, config, time.monotonic() - started),
         **_provenance(config),
     }
-    _finish(directory, metrics, progress)
+    predictions = {"baseline_predictions": baseline_scores, "predictions": candidate_scores}
+    if distributed.is_first():
+        for name, scores in predictions.items():
+            write_rows(directory / f"{name}.jsonl", prediction_rows(validation.tasks, scores, manifest))
+        _finish(directory, metrics, progress)
+    distributed.leave()
 
 
 def _finish(directory: Path, metrics: dict[str, Any], progress: Progress) -> None:
@@ -114,12 +124,12 @@ def _finish(directory: Path, metrics: dict[str, Any], progress: Progress) -> Non
     progress.tell("done", seconds=metrics["training"]["seconds"])
 
 
-def _prepare(config: TrainConfig, snapshot: Snapshot) -> Loaded:
+def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> Loaded:
     if config.threads:
         torch.set_num_threads(config.threads)
     torch.manual_seed(config.seed)
     loaded = load_backbone(find_backbone(config.backbone), attributes=snapshot.attributes, max_length=config.max_length)
-    loaded.network.to(choose_device(config.device))
+    loaded.network.to(device)
     return loaded
 
 
@@ -128,7 +138,7 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
         kind=RIDGE,
         attributes=snapshot.attributes,
         attribute_weights=weights,
-        means=tuple(np.nanmean(targets_of(snapshot.train, snapshot.attributes), axis=0).tolist()),
+        means=_means(targets_of(snapshot.train, snapshot.attributes)),
         pooling=loaded.network.pooling,
         backbone=config.backbone,
         template=loaded.frame.template,
@@ -139,26 +149,50 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
     )
 
 
+def _means(labels: Floats) -> tuple[float, ...]:
+    """Per attribute; 0 where nothing is rated."""
+    known = np.isfinite(labels)
+    means: list[float] = (np.where(known, labels, 0.0).sum(axis=0) / known.sum(axis=0).clip(min=1)).tolist()
+    return tuple(means)
+
+
 def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:
     """(fit, dev); no dev where the fit rows would lack an attribute, and then the ridge is the candidate."""
     fit, dev = carve_dev(snapshot.train, dev_share)
-    if not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all():
+    if (
+        has_labels(snapshot.train, snapshot.attributes)
+        and not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all()
+    ):
         return [*snapshot.train], []
     return fit, dev
 
 
-def _part(tasks: list[Task], snapshot: Snapshot, loaded: Loaded) -> Part:
+def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainConfig) -> Part:
     encoded = [loaded.frame.encode(item) for item in items_of(tasks)]
-    return Part(tasks, Rows(encoded, targets_of(tasks, snapshot.attributes)))
+    answers = answers_of(
+        tasks,
+        manifest.attributes,
+        reward=manifest.attribute_weights,
+        rounded=config.targets == "label",
+        by_agreement=config.weight_by_agreement,
+    )
+    return Part(tasks, Rows(encoded, answers, _units(tasks, together=loaded.network.packs or config.stages != PLAIN)))
+
+
+def _units(tasks: list[Task], *, together: bool) -> list[list[int]]:
+    """A task's rows stay together where they are compared, or share a pass over their prompt."""
+    rows = iter(range(sum(len(task.responses) for task in tasks)))
+    units = [[next(rows) for _ in task.responses] for task in tasks]
+    return units if together else [[row] for unit in units for row in unit]
 
 
 def _features(loaded: Loaded, fit: Part, dev: Part, config: TrainConfig) -> Floats:
     return frozen_features(loaded, [*fit.rows.encoded, *dev.rows.encoded], batch_tokens=config.batch_tokens)
 
 
-def _fit_head(loaded: Loaded, features: Floats, parts: list[Part], config: TrainConfig) -> Ridge:
+def _fit_head(loaded: Loaded, features: Floats, parts: list[Part], config: TrainConfig, reward: Reward) -> Ridge:
     """Puts the ridge of these rows into the network's head."""
-    targets = np.concatenate([part.rows.targets for part in parts])
+    targets = np.concatenate([ridge_targets(part.rows.answers, reward) for part in parts])
     prompts = [prompt for part in parts for prompt in prompts_of(part.tasks)]
     ridge = fit_ridge(features, targets, prompts, alphas=config.alphas, blocks=loaded.network.blocks)
     weight, bias, constant = map(torch.from_numpy, (ridge.weight, ridge.bias, constant_direction(features)))
@@ -166,23 +200,40 @@ def _fit_head(loaded: Loaded, features: Floats, parts: list[Part], config: Train
     return ridge
 
 
-def _errors_by_prompt(loaded: Loaded, part: Part, config: TrainConfig) -> Floats:
-    """The mean squared error of each of the part's prompts [prompts]."""
+def ridge_targets(answers: Answers, reward: Reward) -> Floats:
+    """[rows, attributes]: the labels; where nothing is rated, 1 for a preferred response and -1 for the other one."""
+    if np.isfinite(answers.labels).any():
+        return answers.labels
+    targets = np.full(len(answers.labels), np.nan)
+    targets[answers.pairs[:, 0]], targets[answers.pairs[:, 1]] = 1.0, -1.0
+    return targets[:, None] * np.sign(reward)
+
+
+def _losses_by_prompt(loaded: Loaded, part: Part, config: TrainConfig, reward: Reward) -> Floats:
+    """[prompts]: what the last stage lowers, of each of the part's prompts that has an answer."""
     if not part.tasks:
         return np.zeros(0)
-    errors = (predict(loaded, part.rows.encoded, batch_tokens=config.batch_tokens) - part.rows.targets) ** 2
+    objective = Objective(config.stages[-1], reward)
+    predicted = predict(loaded, part.rows.encoded, batch_tokens=config.batch_tokens)
     prompts = np.array(prompts_of(part.tasks))
-    return np.array([np.nanmean(errors[prompts == prompt]) for prompt in sorted(set(prompts))])
+    rows = (np.flatnonzero(prompts == prompt) for prompt in sorted(set(prompts)))
+    losses = [objective.total(predicted[of], part.rows.answers.of_rows(of.tolist())) for of in rows]
+    return np.array([loss for loss in losses if np.isfinite(loss)], dtype=np.float64)
 
 
 def _mean_predictor(validation: Part, manifest: Manifest) -> dict[str, Any]:
-    labels = validation.rows.targets
+    labels = validation.rows.answers.labels
     means = np.broadcast_to(np.array(manifest.means), labels.shape)
+    known = np.isfinite(labels)
     measures = {
         name: attribute_measures(means[:, i], labels[:, i], mean=manifest.means[i])
         for i, name in enumerate(manifest.attributes)
     }
-    return {"values": manifest.means, "attributes": measures, "rmse": float(np.sqrt(np.nanmean((means - labels) ** 2)))}
+    return {
+        "values": manifest.means,
+        "attributes": measures,
+        "rmse": rmse(means[known], labels[known]) if known.any() else None,
+    }
 
 
 def _counts(fit: Part, dev: Part, validation: Part) -> dict[str, Any]:
@@ -190,7 +241,8 @@ def _counts(fit: Part, dev: Part, validation: Part) -> dict[str, Any]:
     return {
         name: {
             "tasks": len(part.tasks),
-            "labels": int(np.isfinite(part.rows.targets).sum()),
+            "labels": int(np.isfinite(part.rows.answers.labels).sum()),
+            "pairs": len(part.rows.answers.pairs),
             "tokens": sum(part.rows.lengths),
             "truncation": asdict(truncation_of(part.rows.encoded)),
         }
@@ -198,16 +250,19 @@ def _counts(fit: Part, dev: Part, validation: Part) -> dict[str, Any]:
     }
 
 
-def _training(fit: Part, place: Place, config: TrainConfig, seconds: float) -> dict[str, Any]:
-    lengths = fit.rows.lengths
+def _training(fit: Part, loaded: Loaded, place: Place, config: TrainConfig, seconds: float) -> dict[str, Any]:
+    sizes = loaded.sizes(fit.rows.encoded, fit.rows.units)
     return {
-        "steps": place.step,
+        "steps": len(place.losses),
         "best_step": place.best_step,
+        "best_steps": dict(zip(config.stages, place.kept, strict=False)),
+        "packed": loaded.network.packs,
+        "processes": distributed.size(),
         "curve": place.curve,
         "losses": place.losses,
         "seconds": round(seconds, 2),
         "tokens_per_second": round(place.tokens / place.seconds) if place.seconds else None,
-        "padding_share": padding_share(lengths, token_budget_batches(lengths, config.batch_tokens)),
+        "padding_share": sizes.padding_share(sizes.batches(range(len(fit.rows.units)), config.batch_tokens)),
     }
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 
-from rewards.learning import finetune
 from rewards.learning.checkpoint import load_checkpoint
 from rewards.learning.data import EmptyPart, items_of, read_snapshot
 from rewards.learning.finetune import Diverged
 from rewards.learning.inference import predict
+from rewards.learning.objectives import Objective
 from rewards.learning.progress import Progress
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_rows, make_run, make_snapshot, read_events, read_json
@@ -119,7 +121,10 @@ def test_fine_tuning_that_hurts_is_not_kept(backbone: Path, tmp_path: Path) -> N
 def test_a_loss_that_is_no_number_ends_the_run(
     encoder_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finetune, "masked_mse", lambda predicted, target: predicted.sum() * float("nan"))
+    def lost(_: Objective, scores: Tensor, *others: Any) -> Tensor:
+        return scores.sum() * (math.nan if scores.requires_grad else 1.0)
+
+    monkeypatch.setattr(Objective, "loss", lost)
     with pytest.raises(Diverged, match="at step 1"):
         train(make_run(tmp_path, backbone=encoder_directory))
 

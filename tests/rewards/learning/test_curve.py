@@ -1,0 +1,103 @@
+"""The learning curve against data whose law is known."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rewards.learning.curve import PowerLaw, Rows, _predicted, fit_power_law, learning_curve
+from rewards.learning.ridge import fit_ridge, scaling_of
+
+
+def make_rows(prompts: int, *, features: int = 20, noise: float = 1.0, signal: float = 1.0, seed: int = 0) -> Rows:
+    """Two responses a prompt; both attributes follow one direction of the features, plus noise."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(2 * prompts, features))
+    truth = signal * (x @ random.normal(size=features)) / np.sqrt(features)
+    targets = 2 + truth[:, None] + noise * random.normal(size=(2 * prompts, 2))
+    names = [f"p{number // 2}" for number in range(2 * prompts)]
+    pairs = [(i, i + 1) if truth[i] > truth[i + 1] else (i + 1, i) for i in range(0, 2 * prompts, 2)]
+    return Rows(x, targets, names, [1.0, 0.5], pairs)
+
+
+def curve(rows: Rows, *, alpha: float = 1.0, seed: int = 0) -> Any:
+    found = learning_curve(rows, alphas=[alpha, alpha], blocks=[rows.features.shape[1]], seed=seed)
+    assert found is not None
+    return found
+
+
+def test_more_labels_lower_the_error_and_order_more_pairs() -> None:
+    points = curve(make_rows(200))["points"]
+    errors, accuracies = ([each[name] for each in points] for name in ("rmse", "accuracy"))
+    assert errors[0] > 1.15 * errors[-1]
+    assert accuracies[-1] > accuracies[0] + 0.1
+    assert errors[-1] == pytest.approx(1.0, abs=0.1)  # the noise
+
+
+def test_the_outlook_holds_against_data_that_came_later() -> None:
+    rows, noise = make_rows(150, features=60), 1.0
+    found = curve(rows)["outlook"]
+    more = make_rows(650, features=60)
+    later = curve(more)["outlook"]
+    assert found["evidence"]
+    assert found["labels"] == 300
+    assert found["rmse_then"] == pytest.approx(later["rmse_now"], abs=0.06)
+    assert found["rmse_then"] > noise - 0.1
+
+
+def test_pure_noise_gives_no_evidence() -> None:
+    flat = [curve(make_rows(100, signal=0.0, seed=seed), alpha=1e4)["outlook"]["evidence"] for seed in range(10)]
+    assert sum(flat) <= 1
+
+
+def test_the_same_seed_draws_the_same_curve() -> None:
+    rows = make_rows(60)
+    assert curve(rows, seed=3) == curve(rows, seed=3)
+    assert curve(rows, seed=3) != curve(rows, seed=4)
+
+
+def test_a_few_prompts_draw_no_curve() -> None:
+    assert learning_curve(make_rows(29), alphas=[1.0, 1.0], blocks=[20], seed=0) is None
+
+
+def test_it_refits_the_ridge_of_the_baseline() -> None:
+    rows = make_rows(40)
+    rows.targets[5, 0] = np.nan
+    ridge = fit_ridge(rows.features, rows.targets, rows.prompts, alphas=[0.3], blocks=[20])
+    scaled = scaling_of(rows.features, [20]).apply(rows.features)
+    ours = _predicted(scaled, rows.targets, np.ones(80, dtype=bool), np.array([0.3, 0.3]))
+    known = np.isfinite(rows.targets).all(axis=1)
+    theirs = rows.features @ ridge.weight.T + ridge.bias
+    assert ours[known] == pytest.approx(theirs[known], abs=1e-8)
+
+
+def test_missing_labels_do_not_count() -> None:
+    rows = make_rows(60)
+    rows.targets[::2] = np.nan
+    found = curve(rows)
+    assert found["outlook"]["labels"] == 60
+    assert np.isfinite([each["rmse"] for each in found["points"]]).all()
+
+
+def test_a_power_law_is_found_again() -> None:
+    labels = np.geomspace(20, 2000, 7)
+    law = fit_power_law(labels, 0.8 + 3.0 * labels**-0.5)
+    assert (law.floor, law.slope, law.exponent) == pytest.approx((0.8, 3.0, 0.5), abs=1e-6)
+    assert law.at(10_000) == pytest.approx(0.83)
+
+
+def test_a_flat_curve_promises_nothing() -> None:
+    assert fit_power_law(np.geomspace(20, 2000, 7), np.full(7, 0.9)).at(1e6) == pytest.approx(0.9)
+    assert PowerLaw(0.9, 0.0, 1.0).at(10) == 0.9
+
+
+def test_many_features_are_turned_to_fewer_and_it_stays_quick() -> None:
+    rows = make_rows(500, features=1500)
+    started = time.process_time()
+    found = curve(rows)
+    assert time.process_time() - started < 30
+    assert json.loads(json.dumps(found)) == found

@@ -153,6 +153,8 @@ class ScoreRequestSerializer(KnownFields):
 class ResultSerializer(serializers.Serializer[Any]):
     scores = serializers.DictField(child=serializers.FloatField())
     reward = serializers.FloatField()
+    uncertainty = serializers.FloatField(allow_null=True, help_text="the reward's, by the model's ensemble of heads")
+    truncated = serializers.BooleanField(help_text="the item was over the token limit and lost some of its text")
 
 
 class ScoredSerializer(serializers.Serializer[Any]):

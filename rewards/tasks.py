@@ -21,8 +21,8 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         model = training.carry_out(run)
     except retraining.LostRun:
         return
-    except retraining.PutDown:
-        retraining.put_down(run)
+    except retraining.PutDown as why:
+        retraining.put_down(run, why)
         return
     except Refusal as refused:
         retraining.fail(run, str(refused), now=timezone.now())
@@ -66,11 +66,8 @@ def score_chunk(lane_id: int, number: int) -> int:
 
 @shared_task
 def score_job(job_id: int) -> None:
-    job = ScoringJob.objects.select_related("reward_model").filter(pk=job_id, state=ScoringJob.State.QUEUED).first()
-    if job is None:
-        return
     try:
-        scoring.answer(job)
+        scoring.answer(job_id)
     except Exception as error:
         ScoringJob.objects.filter(pk=job_id).update(
             state=ScoringJob.State.FAILED, error=f"{type(error).__name__}: {error}"

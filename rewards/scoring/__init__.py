@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from annotator.models import Project, Response
 from annotator.refusals import Refusal
 from rewards.models import RewardModel, Score
-from rewards.scoring.asking import MOST_ITEMS, ScoringFailed, answer, ask, resend_waiting
+from rewards.scoring.asking import MOST_ITEMS, ScoringFailed, ScoringTooSlow, answer, ask, resend_waiting, results_of
 from rewards.scoring.lanes import start, start_due
 
 __all__ = [
@@ -16,11 +16,13 @@ __all__ = [
     "NoChampion",
     "Progress",
     "ScoringFailed",
+    "ScoringTooSlow",
     "answer",
     "ask",
     "champion",
     "progress",
     "resend_waiting",
+    "results_of",
     "start",
     "start_due",
 ]

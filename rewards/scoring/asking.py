@@ -1,8 +1,10 @@
 """Small requests: a row with the items, a message to a warm worker, and a short wait for its answer."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from django.db import transaction
@@ -19,7 +21,9 @@ MOST_ITEMS = 1_000
 JOBS_KEPT = timedelta(days=1)
 JOB_OVERDUE_AFTER = timedelta(minutes=1)
 MOST_RESENT = 100
-_POLL_SECONDS = 0.02
+MOST_TOGETHER = 256
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.05
+Item = Mapping[str, Any]
 
 
 class ScoringFailed(Refusal):
@@ -29,7 +33,14 @@ class ScoringFailed(Refusal):
     code = "scoring_failed"
 
 
-def ask(model: RewardModel, items: Sequence[Mapping[str, Any]], *, by: User, wait_seconds: float) -> ScoringJob:
+class ScoringTooSlow(Refusal):
+    """The worker has not come to the items in time."""
+
+    status = 503
+    code = "scoring_too_slow"
+
+
+def ask(model: RewardModel, items: Sequence[Item], *, by: User, wait_seconds: float) -> ScoringJob:
     """Has a warm worker score the items; comes back when it has, or with the job still queued after the wait.
 
     Raises:
@@ -38,12 +49,38 @@ def ask(model: RewardModel, items: Sequence[Mapping[str, Any]], *, by: User, wai
     workers.require("score")
     ScoringJob.objects.filter(created_at__lt=timezone.now() - JOBS_KEPT).delete()
     with transaction.atomic():
-        job = ScoringJob.objects.create(reward_model=model, requested_by=by, items=list(items))
         audit.record("scoring.asked", f"model version {model.version}", project=model.project, items=len(items))
+        job = ScoringJob.objects.create(reward_model=model, requested_by=by, items=list(items))
+    return _answered(job, wait_seconds)
+
+
+def results_of(model: RewardModel, items: Sequence[Item], *, by: User, wait_seconds: float) -> list[dict[str, Any]]:
+    """The same for programs that ask without end: no job is left behind, so none can be fetched later.
+
+    Raises:
+        NoWorker: nobody listens to the queue `score`.
+        ScoringFailed: the worker could not score the items.
+        ScoringTooSlow: they were not scored within the wait.
+    """
+    workers.require("score")
+    job = ScoringJob.objects.create(reward_model=model, requested_by=by, items=list(items))
+    try:
+        _answered(job, wait_seconds)
+    finally:
+        ScoringJob.objects.filter(pk=job.pk).delete()
+    if job.state == ScoringJob.State.FAILED:
+        raise ScoringFailed(f"The worker could not score the items: {job.error}")
+    if job.results is None:
+        raise ScoringTooSlow(f"{len(items)} items took longer than {wait_seconds:.0f} s: send fewer at once.")
+    return list(job.results)
+
+
+def _answered(job: ScoringJob, wait_seconds: float) -> ScoringJob:
     app.send_task("rewards.tasks.score_job", [job.pk])
-    end = time.monotonic() + wait_seconds
+    end, pause = time.monotonic() + wait_seconds, _FIRST_PAUSE
     while time.monotonic() < end:
-        time.sleep(_POLL_SECONDS)
+        time.sleep(pause)
+        pause = min(1.5 * pause, _LONGEST_PAUSE)
         job.refresh_from_db(fields=["state", "results", "error"])
         if job.state != ScoringJob.State.QUEUED:
             break
@@ -59,9 +96,41 @@ def resend_waiting(*, now: datetime) -> int:
     return len(waiting)
 
 
-def answer(job: ScoringJob) -> None:
-    """Fills the job's results."""
-    results = scorer_of(job.reward_model).score(as_items(job.items))
-    job.results = [{"scores": dict(each.scores), "reward": each.reward} for each in results]
-    job.state = ScoringJob.State.DONE
-    job.save(update_fields=["results", "state"])
+# The worker's side -----------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def answer(job_id: int) -> None:
+    """Fills the job's results unless somebody has, or is at it."""
+    waiting = ScoringJob.objects.filter(state=ScoringJob.State.QUEUED).select_for_update(skip_locked=True)
+    job = waiting.filter(pk=job_id).first()
+    if job is None:
+        return
+    others = waiting.filter(reward_model=job.reward_model_id).exclude(pk=job_id).order_by("pk")[: MOST_TOGETHER - 1]
+    company = _fitting(others, MOST_ITEMS - len(job.items))
+    try:
+        _fill([job, *company])
+    except Exception:
+        if not company:
+            raise
+        _fill([job])  # the fault may be another's, who will be answered alone
+
+
+def _fitting(jobs: Iterable[ScoringJob], room: int) -> list[ScoringJob]:
+    """Jobs that wait for the same model go through it together: trainers send one item each, by the hundred."""
+    fitting = []
+    for job in jobs:
+        room -= len(job.items)
+        if room < 0:
+            break
+        fitting.append(job)
+    return fitting
+
+
+def _fill(jobs: Sequence[ScoringJob]) -> None:
+    items = [item for job in jobs for item in job.items]
+    scored = iter(scorer_of(jobs[0].reward_model).score(as_items(items)))
+    for job in jobs:
+        job.results = [asdict(each) for each in islice(scored, len(job.items))]
+        job.state = ScoringJob.State.DONE
+    ScoringJob.objects.bulk_update(jobs, ["results", "state"])

@@ -24,6 +24,9 @@ class FakeScorer:
     def __init__(self) -> None:
         self.read: list[str] = []
 
+    def score(self, items: Sequence[Item]) -> list[Given]:
+        return self.score_encoded([self.encode(item) for item in items])
+
     def encode(self, item: Item) -> str:
         return item.conversation[-1].content + "|" + item.response
 

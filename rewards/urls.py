@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards import api
+from rewards import api, evaluation_api, openrlhf
 
 urlpatterns = [
     path("projects/<slug:slug>/snapshots/", api.Snapshots.as_view(), name="snapshots"),
@@ -15,6 +15,9 @@ urlpatterns = [
     path("reward-models/", api.RewardModels.as_view(), name="reward-models"),
     path("reward-models/<int:pk>/promote/", api.Promote.as_view(), name="promote"),
     path("reward-models/<int:pk>/verification/", api.Verification.as_view(), name="verification"),
+    path("openrlhf/<slug:slug>/", openrlhf.OpenRLHF.as_view(), name="openrlhf"),
+    path("evaluations/", evaluation_api.Evaluations.as_view(), name="evaluations"),
+    path("projects/<slug:slug>/comparison/", evaluation_api.Comparison.as_view(), name="comparison"),
     path("score/", api.ScoreItems.as_view(), name="score"),
     path("scoring-jobs/<int:pk>/", api.OneScoringJob.as_view(), name="scoring-job"),
 ]

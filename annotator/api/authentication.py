@@ -20,7 +20,7 @@ class TokenAuthentication(BaseAuthentication):
     """
 
     def authenticate(self, request: Request) -> tuple[User, AuthToken] | None:
-        token = _sent_token(request)
+        token = self.sent_token(request)
         if token is None:
             return None
         row = _stored(hash_token(token))
@@ -28,8 +28,18 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed(f"The token is unknown or has expired. {HOW}")
         return row.user, row
 
+    def sent_token(self, request: Request) -> str | None:
+        return _sent_token(request)
+
     def authenticate_header(self, request: Request) -> str:
         return "Token"
+
+
+class TokenInAddress(TokenAuthentication):
+    """The token in a header or, for callers that send none, as ?token= in the address."""
+
+    def sent_token(self, request: Request) -> str | None:
+        return super().sent_token(request) or request.query_params.get("token")
 
 
 _TOKEN, _USER = Columns(AuthToken, "k"), Columns(User, "u", ("password",))

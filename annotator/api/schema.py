@@ -3,7 +3,7 @@
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
-from annotator.api.authentication import HOW, TokenAuthentication
+from annotator.api.authentication import HOW, TokenAuthentication, TokenInAddress
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -14,3 +14,13 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
         return {"type": "apiKey", "in": "header", "name": "Authorization", "description": HOW}
+
+
+class AddressScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """The header will do as well."""
+
+    target_class = TokenInAddress
+    name = "token in the address"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
+        return {"type": "apiKey", "in": "query", "name": "token"}

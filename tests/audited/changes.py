@@ -20,6 +20,7 @@ from tests.audited.sending import (
     readmission,
     redaction,
     revision,
+    rewards_for_a_trainer,
     scores,
     sent_exclusion,
     sent_rating,
@@ -95,6 +96,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "scoring.asked",
         lambda w: w.rest.post("/api/v1/score/", {"model": w.model().pk, "items": ITEMS}),
     ),
+    "rest openrlhf post": ("scoring.asked", rewards_for_a_trainer),
     "rest annotation put": ("annotation.submitted", sent_rating),
     "rest skip post": (
         "task.skipped",

@@ -11,6 +11,7 @@ from django.forms import model_to_dict
 from rest_framework.test import APIClient
 
 from annotator.models import Task
+from rewards import openrlhf
 from tests.audited.world import Change, World
 from tests.builders import ATTRIBUTES, imported, label_row
 
@@ -92,9 +93,16 @@ def scores(world: World) -> None:
     command("score", "talk")(world)
 
 
+def rewards_for_a_trainer(world: World) -> Any:
+    world.model(is_champion=True)
+    openrlhf._note.cache_clear()
+    with mock.patch("rewards.scoring.results_of", return_value=[]):
+        return world.rest.post("/api/v1/openrlhf/talk/", {"query": ["Why? So."], "prompts": ["Why?"]})
+
+
 def evaluation(world: World) -> None:
     """Without the process that loads the model."""
-    with mock.patch("rewards.management.commands.evaluate._measured", return_value={}):
+    with mock.patch("rewards.evaluation.measured", return_value={"data": {"sha256": "c0ffee"}}):
         command("evaluate", world.model().pk, World.file)(world)
 
 

@@ -1,0 +1,110 @@
+"""Text that a chat template has rendered, back to the conversation and the response that it was made from.
+
+Trainers send what their policy has read and written, special tokens included; our models render a conversation their
+own way. What is in no known format is taken as one message of the user's.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from annotator.refusals import Refusal
+
+Turns = list[dict[str, str]]
+
+SPECIAL = r"(?:<\|\w+\|>|<｜[^｜<>]+｜>|</?s>|<bos>|<eos>|<pad>|<end_of_turn>)"
+_OPENING = re.compile(rf"^(?:{SPECIAL}\s*)+")
+_ENDING = re.compile(rf"(?:{SPECIAL}\s*)+$")
+ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "model": "assistant"}
+TAILS = (2_000, 500, 100)
+"""Characters of a prompt's end by which it is found where its beginning was cut off."""
+
+
+@dataclass(frozen=True)
+class Markup:
+    """A family of chat templates: how a turn opens, naming its role, and what closes it."""
+
+    opens: re.Pattern[str]
+    closes: tuple[str, ...]
+
+    def turns(self, text: str) -> Turns:
+        return [_turn(opening[1], self._content(rest)) for opening, rest in _parts(self.opens, text)]
+
+    def _content(self, text: str) -> str:
+        places = [place for mark in self.closes if (place := text.find(mark)) >= 0]
+        return text[: min(places)] if places else text
+
+
+MARKUPS = (
+    Markup(re.compile(r"<\|im_start\|>(\w+)\n"), ("<|im_end|>",)),  # ChatML: Qwen and many others
+    Markup(re.compile(r"<\|start_header_id\|>(\w+)<\|end_header_id\|>\n\n"), ("<|eot_id|>",)),  # Llama 3
+    Markup(re.compile(r"<start_of_turn>(\w+)\n"), ("<end_of_turn>",)),  # Gemma
+    Markup(re.compile(r"<｜(User|Assistant)｜>"), ("<｜end▁of▁sentence｜>",)),  # DeepSeek
+    Markup(re.compile(r"<\|(system|user|assistant)\|>\n?"), ("<|end|>", "</s>", "<|endoftext|>")),  # Phi, Zephyr
+)
+_INSTRUCTION = re.compile(r"\[INST\](.*?)\[/INST\]", re.DOTALL)  # Llama 2, Mistral
+_SYSTEM = re.compile(r"^\s*<<SYS>>\n?(.*?)\n?<</SYS>>", re.DOTALL)
+_NAMED = re.compile(r"(?:^|\n)\s*(Human|User|Assistant|System): ?")
+
+
+class NotItsPrompt(Refusal):
+    """A query does not hold the prompt that came with it, so nobody can tell where the response begins."""
+
+    status = 400
+    code = "not_its_prompt"
+
+
+def item_of(query: str, prompt: str) -> dict[str, object]:
+    """{conversation, response} of prompt + response as one text. Raises NotItsPrompt."""
+    turns = conversation_of(prompt)
+    response = _ENDING.sub("", _after(query, prompt))
+    if turns[-1]["role"] == "assistant" and len(turns) > 1:
+        response = turns.pop()["content"] + response  # the turn that the policy was to go on with
+    return {"conversation": turns, "response": response}
+
+
+def conversation_of(prompt: str) -> Turns:
+    """The turns of a rendered prompt; the assistant's open one, empty or begun, is the last."""
+    for markup in MARKUPS:
+        if turns := markup.turns(prompt):
+            return turns
+    if _INSTRUCTION.search(prompt):
+        return _instructions(prompt)
+    if re.match(r"\s*(Human|User): ", prompt) and re.search(r"\nAssistant:\s*$", prompt):
+        return _named(prompt)
+    return [_turn("user", _OPENING.sub("", prompt))]
+
+
+def _after(query: str, prompt: str) -> str:
+    for known in (prompt, *(prompt[-length:] for length in TAILS if length < len(prompt))):
+        _, found, after = query.partition(known)
+        if found and known:
+            return after
+    raise NotItsPrompt("A query must begin with its prompt: the response is what comes after.")
+
+
+def _turn(role: str, content: str) -> dict[str, str]:
+    return {"role": ROLES.get(role.lower(), "user"), "content": content}
+
+
+def _instructions(text: str) -> Turns:
+    turns: Turns = []
+    for instruction, rest in _parts(_INSTRUCTION, text):
+        asked = instruction[1]
+        if system := _SYSTEM.match(asked):
+            turns.append(_turn("system", system[1].strip()))
+            asked = asked[system.end() :]
+        turns += [_turn("user", asked.strip()), _turn("assistant", _ENDING.sub("", rest).strip())]
+    return turns
+
+
+def _named(text: str) -> Turns:
+    return [_turn(opening[1], rest.strip()) for opening, rest in _parts(_NAMED, text)]
+
+
+def _parts(opens: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Every place that the pattern matches, with the text from there to the next."""
+    found = list(opens.finditer(text))
+    for opening, following in zip_longest(found, found[1:]):
+        yield opening, text[opening.end() : following.start() if following else None]

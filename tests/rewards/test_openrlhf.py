@@ -1,0 +1,130 @@
+"""OpenRLHF's remote reward protocol, as its trainers speak it."""
+
+import json
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+from django.test import Client
+from knox.models import AuthToken
+from rest_framework.test import APIClient
+
+from annotator import workers
+from annotator.celery import app
+from annotator.models import AuditEntry, Project
+from annotator.workers import QueueHealth
+from rewards import openrlhf
+from rewards.models import RewardModel, ScoringJob
+from tests.builders import ATTRIBUTES, make_project
+from tests.conftest import Cast
+from tests.rewards.scored import make_model
+
+PROMPT = "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
+BODY = {"query": [f"{PROMPT}So.<|im_end|>", f"{PROMPT}No."], "prompts": [PROMPT, PROMPT], "labels": [None, "x"]}
+
+
+@pytest.fixture(autouse=True)
+def _clear() -> None:
+    openrlhf._note.cache_clear()
+
+
+@pytest.fixture
+def champion(project: Project) -> RewardModel:
+    return make_model(project, is_champion=True)
+
+
+@pytest.fixture
+def address(cast: Cast) -> str:
+    return f"/api/v1/openrlhf/talk/?token={AuthToken.objects.create(cast.carol)[1]}"
+
+
+@pytest.fixture
+def items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a worker was asked to score; it answers with the responses' lengths."""
+    seen: list[Any] = []
+
+    def work(_: str, args: list[int], **options: Any) -> None:
+        job = ScoringJob.objects.get(pk=args[0])
+        seen.extend(job.items)
+        results = [
+            {"scores": dict.fromkeys(ATTRIBUTES, 1.5), "reward": len(each["response"]) * 1.0} for each in job.items
+        ]
+        ScoringJob.objects.filter(pk=job.pk).update(results=results, state=ScoringJob.State.DONE)
+
+    monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.0)))
+    monkeypatch.setattr(app, "send_task", work)
+    return seen
+
+
+def sent(address: str, body: Any = None) -> Any:
+    return Client().post(address, json.dumps(BODY if body is None else body), content_type="application/json")
+
+
+def test_a_trainer_gets_its_rewards(champion: RewardModel, address: str, items: list[Any]) -> None:
+    answer = sent(address)
+    logs = {key: [1.5, 1.5] for key in ATTRIBUTES}
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"rewards": [3.0, 3.0], "scores": [3.0, 3.0], "extra_logs": logs},
+    )
+    asked = {"conversation": [{"role": "user", "content": "Why?"}], "response": ANY}
+    assert items == [asked | {"response": "So."}, asked | {"response": "No."}]
+
+
+def test_no_job_is_left_behind_and_one_entry_an_hour(champion: RewardModel, address: str, items: list[Any]) -> None:
+    for _ in range(3):
+        assert sent(address).status_code == 200
+    assert not ScoringJob.objects.exists()
+    entry = AuditEntry.objects.get(action="scoring.asked")
+    assert (entry.actor, entry.details["by"]) == ("carol", "OpenRLHF")
+    assert entry.token
+
+
+def test_a_run_may_keep_to_one_model(project: Project, champion: RewardModel, address: str, items: list[Any]) -> None:
+    other = make_model(project)
+    elsewhere = make_model(make_project("other"))
+    codes = [sent(f"{address}&model={each}").status_code for each in (other.pk, elsewhere.pk, "x", "9" * 30)]
+    assert codes == [200, 404, 400, 400]
+
+
+def test_without_the_token_nobody_gets_in(champion: RewardModel, address: str, cast: Cast) -> None:
+    assert sent("/api/v1/openrlhf/talk/").status_code == 401
+    assert sent("/api/v1/openrlhf/talk/?token=wrong").status_code == 401
+    stranger = AuthToken.objects.create(cast.dave)[1]
+    assert sent(f"/api/v1/openrlhf/talk/?token={stranger}").status_code == 404
+
+
+def test_the_token_in_an_address_opens_no_other_door(champion: RewardModel, address: str) -> None:
+    token = address.split("token=")[1]
+    assert APIClient().get(f"/api/v1/me/?token={token}").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 400),
+        ([], 400),
+        ({"query": "text", "prompts": ["text"]}, 400),
+        ({"query": [], "prompts": []}, 400),
+        ({"query": ["a b"], "prompts": []}, 400),
+        ({"query": ["a b"], "prompts": ["c"]}, 400),
+        ({"query": ["a"] * (openrlhf.MOST_QUERIES + 1), "prompts": []}, 413),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_what_cannot_be_scored_is_refused(
+    champion: RewardModel, address: str, items: list[Any], body: Any, status: int
+) -> None:
+    answer = sent(address, body)
+    assert (answer.status_code, set(answer.json())) == (status, {"detail", "code", "errors"})
+
+
+def test_with_no_worker_or_no_time_it_says_503(
+    champion: RewardModel, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (sent(address).status_code, sent(address).json()["code"]) == (503, "no_worker")
+    monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.0)))
+    monkeypatch.setattr(openrlhf, "WAIT_SECONDS", 0.01)
+    answer = sent(address)
+    assert (answer.status_code, answer.json()["code"]) == (503, "scoring_too_slow")
+    assert not ScoringJob.objects.exists()

@@ -48,6 +48,7 @@ urlpatterns = [
     path("assignments/<int:assignment_id>/skip/", work.skip, name="skip"),
     path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),
     path("assignments/<int:assignment_id>/report/", work.report, name="report"),
+    path("", include("rewards.page_urls")),
     path("admin/", include("rewards.admin_urls")),
     path("admin/", admin.site.urls),
     path("api/v1/", include((rest, "api"))),

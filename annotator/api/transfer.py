@@ -102,7 +102,7 @@ class _Stream:
         self.closed = True
 
 
-class _WhateverIsAccepted(DefaultContentNegotiation):
+class WhateverIsAccepted(DefaultContentNegotiation):
     """The format is in the query: `Accept: text/csv` is no reason to refuse a CSV."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> tuple[BaseRenderer, str]:
@@ -112,7 +112,7 @@ class _WhateverIsAccepted(DefaultContentNegotiation):
 class Export(APIView):
     """Labels or annotations out, streamed."""
 
-    content_negotiation_class = _WhateverIsAccepted
+    content_negotiation_class = WhateverIsAccepted
 
     @extend_schema(
         responses={(200, "application/x-ndjson"): OpenApiTypes.BINARY},

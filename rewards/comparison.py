@@ -1,0 +1,221 @@
+"""Model versions side by side: the metrics of all that were judged on the same data, measure by measure."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.postgres.aggregates import BoolOr
+from django.db.models import Count, Max
+
+from annotator.models import Project
+from rewards.models import Evaluation
+
+HIGHER, LOWER = 1, -1
+BETTER: Mapping[str, int | None] = {
+    "accuracy": HIGHER,
+    "easy": HIGHER,
+    "normal": HIGHER,
+    "hard": HIGHER,
+    "rmse": LOWER,
+    "mae": LOWER,
+    "spearman": HIGHER,
+    "qwk": HIGHER,
+    "ece": LOWER,
+    "error": LOWER,
+    # These have no good side, or say something of the data, not of the model.
+    "slope": None,
+    "longer_wins": None,
+    "length_correlation": None,
+    "reward": None,
+    "label": None,
+}
+"""Which measures there are, in the order they are shown, and which side of each is the better one."""
+HUMAN = "human"
+"""What people reach: no model's doing."""
+PARTS = ("overall", "sections", "domains", "categories", "sources", "pairwise", "attributes", "all", "length", HUMAN)
+FINE_PARTS = ("subsets", "by_strength", "slices")
+"""Shown after the others: parts of what stands above."""
+VERSIONS_SHOWN = 8
+GROUPS_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class Value:
+    """One measure of one model: the path of parts it stands under, and its 95 % interval where there is one.
+
+    `reason` is why there is no value; `n` how many rows, pairs or labels it is over.
+    """
+
+    path: tuple[str, ...]
+    measure: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`best`: no other version's value is better."""
+
+    value: Value
+    best: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A measure across the versions, None where one has not got it."""
+
+    path: tuple[str, ...]
+    measure: str
+    cells: list[Cell | None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that were judged under one name on the same data, in the order of their versions."""
+
+    evaluations: list[Evaluation]
+    lines: list[Line]
+
+
+def evaluations_of(project: Project) -> Any:
+    """Newest first, without the metrics, which can be long."""
+    found = Evaluation.objects.filter(reward_model__project=project).select_related("reward_model__project")
+    return found.order_by("-created_at", "-pk").defer("metrics", "reward_model__manifest")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Evaluations under one name on the same data; `newest` is the id of the latest."""
+
+    name: str
+    data_hash: str
+    versions: int
+    newest: int
+    made_at: datetime
+    has_champion: bool
+
+
+def groups_of(project: Project) -> list[Group]:
+    """The newest first."""
+    found = (
+        Evaluation.objects.filter(reward_model__project=project)
+        .values("name", "data_hash")
+        .annotate(
+            versions=Count("pk"),
+            newest=Max("pk"),
+            made_at=Max("created_at"),
+            has_champion=BoolOr("reward_model__is_champion"),
+        )
+        .order_by("-made_at", "-newest")
+    )
+    return [Group(**row) for row in found[:GROUPS_SHOWN]]
+
+
+def compare(project: Project, *, name: str, data_hash: str) -> Comparison:
+    """The champion and the newest versions that were judged on this data."""
+    same = evaluations_of(project).filter(name=name, data_hash=data_hash).defer(None)
+    newest = sorted(same, key=lambda each: (each.reward_model.is_champion, each.reward_model.version), reverse=True)
+    shown = sorted(newest[:VERSIONS_SHOWN], key=lambda each: each.reward_model.version)
+    attributes = shown[-1].reward_model.attributes if shown else []
+    return Comparison(shown, lines_of([each.metrics for each in shown], attributes))
+
+
+def lines_of(metrics: Sequence[Mapping[str, Any]], attributes: Sequence[str]) -> list[Line]:
+    columns = [{(each.path, each.measure): each for each in values_of(of)} for of in metrics]
+    keys = {key for column in columns for key in column}
+    order = {name: place for place, name in enumerate((*PARTS, *attributes, *FINE_PARTS))}
+
+    def place(key: tuple[tuple[str, ...], str]) -> Any:
+        path, measure = key
+        fine = any(part in FINE_PARTS for part in path)
+        return fine, [(order.get(part, len(order)), part) for part in path], list(BETTER).index(measure)
+
+    return [_line(key, [column.get(key) for column in columns]) for key in sorted(keys, key=place)]
+
+
+def values_of(metrics: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Value]:
+    """Every known measure in the nested metrics, depth first; a calibration belongs to what it calibrates."""
+    for key, found in metrics.items():
+        if key in BETTER and (found is None or _is_number(found)):
+            yield _value(metrics, path, key)
+        elif isinstance(found, Mapping) and key != "intervals":
+            yield from values_of(found, path if key == "calibration" else (*path, key))
+
+
+def rows_of(project: Project, *, name: str = "") -> Iterator[dict[str, Any]]:
+    """The comparison to take away: a row per evaluation and measure."""
+    found = evaluations_of(project).defer(None)
+    for each in (found.filter(name=name) if name else found).iterator(chunk_size=20):
+        model = each.reward_model
+        for value in values_of(each.metrics):
+            yield {
+                "evaluation": each.name,
+                "data_hash": each.data_hash,
+                "model": model.pk,
+                "version": model.version,
+                "champion": model.is_champion,
+                "part": " / ".join(value.path),
+                "measure": value.measure,
+                "value": value.value,
+                "low": value.low,
+                "high": value.high,
+                "n": value.n,
+                "reason": value.reason,
+            }
+
+
+COLUMNS = (
+    "evaluation",
+    "data_hash",
+    "model",
+    "version",
+    "champion",
+    "part",
+    "measure",
+    "value",
+    "low",
+    "high",
+    "n",
+    "reason",
+)
+
+
+def csv_lines(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS)
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(row)
+        yield buffer.getvalue().encode()
+        buffer.seek(0)
+        buffer.truncate()
+    yield buffer.getvalue().encode()
+
+
+def _value(metrics: Mapping[str, Any], path: tuple[str, ...], measure: str) -> Value:
+    low, high = (metrics.get("intervals") or {}).get(measure) or (None, None)
+    n = metrics.get("pairs", metrics.get("labels", metrics.get("n")))
+    reason = str(metrics.get("reason", "")) if metrics[measure] is None else ""
+    return Value(path, measure, metrics[measure], low, high, n, reason)
+
+
+def _line(key: tuple[tuple[str, ...], str], found: Sequence[Value | None]) -> Line:
+    path, measure = key
+    side = None if path[:1] == (HUMAN,) else BETTER[measure]
+    known = [each.value for each in found if each and each.value is not None]
+    best = max((value * side for value in known), default=None) if side and len(known) > 1 else None
+    cells = [
+        Cell(each, best is not None and each.value is not None and each.value * (side or 0) == best) if each else None
+        for each in found
+    ]
+    return Line(path, measure, cells)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

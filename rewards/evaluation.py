@@ -1,0 +1,74 @@
+"""A reward model judged on a file, or on a data set of the Hub: by a process of the learning core, kept as a row."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from annotator import audit
+from annotator.refusals import Refusal
+from rewards.models import Evaluation, RewardModel
+
+HUB = "hub:"
+LONGEST_NAME = 100
+
+
+class EvaluationFailed(Refusal):
+    """The data cannot be read, or the model cannot be loaded; the message says which."""
+
+    code = "evaluation_failed"
+
+
+def evaluate(model: RewardModel, data: str, *, name: str = "") -> Evaluation:
+    """data: a path, or `hub:NAME@SPLIT`; the same model, name and data give the same row anew.
+
+    Raises:
+        EvaluationFailed: as it says.
+    """
+    if not data.startswith(HUB) and not Path(data).is_file():
+        raise EvaluationFailed(f"There is no file {data}.")
+    metrics = measured(model, data)
+    digest = metrics["data"]["sha256"]
+    with transaction.atomic():
+        row = store(model, name=name or name_of(data), data_hash=digest, metrics=metrics)
+        audit.record("model.evaluated", f"model version {model.version}", project=model.project, data=digest)
+    return row
+
+
+def store(model: RewardModel, *, name: str, data_hash: str, metrics: dict[str, Any]) -> Evaluation:
+    """One row for a model, a name and a content."""
+    row, _ = Evaluation.objects.update_or_create(
+        reward_model=model, name=name[:LONGEST_NAME], data_hash=data_hash, defaults={"metrics": metrics}
+    )
+    return row
+
+
+def name_of(data: str) -> str:
+    """The file's name without its endings, or the data set's."""
+    return data.removeprefix(HUB) if data.startswith(HUB) else Path(data).name.split(".")[0]
+
+
+def measured(model: RewardModel, data: str) -> dict[str, Any]:
+    """What `python -m rewards.learning evaluate` finds, in a process of its own: it takes seconds to import."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "config.json").write_text(json.dumps(_config(model, data)))
+        command = [sys.executable, "-m", "rewards.learning", "evaluate", folder]
+        done = subprocess.run(command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            words = done.stderr.strip().splitlines()
+            raise EvaluationFailed(words[-1] if words else f"The evaluation ended with code {done.returncode}.")
+        found: dict[str, Any] = json.loads((Path(folder) / "metrics.json").read_text())
+        return found
+
+
+def _config(model: RewardModel, data: str) -> dict[str, str]:
+    """With the rows that the model was trained on, where they are still there: it is not to be judged by them."""
+    config = {"model": str(model.directory()), "data": data if data.startswith(HUB) else str(Path(data).resolve())}
+    snapshot = model.run.snapshot
+    train = snapshot.directory() / "train.jsonl" if snapshot else None
+    return config | {"train": str(train)} if train and train.is_file() else config

@@ -1,0 +1,127 @@
+"""Pages of the machine half for a project's reviewers and managers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from annotator import access
+from annotator.access import user_of
+from rewards.comparison import FINE_PARTS, Cell, Group, Line, compare, groups_of
+
+MEASURES = {
+    "accuracy": gettext_lazy("Accuracy"),
+    "easy": gettext_lazy("Easy"),
+    "normal": gettext_lazy("Normal"),
+    "hard": gettext_lazy("Hard"),
+    "rmse": gettext_lazy("RMSE"),
+    "mae": gettext_lazy("Mean absolute error"),
+    "spearman": gettext_lazy("Spearman"),
+    "qwk": gettext_lazy("Weighted kappa"),
+    "ece": gettext_lazy("Calibration error"),
+    "error": gettext_lazy("Calibration error"),
+    "slope": gettext_lazy("Calibration slope"),
+    "longer_wins": gettext_lazy("The longer one wins"),
+    "length_correlation": gettext_lazy("Reward and length"),
+    "reward": gettext_lazy("Reward and length"),
+    "label": gettext_lazy("Label and length"),
+}
+PARTS = {
+    "overall": gettext_lazy("Overall"),
+    "sections": gettext_lazy("Sections"),
+    "domains": gettext_lazy("Domains"),
+    "categories": gettext_lazy("Categories"),
+    "sources": gettext_lazy("Sources"),
+    "subsets": gettext_lazy("Subsets"),
+    "pairwise": gettext_lazy("Pairs of responses"),
+    "by_strength": gettext_lazy("Pairs, by how far apart they are"),
+    "all": gettext_lazy("All rows alike"),
+    "length": gettext_lazy("Length"),
+    "human": gettext_lazy("An annotator against the others"),
+    "turns": gettext_lazy("By turns"),
+    "model": gettext_lazy("By the response's model"),
+    "source": gettext_lazy("By source"),
+    "single": gettext_lazy("one turn"),
+    "multi": gettext_lazy("several turns"),
+    "short": gettext_lazy("short"),
+    "medium": gettext_lazy("medium"),
+    "long": gettext_lazy("long"),
+    "unnamed": gettext_lazy("unnamed"),
+}
+BY_LENGTH = gettext_lazy("By length")
+
+
+@dataclass(frozen=True)
+class Row:
+    label: str
+    cells: Sequence[Cell | None]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows of the table under one heading."""
+
+    title: str
+    rows: list[Row]
+
+
+@login_required
+@never_cache
+@require_GET
+def comparison(request: HttpRequest, slug: str) -> HttpResponse:
+    """The versions of a project's model side by side; `of` chooses the evaluation, by default the champion's newest."""
+    project = access.reviewed_project(user_of(request), slug)
+    groups = groups_of(project)
+    chosen = _chosen(groups, request.GET.get("of", ""))
+    page = {"project": project, "groups": groups, "chosen": chosen}
+    if chosen:
+        found = compare(project, name=chosen.name, data_hash=chosen.data_hash)
+        names = {each.key: _(each.name) for each in project.attributes_for()}
+        page["evaluations"] = found.evaluations
+        page["sections"] = list(_sections([line for line in found.lines if not _is_fine(line)], names))
+        page["fine"] = list(_sections([line for line in found.lines if _is_fine(line)], names))
+    return render(request, "comparison.html", page)
+
+
+def _chosen(groups: Sequence[Group], wish: str) -> Group | None:
+    """The group that is asked for, else the newest with the champion in it, else the newest."""
+    asked = [group for group in groups if str(group.newest) == wish]
+    return next(iter([*asked, *(group for group in groups if group.has_champion), *groups]), None)
+
+
+def _is_fine(line: Line) -> bool:
+    return any(part in FINE_PARTS for part in line.path)
+
+
+def _sections(lines: Sequence[Line], attributes: Mapping[str, str]) -> Iterator[Section]:
+    for title, of in groupby(lines, key=lambda line: _title(line, attributes)):
+        yield Section(title, [Row(_label(line, attributes), line.cells) for line in of])
+
+
+def _title(line: Line, attributes: Mapping[str, str]) -> str:
+    """What the line stands under: an attribute, a part of the data, or all labels."""
+    if not line.path:
+        return _("All labels")
+    if line.path[0] == "attributes":
+        return attributes.get(line.path[1], line.path[1])
+    if line.path[0] == "slices":
+        return str(BY_LENGTH) if line.path[1] == "length" else str(PARTS[line.path[1]])
+    return str(PARTS["by_strength" if "by_strength" in line.path else line.path[0]])
+
+
+def _label(line: Line, attributes: Mapping[str, str]) -> str:
+    """The part within the heading, the measure, or both where a part has several."""
+    depth = {"attributes": 2, "slices": 2, "pairwise": 1}.get(line.path[0], 1) if line.path else 0
+    names = [part for part in line.path[depth:] if part not in ("by_strength", "pairwise")]
+    told = ", ".join(attributes.get(name) or str(PARTS.get(name, name)) for name in names)
+    measure = str(MEASURES[line.measure])
+    if told and line.measure == "accuracy" and line.path[0] != "slices":
+        return told
+    return f"{told}: {measure}" if told else measure

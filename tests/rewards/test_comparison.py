@@ -1,0 +1,81 @@
+"""Versions side by side: what is compared with what, and which value is the best."""
+
+import csv
+import io
+
+from annotator.models import Project
+from rewards.comparison import Line, compare, csv_lines, groups_of, lines_of, rows_of
+from tests.annotator.test_constraints import make_model
+from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
+
+
+def line(lines: list[Line], *path: str, measure: str) -> Line:
+    return next(each for each in lines if (each.path, each.measure) == (path, measure))
+
+
+def test_a_lower_error_and_a_higher_accuracy_are_best() -> None:
+    lines = lines_of([snapshot_metrics(0.9, accuracy=0.7), snapshot_metrics(0.8, accuracy=0.6)], ["helpfulness"])
+    assert [cell and cell.best for cell in line(lines, measure="rmse").cells] == [False, True]
+    assert [cell and cell.best for cell in line(lines, "pairwise", measure="accuracy").cells] == [True, False]
+
+
+def test_one_version_alone_is_the_best_of_nothing() -> None:
+    (cell,) = line(lines_of([snapshot_metrics(0.9)], []), measure="rmse").cells
+    assert cell
+    assert not cell.best
+
+
+def test_what_people_reach_is_no_contest() -> None:
+    lines = lines_of([snapshot_metrics(0.9), snapshot_metrics(0.8)], [])
+    assert not any(cell and cell.best for cell in line(lines, "human", "helpfulness", measure="rmse").cells)
+
+
+def test_calibration_stands_with_what_it_calibrates() -> None:
+    lines = lines_of([snapshot_metrics(0.9)], [])
+    assert line(lines, "attributes", "helpfulness", measure="slope").cells[0]
+    assert line(lines, "pairwise", measure="ece").cells[0]
+
+
+def test_what_is_missing_has_its_reason_and_a_measure_that_one_lacks_a_gap() -> None:
+    lines = lines_of([benchmark_metrics(0.5), {}], [])
+    first, second = line(lines, "overall", measure="accuracy").cells
+    assert first
+    assert (first.value.value, first.value.reason) == (None, "Math has 1 of 183 rows")
+    assert second is None
+
+
+def test_whole_measures_come_before_those_of_parts() -> None:
+    paths = [each.path for each in lines_of([snapshot_metrics(0.9)], ["helpfulness"])]
+    assert paths[0] == ()
+    assert paths[-1][0] == "slices"
+
+
+def test_only_what_was_judged_on_the_same_data_is_compared(project: Project) -> None:
+    first, second = make_model(project, 1), make_model(project, 2)
+    for model, data_hash in ((first, HASH), (second, HASH), (second, "1" * 64)):
+        make_evaluation(model, data_hash=data_hash)
+    assert [each.reward_model.version for each in compare(project, name="validation", data_hash=HASH).evaluations] == [
+        1,
+        2,
+    ]
+    assert {group.data_hash: group.versions for group in groups_of(project)} == {HASH: 2, "1" * 64: 1}
+
+
+def test_the_champion_stays_in_sight_among_many_versions(project: Project) -> None:
+    models = [make_model(project, version, is_champion=version == 1) for version in range(1, 13)]
+    for model in models:
+        make_evaluation(model)
+    shown = compare(project, name="validation", data_hash=HASH).evaluations
+    assert [each.reward_model.version for each in shown] == [1, *range(6, 13)]
+
+
+def test_the_rows_to_take_away_name_version_and_interval(project: Project) -> None:
+    make_evaluation(make_model(project, 1), rmse=0.9)
+    row = next(each for each in rows_of(project) if each["measure"] == "rmse" and each["part"] == "")
+    assert (row["version"], row["value"], row["low"], row["high"], row["n"]) == (1, 0.9, 0.8, 1.0, 16)
+
+
+def test_the_csv_holds_a_line_for_each_row(project: Project) -> None:
+    make_evaluation(make_model(project, 1))
+    text = b"".join(csv_lines(rows_of(project))).decode()
+    assert len(list(csv.DictReader(io.StringIO(text)))) == len(list(rows_of(project)))

@@ -1,0 +1,172 @@
+"""A model judged on a file: the row that stays, and the doors to it."""
+
+import json
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from rest_framework.test import APIClient
+
+from annotator.models import Project, Role
+from rewards import evaluation
+from rewards.evaluation import EvaluationFailed
+from rewards.models import Evaluation
+from tests.annotator.test_constraints import make_model
+from tests.builders import make_member, make_project, make_user
+from tests.conftest import Cast
+from tests.rewards.evaluated import benchmark_metrics, make_evaluation
+from tests.rewards.test_api import As, listed, told
+
+METRICS = {**benchmark_metrics(0.5), "data": {"sha256": "c0ffee", "format": "RewardBench 2", "rows": 1}}
+
+
+@pytest.fixture
+def measuring(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+    """Without the process that loads the model."""
+    found = mock.Mock(return_value=METRICS)
+    monkeypatch.setattr(evaluation, "measured", found)
+    return found
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> str:
+    (tmp_path / "rb2.jsonl.gz").write_bytes(b"")
+    return str(tmp_path / "rb2.jsonl.gz")
+
+
+def test_judging_again_on_the_same_data_keeps_one_row(project: Project, measuring: mock.Mock, rows: str) -> None:
+    model = make_model(project, 1)
+    first, again = (evaluation.evaluate(model, rows) for _ in range(2))
+    assert first == again == Evaluation.objects.get()
+    assert (first.name, first.data_hash) == ("rb2", "c0ffee")
+
+
+def test_a_data_set_of_the_hub_is_not_looked_for_on_the_disk(project: Project, measuring: mock.Mock) -> None:
+    row = evaluation.evaluate(make_model(project, 1), "hub:allenai/reward-bench-2@test")
+    assert row.name == "allenai/reward-bench-2@test"
+
+
+def test_a_file_that_is_not_there_is_refused(project: Project) -> None:
+    with pytest.raises(EvaluationFailed, match=r"no file /nowhere\.jsonl"):
+        evaluation.evaluate(make_model(project, 1), "/nowhere.jsonl")
+
+
+@pytest.mark.slow
+def test_what_the_learning_core_refuses_comes_back_as_its_sentence(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"text": "?"}))
+    with pytest.raises(EvaluationFailed, match=r"columns text.*RewardBench 2: id, prompt"):
+        evaluation.evaluate(make_model(project, 1), str(tmp_path / "rows.jsonl"))
+
+
+def test_the_command_stores_what_it_prints(
+    project: Project, measuring: mock.Mock, rows: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("evaluate", str(make_model(project, 1).pk), rows, name="RewardBench 2")
+    assert json.loads(capsys.readouterr().out) == METRICS
+    assert Evaluation.objects.get().name == "RewardBench 2"
+
+
+def test_the_command_tells_a_refusal_in_a_sentence(project: Project) -> None:
+    with pytest.raises(CommandError, match="no file"):
+        call_command("evaluate", str(make_model(project, 1).pk), "/nowhere.jsonl")
+
+
+# REST ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def carol(cast: Cast, as_user: As) -> APIClient:
+    return as_user(cast.carol)
+
+
+def test_evaluations_are_found_by_project_model_and_name(project: Project, carol: APIClient) -> None:
+    first, second = make_model(project, 1), make_model(project, 2)
+    make_evaluation(first), make_evaluation(second), make_evaluation(second, name="rb2")
+    assert len(listed(carol, "evaluations/")) == 3
+    assert len(listed(carol, "evaluations/?project=talk&name=validation")) == 2
+    (found,) = listed(carol, f"evaluations/?model={second.pk}&name=rb2")
+    assert (found["project"], found["version"], found["metrics"]["rmse"]) == ("talk", 2, 0.9)
+    assert listed(carol, "evaluations/?project=other") == []
+
+
+def test_nobody_sees_the_evaluations_of_others(project: Project, cast: Cast, as_user: As) -> None:
+    make_evaluation(make_model(project, 1))
+    make_evaluation(make_model(make_project("other"), 1))
+    assert len(listed(as_user(cast.carol), "evaluations/")) == 1
+    assert listed(as_user(cast.alice), "evaluations/") == []
+    assert listed(as_user(cast.dave), "evaluations/") == []
+
+
+def test_the_comparison_is_taken_away_as_json_or_csv(project: Project, carol: APIClient) -> None:
+    make_evaluation(make_model(project, 1))
+    rows = carol.get("/api/v1/projects/talk/comparison/?name=validation").json()
+    answer: Any = carol.get("/api/v1/projects/talk/comparison/?format=csv", HTTP_ACCEPT="text/csv")
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    assert len(b"".join(answer.streaming_content).decode().splitlines()) == len(rows) + 1
+    assert carol.get("/api/v1/projects/talk/comparison/?name=none").json() == []
+
+
+def test_an_unknown_format_is_refused(project: Project, carol: APIClient) -> None:
+    assert told(carol.get("/api/v1/projects/talk/comparison/?format=xml"))[0] == 400
+
+
+def test_annotators_may_not_take_the_comparison_away(project: Project, cast: Cast, as_user: As) -> None:
+    assert as_user(cast.alice).get("/api/v1/projects/talk/comparison/").status_code == 403
+    assert as_user(cast.dave).get("/api/v1/projects/talk/comparison/").status_code == 404
+
+
+# The page --------------------------------------------------------------------------------------------------
+
+
+def shown(client: Client, query: str = "") -> str:
+    answer = client.get(f"/projects/talk/comparison/{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+@pytest.fixture
+def page(cast: Cast, client: Client) -> Client:
+    client.force_login(cast.carol)
+    return client
+
+
+def test_the_page_shows_versions_side_by_side(project: Project, page: Client) -> None:
+    make_evaluation(make_model(project, 1, is_champion=True), rmse=0.9)
+    make_evaluation(make_model(project, 2), rmse=0.8)
+    text = shown(page)
+    assert "Version 1" in text
+    assert "Champion" in text
+    assert "<strong>0.800</strong>" in text
+    assert "0.700 to 0.900" in text
+
+
+def test_the_page_chooses_by_what_was_judged_on(project: Project, page: Client) -> None:
+    model = make_model(project, 1)
+    make_evaluation(model)
+    other = make_evaluation(model, name="rb2", metrics=benchmark_metrics(0.5))
+    assert "Math has 1 of 183 rows" in shown(page, f"?of={other.pk}")
+    assert "Judged on" in shown(page, "?of=nothing")
+
+
+def test_a_page_without_evaluations_says_how_to_get_one(project: Project, page: Client) -> None:
+    assert "No model has been judged yet" in shown(page)
+
+
+def test_reviewers_see_the_page_and_annotators_do_not(project: Project, cast: Cast, client: Client) -> None:
+    reviewer = make_user("rita")
+    make_member(project, reviewer, Role.REVIEWER)
+    for user, status in ((reviewer, 200), (cast.alice, 403), (cast.dave, 404)):
+        client.force_login(user)
+        assert client.get("/projects/talk/comparison/").status_code == status
+
+
+def test_the_page_asks_no_more_of_the_database_for_more_versions(
+    project: Project, page: Client, django_assert_max_num_queries: Any
+) -> None:
+    for version in range(1, 9):
+        make_evaluation(make_model(project, version))
+    with django_assert_max_num_queries(12):
+        shown(page)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
@@ -17,8 +17,12 @@ from rewards.learning.config import ScoreConfig, read_config
 from rewards.learning.data import Item, read_items
 from rewards.learning.directories import sync
 from rewards.learning.encoding import Encoded
-from rewards.learning.inference import choose_device, predict
+from rewards.learning.ensemble import Ensemble, read_ensemble
+from rewards.learning.inference import choose_device, frozen_features, predict
 from rewards.learning.measures import weighted_sum
+
+AT_ONCE = 4_096
+"""Items whose features are in memory together."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Scored:
 class Scorer:
     checkpoint: Checkpoint
     batch_tokens: int
+    ensemble: Ensemble | None = None
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
         """In the order of the items; a score does not depend on which other items come with it."""
@@ -53,15 +58,35 @@ class Scorer:
         return UUID(bytes=hashlib.blake2b(array("I", read).tobytes(), digest_size=16).digest())
 
     def score_encoded(self, encoded: Sequence[Encoded]) -> list[Scored]:
-        if not encoded:
-            return []
+        """The same for what `encode` has made of items."""
+        parts = [encoded[start : start + AT_ONCE] for start in range(0, len(encoded), AT_ONCE)]
+        return [result for part in parts for result in self._score(part)]
+
+    def _score(self, encoded: Sequence[Encoded]) -> list[Scored]:
         manifest = self.checkpoint.manifest
-        rows = predict(self.checkpoint.loaded, encoded, batch_tokens=self.batch_tokens).tolist()
+        rows, uncertainties = self._predict(encoded)
         named = [dict(zip(manifest.attributes, row, strict=True)) for row in rows]
         return [
-            replace(scored(scores, manifest.attribute_weights), truncated=is_truncated(each))
-            for scores, each in zip(named, encoded, strict=True)
+            replace(scored(scores, manifest.attribute_weights), uncertainty=uncertainty, truncated=is_truncated(each))
+            for scores, uncertainty, each in zip(named, uncertainties, encoded, strict=True)
         ]
+
+    @torch.no_grad()
+    def _predict(self, encoded: Sequence[Encoded]) -> tuple[list[list[float]], Sequence[float | None]]:
+        """Scores per attribute, and how far the heads of the ensemble differ: one pass through the network for both."""
+        loaded, manifest = self.checkpoint.loaded, self.checkpoint.manifest
+        if self.ensemble is None:
+            rows = predict(loaded, encoded, batch_tokens=self.batch_tokens)
+            return rows.tolist(), [None] * len(rows)
+        features = frozen_features(loaded, encoded, batch_tokens=self.batch_tokens)
+        scores = loaded.network.head(torch.from_numpy(features).float().to(loaded.device))
+        reward = [manifest.attribute_weights[name] for name in manifest.attributes]
+        return scores.double().tolist(), self.ensemble.deviation(features, reward).tolist()
+
+
+def load(directory: Path, *, batch_tokens: int = 8192, device: str = "auto") -> Scorer:
+    checkpoint = load_checkpoint(directory, device=choose_device(device))
+    return Scorer(checkpoint, batch_tokens, read_ensemble(directory, checkpoint.manifest))
 
 
 def scored(scores: dict[str, float], weights: Mapping[str, float]) -> Scored:
@@ -70,10 +95,6 @@ def scored(scores: dict[str, float], weights: Mapping[str, float]) -> Scored:
 
 def is_truncated(encoded: Encoded) -> bool:
     return encoded.prompt_cut > 0 or encoded.response_cut > 0
-
-
-def load(directory: Path, *, batch_tokens: int = 8192, device: str = "auto") -> Scorer:
-    return Scorer(load_checkpoint(directory, device=choose_device(device)), batch_tokens)
 
 
 def score(directory: Path) -> None:
@@ -85,7 +106,7 @@ def score(directory: Path) -> None:
     results = load(Path(config.model), batch_tokens=config.batch_tokens, device=config.device).score(items)
     write_rows(
         directory / "scores.jsonl",
-        ({"id": item.id, "scores": s.scores, "reward": s.reward} for item, s in zip(items, results, strict=True)),
+        ({"id": item.id, **asdict(result)} for item, result in zip(items, results, strict=True)),
     )
 
 

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from rewards.learning.checkpoint import CorruptCheckpoint
 from rewards.learning.data import BadRow, EmptyPart, Item, Turn
+from rewards.learning.ensemble import FILE, Ensemble, add_ensemble
 from rewards.learning.evaluate import evaluate
 from rewards.learning.score import load, score
 from rewards.learning.train import train
@@ -43,6 +47,36 @@ def test_results_come_in_the_order_of_the_items(trained: Path) -> None:
 
 def test_no_items_have_no_scores(trained: Path) -> None:
     assert load(trained / "model").score([]) == []
+
+
+def test_an_item_over_the_limit_is_flagged(trained: Path) -> None:
+    results = load(trained / "model").score([make_item("ok"), make_item("ok " * 100)])
+    assert [result.truncated for result in results] == [False, True]
+
+
+def test_equal_tokens_have_one_key(trained: Path) -> None:
+    scorer = load(trained / "model")
+    keys = [scorer.key(scorer.encode(make_item(text))) for text in ("ok", "ok", "no")]
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_with_an_ensemble_the_scores_are_the_same_and_uncertain(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained / "model", tmp_path / "model")
+    items = [make_item("ok " * n) for n in (9, 1, 5)]
+    plain = load(trained / "model")
+    width = plain.checkpoint.loaded.network.head.weight.shape[1]
+    add_ensemble(tmp_path / "model", Ensemble(np.random.default_rng(0).normal(size=(8, 2, width)), np.zeros((8, 2))))
+    results = load(tmp_path / "model").score(items)
+    assert [each.reward for each in results] == pytest.approx([each.reward for each in plain.score(items)], abs=1e-6)
+    assert all(each.uncertainty and each.uncertainty > 0 for each in results)
+
+
+def test_a_changed_ensemble_is_refused(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained / "model", tmp_path / "model")
+    add_ensemble(tmp_path / "model", Ensemble(np.zeros((8, 2, 16)), np.zeros((8, 2))))
+    (tmp_path / "model" / FILE).write_bytes(b"other")
+    with pytest.raises(CorruptCheckpoint, match="heads"):
+        load(tmp_path / "model")
 
 
 def test_it_scores_a_file(trained: Path, tmp_path: Path) -> None:

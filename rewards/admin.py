@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from annotator.admin import ManagedOnly, OfManagedProjects
 from rewards import registry
 from rewards.dashboard import measured
+from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
 
 REFRESH_SECONDS = 5
@@ -138,8 +139,9 @@ class RewardModelAdmin(OfManagedProjects):
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         model = self.get_object(request, object_id)
-        found = model.evaluations.all() if isinstance(model, RewardModel) else []
-        evaluations = [(each.name, measured(each.metrics, model.attributes)) for each in found]
+        newest = newest_by_name(model.evaluations.all()) if isinstance(model, RewardModel) else {}
+        tables = [(name, measured(each, model.attributes)) for name, each in newest.items()]
+        evaluations = [(name, rows) for name, rows in tables if rows]
         extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 

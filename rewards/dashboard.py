@@ -66,7 +66,7 @@ def _card(project: Any) -> Card:
 
 
 def _headline(champion: RewardModel) -> list[Measured]:
-    evaluation = champion.evaluations.filter(name="validation").first()
+    evaluation = champion.evaluations.filter(name="validation").order_by("-pk").first()
     return measured(evaluation.metrics, champion.attributes) if evaluation else []
 
 

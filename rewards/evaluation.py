@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,11 @@ def store(model: RewardModel, *, name: str, data_hash: str, metrics: dict[str, A
         reward_model=model, name=name[:LONGEST_NAME], data_hash=data_hash, defaults={"metrics": metrics}
     )
     return row
+
+
+def newest_by_name(evaluations: Iterable[Evaluation]) -> dict[str, dict[str, Any]]:
+    """Of one model: the metrics of the newest evaluation of each name."""
+    return {each.name: each.metrics for each in sorted(evaluations, key=attrgetter("pk"))}
 
 
 def name_of(data: str) -> str:

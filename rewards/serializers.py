@@ -8,6 +8,7 @@ from rest_framework import serializers
 from annotator.api.fields import KnownFields, SettingsField
 from annotator.models import Project
 from rewards import registry
+from rewards.evaluation import newest_by_name
 from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
 from rewards.scoring import MOST_ITEMS
 
@@ -107,7 +108,9 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
         ]
 
     def get_evaluations(self, model: RewardModel) -> dict[str, Any]:
-        return {each.name: each.metrics for each in model.evaluations.all()}
+        """The newest of each name, without the parts of the data, which `evaluations/` has."""
+        newest = newest_by_name(model.evaluations.all())
+        return {name: {key: each[key] for key in each if key != "slices"} for name, each in newest.items()}
 
     def get_lineage(self, model: RewardModel) -> dict[str, Any]:
         return registry.lineage(model)

@@ -16,11 +16,13 @@ from django.utils import timezone
 from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
-from rewards import promotion, retraining, snapshots
-from rewards.models import Evaluation, RewardModel, RunState, Snapshot, TrainingRun
+from rewards import evaluation, promotion, retraining, snapshots
+from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.supervising import TrainerFailed, supervise
 
 LEARNING = Path(__file__).parent / "learning"
+VALIDATION = "validation"
+"""What an evaluation on a snapshot's held-out rows is called."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -160,10 +162,9 @@ def _stored(run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None) 
         attribute_weights=manifest["attribute_weights"],
         manifest=manifest,
     )
-    Evaluation.objects.create(
-        reward_model=model,
-        name="validation",
-        data_hash=snapshot.manifest["files"]["validation.jsonl"],
-        metrics=run.metrics["candidate"],
-    )
+    data_hash = snapshot.manifest["files"]["validation.jsonl"]
+    evaluation.store(model, name=VALIDATION, data_hash=data_hash, metrics=run.metrics["candidate"])
+    if champion:
+        judged = json.loads((run.directory() / "champion" / "metrics.json").read_text())
+        evaluation.store(champion, name=VALIDATION, data_hash=data_hash, metrics=judged)
     return model

@@ -11,14 +11,15 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.models import Project, Role
-from rewards import evaluation
+from rewards import evaluation, training
+from rewards.comparison import compare
 from rewards.evaluation import EvaluationFailed
-from rewards.models import Evaluation
+from rewards.models import Evaluation, Snapshot
 from tests.annotator.test_constraints import make_model
 from tests.builders import make_member, make_project, make_user
 from tests.conftest import Cast
-from tests.rewards.evaluated import benchmark_metrics, make_evaluation
-from tests.rewards.test_api import As, listed, told
+from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation
+from tests.rewards.test_api import As, listed, make_run, told
 
 METRICS = {**benchmark_metrics(0.5), "data": {"sha256": "c0ffee", "format": "RewardBench 2", "rows": 1}}
 
@@ -170,3 +171,37 @@ def test_the_page_asks_no_more_of_the_database_for_more_versions(
         make_evaluation(make_model(project, version))
     with django_assert_max_num_queries(12):
         shown(page)
+
+
+def test_of_one_name_the_newest_is_shown_with_the_model(project: Project, carol: APIClient) -> None:
+    model = make_model(project, 1)
+    make_evaluation(model, rmse=0.9), make_evaluation(model, rmse=0.8, data_hash="1" * 64)
+    (found,) = listed(carol, "reward-models/")
+    assert found["evaluations"]["validation"]["rmse"] == 0.8
+    assert "slices" not in found["evaluations"]["validation"]
+
+
+def test_the_page_of_a_model_leads_to_the_comparison(project: Project, admin_client: Client) -> None:
+    model = make_model(project, 1)
+    make_evaluation(model, name="rb2", metrics=benchmark_metrics(0.5))
+    text = admin_client.get(f"/admin/rewards/rewardmodel/{model.pk}/change/").content.decode()
+    assert "/projects/talk/comparison/" in text
+    assert "Rb2" not in text
+
+
+def test_a_run_keeps_what_it_found_of_the_champion_too(project: Project, settings: Any, tmp_path: Path) -> None:
+    settings.ARTIFACTS = tmp_path
+    champion, run = make_model(project, 1, is_champion=True), make_run(project, metrics={"candidate": {"rmse": 0.8}})
+    manifest = {"files": {"validation.jsonl": HASH}}
+    snapshot = Snapshot.objects.create(
+        project=project, content_hash="c", path="s", manifest=manifest, train_tasks=1, validation_tasks=1, labels=2
+    )
+    for name, content in (
+        ("model/reward_model.json", {"attributes": [], "attribute_weights": {}}),
+        ("champion/metrics.json", {"rmse": 0.9}),
+    ):
+        (run.directory() / name).parent.mkdir(parents=True)
+        (run.directory() / name).write_text(json.dumps(content))
+    training._stored(run, snapshot, champion)
+    found = compare(project, name="validation", data_hash=HASH).evaluations
+    assert [(each.reward_model.version, each.metrics["rmse"]) for each in found] == [(1, 0.9), (2, 0.8)]

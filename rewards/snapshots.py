@@ -19,6 +19,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F, OuterRef, Subquery
+from django.db.models.fields.json import KeyTextTransform
 from django.utils import timezone
 
 from annotator import audit
@@ -100,10 +101,12 @@ def _rows(project: Project) -> Iterator[tuple[int, datetime | None, Row]]:
             "source",
             response_pk=F("response"),
             text=F("response__text"),
+            model=F("response__model"),
             task=F("response__task"),
             external_id=F("response__task__external_id"),
             prompt_hash=F("response__task__prompt_hash"),
             conversation=F("response__task__conversation"),
+            from_source=KeyTextTransform("source", "response__task__metadata"),
             redacted_at=F("response__task__redacted_at"),
             imported_preference=F("response__task__imported_preference"),
             settled_preference=Subquery(settled.values("preference")),
@@ -142,12 +145,13 @@ def _kept_ratings(annotations: list[int]) -> dict[int, list[dict[str, int]]]:
 
 def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:
     first = group[0]
-    return {
+    return _named("source", first["from_source"]) | {
         "task": first["external_id"],
         "prompt_hash": first["prompt_hash"],
         "conversation": first["conversation"],
         "responses": [
-            {
+            _named("model", each["model"])
+            | {
                 "id": str(each["response_pk"]),
                 "text": each["text"],
                 "scores": each["means"],
@@ -158,6 +162,11 @@ def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:
         ],
         "preference": _preference(first),
     }
+
+
+def _named(key: str, value: str | None) -> Row:
+    """What an evaluation tells parts of the data by, where it is known."""
+    return {key: value} if value else {}
 
 
 def _preference(row: Row) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from annotator.models import NEITHER_VALID, Consensus, Label, Project, Task
+from annotator.models import NEITHER_VALID, Consensus, Label, Project, Response, Task
 from annotator.pii.redacting import Choice, redact
 from annotator.review import adjudicate
 from rewards import snapshots
@@ -28,6 +28,15 @@ def test_the_trainer_reads_what_was_written(db: None) -> None:
     assert (len(read.train), len(read.validation)) == (taken.train_tasks, taken.validation_tasks)
     assert taken.train_tasks + taken.validation_tasks == 40
     assert taken.labels == 80
+
+
+def test_rows_name_the_model_and_the_source_where_they_are_known(db: None) -> None:
+    project = labelled_project()
+    assert all("model" not in str(row) and "source" not in row for row in rows(snapshots.take(project, now=NOW)))
+    Response.objects.update(model="small-1")
+    Task.objects.update(metadata={"source": "forum"})
+    read = read_snapshot(snapshots.take(project, now=NOW).directory()).train[0]
+    assert (read.source, read.responses[0].model) == ("forum", "small-1")
 
 
 def test_unchanged_labels_give_the_same_snapshot(db: None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -228,13 +229,16 @@ class Score(models.Model):
 class ScoringPass(models.Model):
     """How far a model has come through its project's tasks, in the order of their ids.
 
-    Those up to `handed_out` are scored, or in the hands of a lane.
+    Those up to `handed_out` are scored, or in the hands of a lane. Those up to `doubted` have their doubt by the nine
+    uncertainties in `doubt_edges`.
     """
 
     reward_model = models.OneToOneField(RewardModel, on_delete=models.CASCADE, related_name="scoring_pass")
     handed_out = models.BigIntegerField(default=0)
     began_at = models.DateTimeField()
     error = models.TextField(blank=True)
+    doubt_edges = ArrayField(models.FloatField(), default=list)
+    doubted = models.BigIntegerField(default=0)
 
 
 class ScoringLane(models.Model):

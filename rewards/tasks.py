@@ -6,7 +6,7 @@ from celery import Task, shared_task
 from django.utils import timezone
 
 from annotator.refusals import Refusal
-from rewards import erasing, retraining, scoring, training
+from rewards import doubting, erasing, retraining, scoring, training
 from rewards.models import ScoringJob
 from rewards.scoring import lanes
 
@@ -79,3 +79,8 @@ def score_job(job_id: int) -> None:
 def start_due_scoring() -> int:
     scoring.resend_waiting(now=timezone.now())
     return scoring.start_due(now=timezone.now())
+
+
+@shared_task
+def order_queues() -> int:
+    return doubting.order_queues()

@@ -63,6 +63,10 @@ class PutDown(Exception):
     """The worker was asked to stop in the middle of the run."""
 
 
+class TrainerKilled(PutDown):
+    """The trainer's process was killed, but not by us: the run may go on from its last checkpoint."""
+
+
 def request(project: Project, *, reason: str, by: User | None = None, config: Mapping[str, Any] = {}) -> TrainingRun:
     """Queues a run and sends it to the workers.
 
@@ -211,10 +215,11 @@ def fail(run: TrainingRun, error: str, *, now: datetime) -> None:
 
 
 @outlasting_outages
-def put_down(run: TrainingRun) -> None:
+def put_down(run: TrainingRun, why: PutDown) -> None:
     """Back into the queue, for the next worker to go on from the last checkpoint."""
     owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
-    owned.update(state=RunState.QUEUED, heartbeat_at=None)
+    if owned.update(state=RunState.QUEUED, heartbeat_at=None, error=str(why)) and isinstance(why, TrainerKilled):
+        send(run)
 
 
 @transaction.atomic

@@ -50,6 +50,8 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
         _stop(process)
     tail = _tail(log, start)
     retraining.write(run, log=tail, **_progress(folder))
+    if process.returncode == -signal.SIGKILL and run.attempt < settings.RUN_ATTEMPTS:
+        raise retraining.TrainerKilled("The trainer was killed (signal 9); the run goes on from its last checkpoint.")
     if process.returncode != 0:
         raise TrainerFailed(_last_word(process.returncode, tail, folder))
 
@@ -61,7 +63,7 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) ->
             return
         except subprocess.TimeoutExpired:
             if workers.stopping.is_set():
-                raise retraining.PutDown(f"the worker stops, run {run.pk} waits for the next") from None
+                raise retraining.PutDown("The worker was stopped; the run waits for the next one.") from None
             retraining.write(run, heartbeat_at=timezone.now(), **_progress(folder))
 
 

@@ -15,8 +15,11 @@ import psycopg
 import pytest
 
 from annotator import embedded
+from annotator.embedded import Postgres, Redis
 
 _stack = ExitStack()
+running: list[Postgres | Redis] = []
+"""Those that we started ourselves, for a test that restarts one."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -41,6 +44,7 @@ def _start() -> None:
         started = _stack.enter_context(embedded.services(folder, throwaway=True))
     except (embedded.ServiceFailed, embedded.AccountRefused) as refusal:
         raise pytest.UsageError(str(refusal)) from refusal
+    running.extend(started.servers)
     if not given:
         _leave_plans_alone(started.environment["DATABASE_URL"])
     os.environ.update({**started.environment, "VAR_DIR": str(folder)})

@@ -1,18 +1,23 @@
 """Whatever is killed, a run ends: as failed, or by another worker going on."""
 
+import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.conf import LazySettings
+from django.db import connection
 from django.utils import timezone
 
 from annotator import workers
+from annotator.embedded import Postgres
 from rewards import retraining
 from rewards.models import RewardModel, RunState, TrainingRun
+from tests import servers
 from tests.celery_workers import wait_for, worker
 from tests.rewards.labelled import labelled_project
 
@@ -48,16 +53,74 @@ def steps_in(run: TrainingRun) -> int:
     return int(run.progress.get("step", 0))
 
 
-def test_a_killed_trainer_fails_the_run(tmp_path: Path) -> None:
+def kill_trainer(run: TrainingRun) -> None:
+    """The one that is there now, or the next to come."""
+    wait_for(lambda: trainer_of(run), what="the trainer")
+    trainer = trainer_of(run)
+    assert trainer
+    os.kill(trainer, signal.SIGKILL)
+    wait_for(lambda: trainer_of(run) != trainer, what="its end")
+
+
+def ended(run: TrainingRun) -> TrainingRun:
+    """Once it has come to its verdict."""
+    wait_for(lambda: TrainingRun.objects.get(pk=run.pk).finished_at, seconds=200, what="the run's end")
+    run.refresh_from_db()
+    assert run.state in (RunState.PROMOTED, RunState.REJECTED), run.error
+    return run
+
+
+def resumed(run: TrainingRun) -> list[int]:
+    """The steps from which the trainer went on."""
+    events = map(json.loads, (run.directory() / "progress.jsonl").read_text().splitlines())
+    return [event["step"] for event in events if event["event"] == "resumed"]
+
+
+def test_a_trainer_killed_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    project = labelled_project(tasks=16, training_config=CONFIG)
+    with worker("train", tmp_path):
+        run = retraining.request(project, reason="a test")
+        wait_for(lambda: steps_in(run) >= 3, seconds=120, what="the first steps")
+        kill_trainer(run)
+        assert ended(run).attempt == 2
+    assert resumed(run)[0] >= 2
+    assert RewardModel.objects.count() == 1
+
+
+def test_a_trainer_killed_again_and_again_fails_the_run(tmp_path: Path) -> None:
     project = labelled_project(training_config=CONFIG)
     with worker("train", tmp_path):
         run = retraining.request(project, reason="a test")
-        wait_for(lambda: trainer_of(run), what="the trainer")
-        os.kill(trainer_of(run) or 0, signal.SIGKILL)
+        for attempt in (1, 2, 3):
+            claimed = TrainingRun.objects.filter(pk=run.pk, attempt=attempt)
+            wait_for(claimed.exists, what=f"attempt {attempt}")
+            kill_trainer(run)
         wait_for(lambda: TrainingRun.objects.get(pk=run.pk).state == RunState.FAILED, what="the failure")
     run.refresh_from_db()
     assert "killed (signal 9)" in run.error
     assert run.finished_at is not None
+
+
+def test_a_restart_of_postgresql_costs_no_step(tmp_path: Path) -> None:
+    project = labelled_project(tasks=16, training_config=CONFIG)
+    with worker("train", tmp_path):
+        run = retraining.request(project, reason="a test")
+        wait_for(lambda: steps_in(run) >= 2, seconds=120, what="the first steps")
+        trainer = trainer_of(run)
+        restart_postgres(away_seconds=5)
+        assert trainer_of(run) == trainer
+        assert ended(run).attempt == 1
+    assert RewardModel.objects.count() == 1
+
+
+def restart_postgres(*, away_seconds: float) -> None:
+    found = [each for each in servers.running if isinstance(each, Postgres)]
+    if not found:
+        pytest.skip("DATABASE_URL names a server that is not ours to restart")
+    connection.close()
+    found[0].stop()
+    time.sleep(away_seconds)
+    found[0].start()
 
 
 def test_a_cancelled_run_stops_its_trainer(tmp_path: Path) -> None:
@@ -81,9 +144,7 @@ def test_a_killed_worker_leaves_no_trainer_and_the_next_worker_goes_on(tmp_path:
     assert run.state == RunState.TRAINING
     with worker("train", tmp_path):
         assert retraining.recover_lost(now=timezone.now() + timedelta(minutes=5))
-        wait_for(lambda: TrainingRun.objects.get(pk=run.pk).finished_at, seconds=200, what="the run's end")
-    run.refresh_from_db()
-    assert (run.state, run.attempt) in [(RunState.PROMOTED, 2), (RunState.REJECTED, 2)], run.error
+        assert ended(run).attempt == 2
     assert RewardModel.objects.count() == 1
 
 
@@ -106,5 +167,5 @@ def test_a_flushed_redis_loses_no_run(tmp_path: Path) -> None:
         workers.connection().flushdb()
         os.kill(first.pid, signal.SIGCONT)
         assert retraining.recover_lost(now=timezone.now() + timedelta(minutes=5)) == [run]
-        wait_for(lambda: TrainingRun.objects.get(pk=run.pk).finished_at, seconds=200, what="the run's end")
+        ended(run)
     assert RewardModel.objects.count() == 1

@@ -15,7 +15,7 @@ from django.db import transaction
 from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
-from rewards.models import OwnerlessFolder, RewardModel, Snapshot, TrainingRun
+from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
 
 
 class NothingToErase(Refusal):
@@ -73,11 +73,21 @@ def _remove(folders: list[Path]) -> None:
 
 
 def sweep() -> list[Path]:
-    """Removes what was left: folders of deleted projects, and of erased snapshots whose removal was cut short."""
+    """Removes what was left: by deleted projects, by a removal that was cut short, by runs that ended half-way."""
     erased = Snapshot.objects.filter(erased_at__isnull=False)
     found = [folder for snapshot in erased for folder in _folders(snapshot) if folder.exists()]
     ownerless = list(OwnerlessFolder.objects.all())
     found += [settings.ARTIFACTS / each.path for each in ownerless]
+    found += list(_leftovers())
     _remove(found)
     OwnerlessFolder.objects.filter(pk__in=[each.pk for each in ownerless]).delete()
     return found
+
+
+def _leftovers() -> Iterator[Path]:
+    """What a failed or cancelled run had not finished writing: nobody goes on from there."""
+    ended = TrainingRun.objects.filter(state__in=(RunState.FAILED, RunState.CANCELLED))
+    over = {str(pk) for pk in ended.values_list("pk", flat=True)}
+    for name in ("checkpoint", ".*.unfinished"):
+        found = (settings.ARTIFACTS / "runs").glob(f"*/{name}")
+        yield from (folder for folder in found if folder.parent.name in over)

@@ -44,6 +44,10 @@ class UnlabelledAttribute(Refused):
     """No train row has a label for an attribute."""
 
 
+class OneClass(Refused):
+    """The train labels are all the same."""
+
+
 class LeakedPrompt(Refused):
     """A prompt stands in train and in validation."""
 
@@ -236,9 +240,19 @@ def _refuse_unusable(snapshot: Snapshot) -> None:
     for name, known in zip(snapshot.attributes, labels.T, strict=True):
         if labels.any() and not known.any():
             raise UnlabelledAttribute(f"no train response has a label for {name}")
+    if labels.any() and not _differ(snapshot):
+        raise OneClass("every train response has the same labels: there is nothing to tell apart")
     shared = {task.prompt_hash for task in snapshot.train} & {task.prompt_hash for task in snapshot.validation}
     if shared:
         raise LeakedPrompt(f"{len(shared)} prompts stand in train and in validation, {min(shared)} among them")
+
+
+def _differ(snapshot: Snapshot) -> bool:
+    """Whether people tell any two train responses apart, by a label or by their preference."""
+    labels = targets_of(snapshot.train, snapshot.attributes)
+    return any(np.ptp(column[np.isfinite(column)]) > 0 for column in labels.T) or any(
+        task.preference for task in snapshot.train
+    )
 
 
 def _task(row: Mapping[str, Any]) -> Task:

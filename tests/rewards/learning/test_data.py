@@ -12,6 +12,7 @@ from rewards.learning.data import (
     EmptyPart,
     LeakedPrompt,
     MissingFile,
+    OneClass,
     UnlabelledAttribute,
     carve_dev,
     read_items,
@@ -64,6 +65,18 @@ def test_it_refuses_an_attribute_without_any_label(tmp_path: Path) -> None:
     rows = [make_row(n, responses=[make_response(f"r{n}", "text", {"helpfulness": 1})]) for n in range(2)]
     with pytest.raises(UnlabelledAttribute, match="verbosity"):
         read_snapshot(make_snapshot(tmp_path, train=rows[:1], validation=rows[1:]))
+
+
+@pytest.mark.parametrize("preference", [None, 2])
+def test_it_refuses_labels_that_tell_nothing_apart(tmp_path: Path, preference: int | None) -> None:
+    same = [make_response(f"r{n}", "text", {"helpfulness": 3, "verbosity": 1}) for n in range(2)]
+    rows = [{**make_row(n, responses=same), "preference": preference} for n in range(2)]
+    snapshot = make_snapshot(tmp_path, train=rows[:1], validation=rows[1:])
+    if preference:
+        assert len(read_snapshot(snapshot).train) == 1
+    else:
+        with pytest.raises(OneClass, match="the same labels"):
+            read_snapshot(snapshot)
 
 
 def test_it_refuses_a_prompt_on_both_sides(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ HUMAN = "human"
 """What people reach: no model's doing."""
 PARTS = ("overall", "sections", "domains", "categories", "sources", "pairwise", "attributes", "all", "length", HUMAN)
 FINE_PARTS = ("subsets", "by_strength", "slices")
-"""Shown after the others: parts of what stands above."""
+FINE_MEASURES = ("mae", "error", "slope")
+"""Shown after the others: parts of what stands above, and other views of it."""
 VERSIONS_SHOWN = 8
 GROUPS_SHOWN = 50
 
@@ -73,6 +74,15 @@ class Line:
     path: tuple[str, ...]
     measure: str
     cells: list[Cell | None]
+
+    @property
+    def is_fine(self) -> bool:
+        return self.measure in FINE_MEASURES or any(part in FINE_PARTS for part in self.path)
+
+    @property
+    def n(self) -> int | None:
+        """Of the newest version that has one: on the same data it differs only where one has left out what it knew."""
+        return next((cell.value.n for cell in reversed(self.cells) if cell and cell.value.n is not None), None)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
-from rewards.comparison import FINE_PARTS, Cell, Group, Line, compare, groups_of
+from rewards.comparison import Cell, Group, Line, compare, groups_of
 
 MEASURES = {
     "accuracy": gettext_lazy("Accuracy"),
@@ -60,8 +60,11 @@ BY_LENGTH = gettext_lazy("By length")
 
 @dataclass(frozen=True)
 class Row:
+    """A measure, and how many rows, pairs or labels it is over."""
+
     label: str
     cells: Sequence[Cell | None]
+    n: int | None
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,8 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
         found = compare(project, name=chosen.name, data_hash=chosen.data_hash)
         names = {each.key: _(each.name) for each in project.attributes_for()}
         page["evaluations"] = found.evaluations
-        page["sections"] = list(_sections([line for line in found.lines if not _is_fine(line)], names))
-        page["fine"] = list(_sections([line for line in found.lines if _is_fine(line)], names))
+        page["sections"] = list(_sections([line for line in found.lines if not line.is_fine], names))
+        page["fine"] = list(_sections([line for line in found.lines if line.is_fine], names))
     return render(request, "comparison.html", page)
 
 
@@ -96,13 +99,9 @@ def _chosen(groups: Sequence[Group], wish: str) -> Group | None:
     return next(iter([*asked, *(group for group in groups if group.has_champion), *groups]), None)
 
 
-def _is_fine(line: Line) -> bool:
-    return any(part in FINE_PARTS for part in line.path)
-
-
 def _sections(lines: Sequence[Line], attributes: Mapping[str, str]) -> Iterator[Section]:
     for title, of in groupby(lines, key=lambda line: _title(line, attributes)):
-        yield Section(title, [Row(_label(line, attributes), line.cells) for line in of])
+        yield Section(title, [Row(_label(line, attributes), line.cells, line.n) for line in of])
 
 
 def _title(line: Line, attributes: Mapping[str, str]) -> str:
@@ -120,8 +119,18 @@ def _label(line: Line, attributes: Mapping[str, str]) -> str:
     """The part within the heading, the measure, or both where a part has several."""
     depth = {"attributes": 2, "slices": 2, "pairwise": 1}.get(line.path[0], 1) if line.path else 0
     names = [part for part in line.path[depth:] if part not in ("by_strength", "pairwise")]
-    told = ", ".join(attributes.get(name) or str(PARTS.get(name, name)) for name in names)
+    told = ", ".join(attributes.get(name) or _part(name) for name in names)
     measure = str(MEASURES[line.measure])
     if told and line.measure == "accuracy" and line.path[0] != "slices":
         return told
     return f"{told}: {measure}" if told else measure
+
+
+def _part(name: str) -> str:
+    """A part by its name in the metrics: `preference 2`, `labels 0.5-1`, a section, a model."""
+    kind, _space, which = name.partition(" ")
+    if kind == "preference":
+        return _("Preference of %(strength)s") % {"strength": which}
+    if kind == "labels":
+        return _("Labels %(levels)s levels apart") % {"levels": which.replace("-", "\N{EN DASH}")}
+    return str(PARTS.get(name, name))

@@ -24,7 +24,8 @@ def calibration(predicted: Floats, labels: Floats) -> Measures:
         for part in parts
     ]
     slope, intercept = line(predicted, labels)
-    return {"error": _error(bins, "predicted", "label"), "slope": slope, "intercept": intercept, "bins": bins}
+    error = _error(bins, "predicted", "label")
+    return {"n": len(predicted), "error": error, "slope": slope, "intercept": intercept, "bins": bins}
 
 
 def line(predicted: Floats, labels: Floats) -> tuple[float | None, float | None]:
@@ -44,7 +45,7 @@ def pairwise_calibration(differences: Floats) -> Measures:
     """
     known = differences[np.isfinite(differences)]
     if not len(known):
-        return {"ece": None, "bins": []}
+        return {"n": 0, "ece": None, "bins": []}
     confidence = 1 / (1 + np.exp(-np.minimum(np.abs(known), 50)))
     right = np.where(known == 0, 0.5, known > 0)
     places = np.minimum((confidence - 0.5) * 2 * BINS, BINS - 1).astype(int)
@@ -53,7 +54,7 @@ def pairwise_calibration(differences: Floats) -> Measures:
         for here in (places == place for place in range(BINS))
         if here.any()
     ]
-    return {"ece": _error(bins, "confidence", "accuracy"), "bins": bins}
+    return {"n": len(known), "ece": _error(bins, "confidence", "accuracy"), "bins": bins}
 
 
 def _error(bins: list[dict[str, Any]], said: str, seen: str) -> float:

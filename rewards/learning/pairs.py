@@ -87,7 +87,7 @@ def _strength(pair: Pair) -> str:
     if pair.strength is not None:
         return f"preference {pair.strength}"
     low, high = next(bounds for bounds in LEVELS if pair.apart < bounds[1] or bounds == LEVELS[-1])
-    return f"labels {low:g}-{high:g}" if high < LEVELS[-1][1] else f"labels {low:g} and more"
+    return f"labels {low:g}-{high:g}" if high < LEVELS[-1][1] else f"labels {low:g}+"
 
 
 def _pairs(task: Task, weights: Mapping[str, float], start: int) -> Iterator[Pair]:

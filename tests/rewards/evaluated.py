@@ -18,13 +18,14 @@ def make_evaluation(model: RewardModel, *, rmse: float = 0.9, name: str = "valid
 
 
 def snapshot_metrics(rmse: float, *, accuracy: float = 0.75) -> dict[str, Any]:
-    pairs = {"pairs": 8, "ties": 0, "accuracy": accuracy, "intervals": {"accuracy": [0.5, 0.9]}, "longer_wins": 0.5}
+    pairs = {"pairs": 8, "ties": 0, "accuracy": accuracy, "intervals": {"accuracy": [0.5, 0.9]}}
+    calibrated = {"longer_wins": 0.5, "calibration": {"ece": 0.1, "bins": []}}
     return {
         "rmse": rmse,
         "n": 16,
         "intervals": {"rmse": [rmse - 0.1, rmse + 0.1]},
         "attributes": {"helpfulness": {"n": 16, "rmse": rmse, "spearman": None, "calibration": {"slope": 0.8}}},
-        "pairwise": {**pairs, "calibration": {"ece": 0.1, "bins": []}, "by_strength": {"preference 2": pairs}},
+        "pairwise": {**pairs, **calibrated, "by_strength": {"preference 2": pairs}},
         "human": {"helpfulness": {"n": 16, "rmse": 0.5}},
         "slices": {"turns": {"single": {"n": 16, "labels": 16, "rmse": rmse, "pairwise": pairs}}},
     }

@@ -43,4 +43,4 @@ def test_certainty_that_is_always_wrong_is_the_worst_error() -> None:
 
 def test_a_tie_says_half_and_is_half_right() -> None:
     found = pairwise_calibration(np.zeros(3))
-    assert found == {"ece": 0, "bins": [{"n": 3, "confidence": 0.5, "accuracy": 0.5}]}
+    assert found == {"n": 3, "ece": 0, "bins": [{"n": 3, "confidence": 0.5, "accuracy": 0.5}]}

@@ -49,7 +49,7 @@ def test_pairs_are_told_apart_by_how_far_the_labels_are() -> None:
     tasks = [make_task(1, 1.25), make_task(1, 1.5), make_task(0, 4)]
     found = pairwise(tasks, [0, 1, 1, 0, 0, 1], WEIGHTS)["by_strength"]
     accuracies = {name: each["accuracy"] for name, each in found.items()}
-    assert accuracies == {"labels 0-0.5": 1, "labels 0.5-1": 0, "labels 1 and more": 1}
+    assert accuracies == {"labels 0-0.5": 1, "labels 0.5-1": 0, "labels 1+": 1}
 
 
 def test_the_strengths_of_the_preference_add_up_to_all_pairs() -> None:

@@ -6,8 +6,9 @@ restart, so every token has the place it would have alone. Equal to separate pas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -25,12 +26,15 @@ _PROBE = ((5, 6, 7, 8, 9), (10, 11, 12), (13, 14))
 
 @dataclass(frozen=True)
 class Stretch:
-    """Tokens start..end, causal among themselves, that see the tokens begin..stop before them."""
+    """Tokens start..end, causal among themselves; they see all of the stretch, by its number, that they go on from."""
 
     start: int
     end: int
-    begin: int = 0
-    stop: int = 0
+    after: int | None = None
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,17 @@ class Packed:
     @property
     def longest(self) -> tuple[int, int]:
         """The most queries and the most keys of a stretch."""
-        return max(s.end - s.start for s in self.stretches), max(_seen(s) for s in self.stretches)
+        return max(s.length for s in self.stretches), int(self.bounds[1].diff().max())
+
+    @cached_property
+    def masks(self) -> list[Tensor | None]:
+        """Of each stretch [queries, keys]; None where it goes on from no other."""
+        return [
+            None if s.after is None else self._mask(s.length, self.stretches[s.after].length) for s in self.stretches
+        ]
+
+    def _mask(self, own: int, seen: int) -> Tensor:
+        return torch.ones(own, seen + own, dtype=torch.bool, device=self.ids.device).tril(seen)
 
 
 def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed:
@@ -60,30 +74,37 @@ def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed
     stretches: list[Stretch] = []
     last: list[int] = []
 
-    def append(tokens: Sequence[int], offset: int, context: tuple[int, int]) -> None:
-        stretches.append(Stretch(len(ids), len(ids) + len(tokens), *context))
+    def append(tokens: Sequence[int], offset: int, after: int | None) -> None:
+        stretches.append(Stretch(len(ids), len(ids) + len(tokens), after))
         positions.extend(range(offset, offset + len(tokens)))
         ids.extend(tokens)
 
     for group in groups:
-        shared, context = shared_length(group), (0, 0)
+        shared, after = shared_length(group), None
         if shared:
-            context = (len(ids), len(ids) + shared)
-            append(group[0].ids[:shared], 0, (0, 0))
+            append(group[0].ids[:shared], 0, None)
+            after = len(stretches) - 1
         for item in group:
-            append(item.ids[shared:], shared, context)
+            append(item.ids[shared:], shared, after)
             last.append(len(ids) - 1)
-    keys = [k for s in stretches for k in (*range(s.begin, s.stop), *range(s.start, s.end))]
-    counts = [[s.end - s.start for s in stretches], [_seen(s) for s in stretches]]
+    seen = [list(_keys(stretches, stretch)) for stretch in stretches]
+    counts = [[stretch.length for stretch in stretches], [len(keys) for keys in seen]]
     bounds = [list(accumulate(row, initial=0)) for row in counts]
     return Packed(
         torch.tensor([ids], device=device),
         torch.tensor([positions], device=device),
         torch.tensor(last, device=device),
         tuple(stretches),
-        torch.tensor(keys, device=device),
+        torch.tensor([key for keys in seen for key in keys], device=device),
         torch.tensor(bounds, dtype=torch.int32, device=device),
     )
+
+
+def _keys(stretches: Sequence[Stretch], stretch: Stretch) -> Iterator[int]:
+    """The tokens that it sees, itself included."""
+    if stretch.after is not None:
+        yield from _keys(stretches, stretches[stretch.after])
+    yield from range(stretch.start, stretch.end)
 
 
 def shared_length(group: Sequence[Encoded]) -> int:
@@ -169,13 +190,13 @@ def _ragged(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scaling:
 def _one_by_one(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scaling: float | None) -> Tensor:
     """A call for each stretch: what the CPU does best, and in fp32 every device."""
     key, value = _repeated(query, key, value)
+    # Split once: slices would each have a gradient as long as the row.
+    lengths = [stretch.length for stretch in packing.stretches]
+    queries, keys, values = (x.split(lengths, dim=2) for x in (query, key, value))
     parts = []
-    for s in packing.stretches:
-        q, k, v = (x[:, :, s.start : s.end] for x in (query, key, value))
-        mask = None
-        if s.stop > s.begin:
-            k, v = (torch.cat([x[:, :, s.begin : s.stop], own], dim=2) for x, own in ((key, k), (value, v)))
-            mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril(s.stop - s.begin)
+    for stretch, mask, q, k, v in zip(packing.stretches, packing.masks, queries, keys, values, strict=True):
+        if stretch.after is not None:
+            k, v = torch.cat([keys[stretch.after], k], dim=2), torch.cat([values[stretch.after], v], dim=2)
         parts.append(scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None, scale=scaling))
     return torch.cat(parts, dim=2).transpose(1, 2)
 
@@ -240,7 +261,3 @@ def packed_hidden(network: Any, packed: Packed) -> Tensor:
     output = network.base_model(input_ids=packed.ids, position_ids=packed.positions, use_cache=False, packing=packed)
     hidden: Tensor = output.last_hidden_state[0]
     return hidden
-
-
-def _seen(stretch: Stretch) -> int:
-    return stretch.end - stretch.start + stretch.stop - stretch.begin

@@ -1,7 +1,9 @@
 """Whether a candidate takes the champion's place: a pure rule over errors on the same held-out prompts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -11,12 +13,16 @@ from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards.learning.bootstrap import Gain, paired_bootstrap
+from rewards.learning.data import Task, better
 from rewards.models import RewardModel, RunState, TrainingRun
 
 FEWEST_PROMPTS = 5
 """Held-out prompts below which no model is promoted: chance would decide."""
 GUARD_TOLERANCE = 0.05
 """How far the RMSE of any one attribute, on the scale of 0 to 4, may rise in a promotion."""
+SQUARES, PAIRS = "mean squared error", "share of pairs in the wrong order"
+ON_SCALE = ("regression", "joint")
+"""Last stages of training after which scores are on the scale of the labels; after others only their order counts."""
 PAIRS_TOLERANCE = 0.03
 """How far the share of pairs put in the right order may fall; one pair of a few is always allowed."""
 
@@ -31,8 +37,9 @@ class FilesErased(Refusal):
 class HeldOut:
     """A model's errors on the held-out prompts: of each prompt the summed squared error and the labels it sums over.
 
-    `right` of `pairs` of responses stand in the order that people gave them; `constant` attributes get one score
-    everywhere.
+    Of each prompt with responses that people tell apart, `wrong` of so many `compared` pairs stand in the wrong order;
+    a tie is half of one. Over all, `right` of `pairs` are in the right order, ties being wrong. `constant` attributes
+    get one score everywhere. Unless it is `on_scale`, only the order of a model's scores means something.
     """
 
     squared_errors: Mapping[str, float]
@@ -41,11 +48,14 @@ class HeldOut:
     pairs: int = 0
     right: float = 0
     constant: frozenset[str] = frozenset()
+    wrong: Mapping[str, float] = field(default_factory=dict)
+    compared: Mapping[str, int] = field(default_factory=dict)
+    on_scale: bool = True
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision and its evidence. `gain` is the fall in mean squared error, with its 95 % interval.
+    """The decision and its evidence. `gain` is the fall in what is measured, with its 95 % interval.
 
     `detectable` is the gain that these prompts would have shown four times in five.
     """
@@ -58,9 +68,14 @@ class Verdict:
     high: float
     prompts: int
     detectable: float = 0.0
+    measure: str = SQUARES
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """PostgreSQL's JSON knows no number that is none."""
+        values = asdict(self)
+        return {
+            name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values.items()
+        }
 
 
 def decide(candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, seed: int) -> Verdict:
@@ -69,20 +84,33 @@ def decide(candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, seed:
     The first model of a project has no champion to beat; it has to do better than predicting the mean.
     """
     against, rival = ("the champion", champion) if champion else ("predicting the mean", mean)
-    prompts = sorted(candidate.squared_errors)
-    gain = paired_bootstrap(
-        [rival.squared_errors[prompt] for prompt in prompts],
-        [candidate.squared_errors[prompt] for prompt in prompts],
-        [candidate.labels[prompt] for prompt in prompts],
+    measure = SQUARES if candidate.on_scale and rival.on_scale and candidate.labels else PAIRS
+    gain = _gain(candidate, rival, measure=measure, seed=seed)
+    promote, reason = _ruled(gain, candidate, champion)
+    detectable = gain.detectable()
+    return Verdict(promote, reason, against, gain.mean, gain.low, gain.high, gain.prompts, detectable, measure)
+
+
+def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, seed: int) -> Gain:
+    by_pairs = measure == PAIRS
+    counts = candidate.compared if by_pairs else candidate.labels
+    theirs, ours = ((each.wrong if by_pairs else each.squared_errors) for each in (rival, candidate))
+    prompts = sorted(counts)
+    if not prompts:
+        return Gain(0.0, 0.0, 0.0, 0)
+    return paired_bootstrap(
+        [theirs[prompt] for prompt in prompts],
+        [ours[prompt] for prompt in prompts],
+        [counts[prompt] for prompt in prompts],
         seed=seed,
     )
-    promote, reason = _ruled(gain, candidate, champion)
-    return Verdict(promote, reason, against, gain.mean, gain.low, gain.high, len(prompts), gain.detectable())
 
 
 def _ruled(gain: Gain, candidate: HeldOut, champion: HeldOut | None) -> tuple[bool, str]:
     if gain.prompts < FEWEST_PROMPTS:
         return False, f"{gain.prompts} held-out prompts are too few to judge by: at least {FEWEST_PROMPTS} are needed."
+    if not math.isfinite(gain.mean):
+        return False, "Some of the scores are no numbers."
     if candidate.rmse and candidate.constant >= set(candidate.rmse):
         return False, "It gives every response the same scores."
     if champion is None:
@@ -106,7 +134,7 @@ def _no_evidence(gain: Gain) -> str:
 def _held_back(candidate: HeldOut, champion: HeldOut) -> str:
     """What a better model must not lose on the way; empty if it does not."""
     worse = [key for key, value in candidate.rmse.items() if value > champion.rmse.get(key, value) + GUARD_TOLERANCE]
-    if worse:
+    if worse and candidate.on_scale and champion.on_scale:
         return f"clearly worse at {', '.join(worse)}"
     silent = sorted(candidate.constant - champion.constant)
     if silent:
@@ -117,31 +145,52 @@ def _held_back(candidate: HeldOut, champion: HeldOut) -> str:
     return ""
 
 
-def held_out(
-    rows: Sequence[Mapping[str, Any]],
-    predicted: Mapping[str, Mapping[str, float]],
-    *,
-    metrics: Mapping[str, Any] = {},
-) -> HeldOut:
-    """Errors of predictions by response id, on a snapshot's validation rows; labels that are missing do not count.
+@dataclass(frozen=True)
+class Predicted:
+    """What a model says of one response."""
 
+    scores: Mapping[str, float]
+    reward: float
+
+
+def held_out(
+    tasks: Iterable[Task],
+    predicted: Mapping[str, Predicted],
+    *,
+    weights: Mapping[str, float],
+    metrics: Mapping[str, Any] = {},
+    on_scale: bool = True,
+) -> HeldOut:
+    """Errors of predictions by response id, on a snapshot's validation tasks; labels that are missing do not count.
+
+    weights: of the attributes in the reward, by which labels tell the better response where no preference does.
     metrics: what `rewards.learning.evaluate` measured of the same predictions, for the guards.
     """
-    errors: dict[str, float] = {}
-    labels: dict[str, int] = {}
-    by_attribute: dict[str, list[float]] = {}
-    for row in rows:
-        for response in row["responses"]:
-            for key, label in response["scores"].items():
-                square = (predicted[response["id"]][key] - label) ** 2
-                errors[row["prompt_hash"]] = errors.get(row["prompt_hash"], 0.0) + square
-                labels[row["prompt_hash"]] = labels.get(row["prompt_hash"], 0) + 1
-                by_attribute.setdefault(key, []).append(square)
-    rmse = {key: (sum(squares) / len(squares)) ** 0.5 for key, squares in by_attribute.items()}
+    squares: dict[str, list[float]] = defaultdict(list)
+    pairs: dict[str, list[float]] = defaultdict(list)
+    by_attribute: dict[str, list[float]] = defaultdict(list)
+    for task in tasks:
+        for response in task.responses:
+            for key, label in response.scores.items():
+                square = (predicted[response.id].scores[key] - label) ** 2
+                squares[task.prompt_hash].append(square)
+                by_attribute[key].append(square)
+        for good, bad, _ in better(task, weights):
+            ahead = predicted[task.responses[good].id].reward - predicted[task.responses[bad].id].reward
+            pairs[task.prompt_hash].append(0.5 if ahead == 0 else float(not ahead > 0))
     pairwise = metrics.get("pairwise", {})
-    pairs = pairwise.get("pairs") or 0
-    right = pairs * (pairwise.get("accuracy") or 0.0)
-    return HeldOut(errors, labels, rmse, pairs, right, frozenset(metrics.get("constant", ())))
+    known = pairwise.get("pairs") or 0
+    return HeldOut(
+        squared_errors={prompt: sum(each) for prompt, each in squares.items()},
+        labels={prompt: len(each) for prompt, each in squares.items()},
+        rmse={key: (sum(each) / len(each)) ** 0.5 for key, each in by_attribute.items()},
+        pairs=known,
+        right=known * (pairwise.get("accuracy") or 0.0),
+        constant=frozenset(metrics.get("constant", ())),
+        wrong={prompt: sum(each) for prompt, each in pairs.items()},
+        compared={prompt: len(each) for prompt, each in pairs.items()},
+        on_scale=on_scale,
+    )
 
 
 @transaction.atomic

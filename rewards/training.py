@@ -17,6 +17,7 @@ from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
 from rewards import evaluation, promotion, retraining, snapshots
+from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.supervising import TrainerFailed, supervise
 
@@ -92,20 +93,27 @@ def _judge(
     run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None, metrics: Mapping[str, Any]
 ) -> promotion.Verdict:
     """The candidate against the champion, or against the mean where there is none, on the snapshot's held-out rows."""
-    rows = _json_lines(snapshot.directory() / "validation.jsonl")
-    predicted = _predictions(run.directory() / "predictions.jsonl")
-    means = dict(zip(snapshot.manifest["attributes"], metrics["mean"]["values"], strict=True))
-    every = {response["id"]: means for row in rows for response in row["responses"]}
+    tasks = list(read_tasks(snapshot.directory() / "validation.jsonl"))
+    manifest = _manifest(run)
+    weights = manifest["attribute_weights"]
+    mean = promotion.Predicted(dict(zip(snapshot.manifest["attributes"], metrics["mean"]["values"], strict=True)), 0.0)
+    every = {response.id: mean for task in tasks for response in task.responses}
     return promotion.decide(
-        promotion.held_out(rows, predicted, metrics=metrics["candidate"]),
-        _judged_champion(run, champion, snapshot, rows) if champion else None,
-        promotion.held_out(rows, every),
+        promotion.held_out(
+            tasks,
+            _predictions(run.directory() / "predictions.jsonl"),
+            weights=weights,
+            metrics=metrics["candidate"],
+            on_scale=_on_scale(manifest),
+        ),
+        _judged_champion(run, champion, snapshot, tasks, weights) if champion else None,
+        promotion.held_out(tasks, every, weights=weights),
         seed=run.seed,
     )
 
 
 def _judged_champion(
-    run: TrainingRun, champion: RewardModel, snapshot: Snapshot, rows: list[dict[str, Any]]
+    run: TrainingRun, champion: RewardModel, snapshot: Snapshot, tasks: list[Task], weights: Mapping[str, float]
 ) -> promotion.HeldOut:
     work = run.directory() / "champion"
     work.mkdir(exist_ok=True)
@@ -115,17 +123,29 @@ def _judged_champion(
         supervise(run, "evaluate", work)
     except TrainerFailed as failed:
         raise TrainerFailed(f"The champion, version {champion.version}, could not be judged. {failed}") from failed
-    metrics = json.loads((work / "metrics.json").read_text())
-    return promotion.held_out(rows, _predictions(work / "predictions.jsonl"), metrics=metrics)
+    return promotion.held_out(
+        tasks,
+        _predictions(work / "predictions.jsonl"),
+        weights=weights,
+        metrics=json.loads((work / "metrics.json").read_text()),
+        on_scale=_on_scale(champion.manifest),
+    )
 
 
-def _json_lines(path: Path) -> list[dict[str, Any]]:
+def _manifest(run: TrainingRun) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads((run.directory() / "model" / "reward_model.json").read_text())
+    return stored
+
+
+def _on_scale(manifest: Mapping[str, Any]) -> bool:
+    """Whether a model's scores are on the scale of the labels; models from before there were stages are."""
+    return manifest.get("training", {}).get("stages", promotion.ON_SCALE)[-1] in promotion.ON_SCALE
+
+
+def _predictions(path: Path) -> dict[str, promotion.Predicted]:
     with path.open() as file:
-        return [json.loads(line) for line in file]
-
-
-def _predictions(path: Path) -> dict[str, dict[str, float]]:
-    return {row["id"]: row["scores"] for row in _json_lines(path)}
+        rows = [json.loads(line) for line in file]
+    return {row["id"]: promotion.Predicted(row["scores"], row["reward"]) for row in rows}
 
 
 @outlasting_outages
@@ -150,7 +170,7 @@ def _register(
 
 
 def _stored(run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None) -> RewardModel:
-    manifest = json.loads((run.directory() / "model" / "reward_model.json").read_text())
+    manifest = _manifest(run)
     latest = RewardModel.objects.filter(project=run.project).order_by("-version").first()
     model = RewardModel.objects.create(
         project=run.project,

@@ -1,5 +1,6 @@
 """The rule that decides, and the deed."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 from annotator.models import Project
 from rewards import promotion
 from rewards.learning.bootstrap import Gain, paired_bootstrap
+from rewards.learning.data import Response, Task, Turn
 from rewards.models import RewardModel
-from rewards.promotion import HeldOut, decide
+from rewards.promotion import HeldOut, Predicted, decide
 from tests.annotator.test_constraints import make_model
 from tests.builders import NOW
 
@@ -109,16 +111,51 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     assert decide(rough, held_out(1.0), MEAN, seed=3) == decide(rough, held_out(1.0), MEAN, seed=3)
 
 
+def task(*responses: Response, preference: int | None = None) -> Task:
+    return Task("t", "p", (Turn("user", "Why?"),), responses, preference)
+
+
+def response(name: str, **scores: float) -> Response:
+    return Response(name, "Because.", scores, {}, [])
+
+
 def test_errors_are_summed_by_prompt() -> None:
-    rows = [
-        {
-            "prompt_hash": "p",
-            "responses": [{"id": "1", "scores": {"h": 2.0}}, {"id": "2", "scores": {"h": 4.0, "c": 1.0}}],
-        }
-    ]
-    found = promotion.held_out(rows, {"1": {"h": 1.0, "c": 0}, "2": {"h": 4.0, "c": 3.0}})
+    rows = [task(response("1", h=2.0), response("2", h=4.0, c=1.0))]
+    predicted = {"1": Predicted({"h": 1.0, "c": 0}, 1.0), "2": Predicted({"h": 4.0, "c": 3.0}, 4.0)}
+    found = promotion.held_out(rows, predicted, weights={"h": 1.0})
     assert (found.squared_errors, found.labels) == ({"p": 5.0}, {"p": 3})
     assert found.rmse == {"h": pytest.approx(0.5**0.5), "c": 2.0}
+    assert (found.wrong, found.compared) == ({"p": 0.0}, {"p": 1})
+
+
+@pytest.mark.parametrize(("first", "wrong"), [(1.0, 0.0), (2.0, 0.5), (3.0, 1.0), (float("nan"), 1.0)])
+def test_a_tie_is_half_a_pair_in_the_wrong_order(first: float, wrong: float) -> None:
+    rows = [task(response("1"), response("2"), preference=2)]
+    found = promotion.held_out(rows, {"1": Predicted({}, first), "2": Predicted({}, 2.0)}, weights={"h": 1.0})
+    assert (found.wrong, found.labels) == ({"p": wrong}, {})
+
+
+def of_order(wrong: int) -> HeldOut:
+    """A model trained on preferences that puts so many of forty pairs in the wrong order; its scores fit no label."""
+    names = [f"p{number}" for number in range(40)]
+    errors = {name: float(number < wrong) for number, name in enumerate(names)}
+    return replace(held_out(9.0), wrong=errors, compared=dict.fromkeys(names, 1), on_scale=False)
+
+
+def test_what_was_trained_on_preferences_is_judged_by_the_order_of_pairs() -> None:
+    verdict = decide(of_order(5), of_order(20), of_order(20), seed=0)
+    assert verdict.promote
+    assert verdict.measure == "share of pairs in the wrong order"
+    assert verdict.gain == pytest.approx(15 / 40)
+    assert not decide(of_order(19), of_order(20), of_order(20), seed=0).promote
+
+
+def test_scores_that_are_no_numbers_promote_nothing() -> None:
+    broken = replace(held_out(0.5), squared_errors=dict.fromkeys(held_out(0.5).labels, float("nan")))
+    for champion in (None, held_out(1.0)):
+        verdict = decide(broken, champion, MEAN, seed=0)
+        assert (verdict.promote, verdict.reason) == (False, "Some of the scores are no numbers.")
+        assert "NaN" not in json.dumps(verdict.as_json())
 
 
 def test_promoting_an_earlier_model_is_the_rollback(project: Project) -> None:

@@ -4,8 +4,10 @@ import gc
 import os
 from typing import Any
 
+from annotator.connections import EvenWorker, leave_place, take_place
+
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
-worker_class = "gthread"
+worker_class = EvenWorker
 workers = 2
 threads = 4
 # One import of Django, shared by the workers; nothing connects to the database before they are forked.
@@ -23,3 +25,11 @@ def when_ready(_server: Any) -> None:
     """Before the workers are forked: the collector leaves alone what they share, else it would copy it into each."""
     gc.collect()
     gc.freeze()
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    take_place(worker, server.WORKERS.values())
+
+
+def child_exit(_server: Any, worker: Any) -> None:
+    leave_place(worker)

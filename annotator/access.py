@@ -10,6 +10,7 @@ from rest_framework.request import Request
 
 from annotator import assignment
 from annotator.models import Assignment, Membership, Project, QualificationRun, Role, Task, User
+from annotator.statements import Columns, Statement
 
 
 def user_of(request: HttpRequest | Request) -> User:
@@ -34,7 +35,20 @@ def managed_project(user: User, slug: str) -> Project:
 
 def membership(user: User, slug: str) -> Membership:
     """The user's own membership: to rate, one has to be a member, superuser or not."""
-    return get_object_or_404(user.memberships.select_related("project__rubric"), project__slug=slug)
+    row = _MEMBERSHIP.row(user=user.pk, slug=slug)
+    if row is None:
+        raise Http404
+    width = len(_MEMBER.names)
+    member = _MEMBER.instance(row[:width])
+    member.user, member.project = user, _PROJECT.instance(row[width:])
+    return member
+
+
+_MEMBER, _PROJECT = Columns(Membership, "m"), Columns(Project, "p")
+_MEMBERSHIP = Statement(f"""
+SELECT {_MEMBER}, {_PROJECT} FROM annotator_membership m JOIN annotator_project p ON p.id = m.project_id
+WHERE m.user_id = %(user)s AND p.slug = %(slug)s
+""")
 
 
 def name_shown_to(user: User, project: Project) -> Literal["username", "pseudonym"]:

@@ -9,7 +9,7 @@ from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
 from annotator.annotation.passing import UNDO_FOR, decide_quarantine, report, skip, undo_skip
 from annotator.annotation.refused import Refused
-from annotator.annotation.submitting import Submitted, by_position, submit
+from annotator.annotation.submitting import Submitted, by_position, submit, submit_and_claim, submit_own
 
 __all__ = [
     "UNDO_FOR",
@@ -25,5 +25,7 @@ __all__ = [
     "save_draft",
     "skip",
     "submit",
+    "submit_and_claim",
+    "submit_own",
     "undo_skip",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
-from annotator.models import PREFERENCES, Project, Response
+from annotator.models import PREFERENCES, Project
 from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
@@ -23,16 +23,18 @@ class IncompleteRating(Refusal):
         self.errors = errors
 
 
-def check_complete(submission: Submission, *, project: Project, responses: Sequence[Response]) -> None:
-    """Raises IncompleteRating unless everything that the project asks for is answered, on its scale."""
+def check_complete(submission: Submission, *, project: Project, responses: Sequence[int]) -> None:
+    """Raises IncompleteRating unless everything that the project asks for is answered, on its scale.
+
+    `responses` are the ids of the task's, by position.
+    """
     errors: Errors = {}
-    known = {response.pk for response in responses}
-    for stranger in set(submission.ratings) - known:
+    for stranger in set(submission.ratings).difference(responses):
         text = _("response id %(id)s does not belong to this task") % {"id": stranger}
         errors.setdefault("ratings", []).append(text)
     for number, response in enumerate(responses):
-        rating = submission.ratings.get(response.pk)
-        place = f"ratings.{response.pk}"
+        rating = submission.ratings.get(response)
+        place = f"ratings.{response}"
         if rating is None:
             errors[place] = [_("response %(number)s is not rated") % {"number": number + 1}]
         elif found := _rating_errors(rating, project):

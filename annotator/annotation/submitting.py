@@ -1,7 +1,7 @@
 """A finished rating is stored, or revised while its task is open."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -11,19 +11,22 @@ from annotator import consensus, gold
 from annotator.annotation.completeness import check_complete
 from annotator.annotation.content import Submission
 from annotator.annotation.refused import Refused, record
-from annotator.assignment import free_slot, locked
-from annotator.assignment.holding import responses_of
-from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Task, Verdict
+from annotator.assignment import Claim, free_slot, locked, locked_own, locked_to_claim, next_task
+from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Task, User, Verdict
 from annotator.retrying import in_transaction
 from annotator.statements import Columns, Statement
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """The annotation that now stands for the assignment, and whether this call made the first one."""
+    """The annotation that now stands for the assignment, and whether this call made the first one.
+
+    `scores` are those that the database holds, by response, in the order of their positions.
+    """
 
     annotation: Annotation
     created: bool
+    scores: Mapping[int, Mapping[str, int]]
 
 
 @in_transaction
@@ -36,35 +39,67 @@ def submit(assignment_id: int, submission: Submission, *, now: datetime, origin:
         IncompleteRating: an answer is missing or off the scale.
         Refused: the task was skipped by this person, or is closed for edits.
     """
-    assignment = locked(assignment_id)
+    return _submit(locked(assignment_id), submission, now=now, origin=origin)
+
+
+@in_transaction
+def submit_own(annotator: User, assignment_id: int, submission: Submission, *, now: datetime) -> Submitted:
+    """`submit`, of an assignment of the annotator's; raises Assignment.DoesNotExist for any other."""
+    return _submit(locked_own(annotator, assignment_id), submission, now=now)
+
+
+@in_transaction
+def submit_and_claim(
+    annotator: User, assignment_id: int, submission: Submission, *, now: datetime
+) -> tuple[Submitted, Claim]:
+    """`submit_own`, then `claim`: both or neither, so that the disk is waited for once."""
+    mine = locked_to_claim(annotator, assignment_id)
+    done = _submit(mine, submission, now=now)
+    return done, next_task(mine.task.project, annotator, now=now)
+
+
+def _submit(assignment: Assignment, submission: Submission, *, now: datetime, origin: str = Origin.PERSON) -> Submitted:
     task = assignment.task
-    check_complete(submission, project=task.project, responses=responses_of(task))
-    current = _current(assignment)
+    responses, current = _before(assignment)
+    check_complete(submission, project=task.project, responses=responses)
     if current and current.content_hash == submission.content_hash():
-        return Submitted(current, created=False)
+        return Submitted(current, created=False, scores=_scores(current))
     if current:
         _allow_revision(assignment)
         Annotation.objects.filter(pk=current.pk).update(is_current=False)
     else:
         _may_be_taken(assignment)
     revision = current.revision + 1 if current else 1
-    annotation = _store(assignment, submission, revision=revision, now=now, origin=origin)
+    annotation, scores = _store(assignment, submission, revision=revision, now=now, origin=origin)
     if task.state == Task.State.GOLD and current is None:
         gold.judge(assignment, now=now)
     consensus.settle([task], project=task.project, now=now)
     record("annotation.revised" if current else "annotation.submitted", task, revision=revision)
-    return Submitted(annotation, created=current is None)
+    return Submitted(annotation, created=current is None, scores={each: scores[each] for each in responses})
 
 
-_ANNOTATION = Columns(Annotation, "a")
-_CURRENT = Statement(f"""
-SELECT {_ANNOTATION} FROM annotator_annotation a WHERE a.assignment_id = %(assignment)s AND a.is_current
+_ANNOTATION = Columns(Annotation, "a", ("origin", "preference", "justification", "active_seconds", "guideline_version"))
+# Not in the statement that locks: after waiting for the lock it would not see what was committed meanwhile.
+_BEFORE = Statement(f"""
+SELECT ARRAY(SELECT r.id FROM annotator_response r WHERE r.task_id = %(task)s ORDER BY r.position), {_ANNOTATION}
+FROM (SELECT 1) AS one LEFT JOIN annotator_annotation a ON a.assignment_id = %(assignment)s AND a.is_current
 """)
 
 
-def _current(assignment: Assignment) -> Annotation | None:
-    row = _CURRENT.row(assignment=assignment.pk)
-    return _ANNOTATION.instance(row) if row else None
+def _before(assignment: Assignment) -> tuple[list[int], Annotation | None]:
+    """The ids of the task's responses by position, and the annotation that stands until now."""
+    ((responses, *annotation),) = _BEFORE.rows(task=assignment.task_id, assignment=assignment.pk)
+    return responses, _ANNOTATION.instance(annotation) if annotation[0] else None
+
+
+_SCORES = Statement("""
+SELECT r.response_id, r.scores FROM annotator_rating r JOIN annotator_response p ON p.id = r.response_id
+WHERE r.annotation_id = %(annotation)s ORDER BY p.position
+""")
+
+
+def _scores(annotation: Annotation) -> dict[int, dict[str, int]]:
+    return {response: json.loads(scores) for response, scores in _SCORES.rows(annotation=annotation.pk)}
 
 
 def _allow_revision(assignment: Assignment) -> None:
@@ -98,6 +133,7 @@ WITH annotation AS (
     FROM annotation, jsonb_to_recordset(%(ratings)s) AS r (
         response bigint, scores jsonb, checks jsonb, confidence smallint, safe boolean, unsafe_category text
     )
+    RETURNING response_id, scores
 ), held AS (
     UPDATE annotator_assignment SET state = 'submitted', slot = %(slot)s WHERE id = %(assignment)s
 ), tally AS (
@@ -107,12 +143,17 @@ WITH annotation AS (
 ), draft AS (
     DELETE FROM annotator_draft WHERE assignment_id = %(assignment)s
 )
-SELECT id FROM annotation
+SELECT annotation.id, ratings.response_id, ratings.scores FROM annotation, ratings
 """)
 
 
-def _store(assignment: Assignment, submission: Submission, *, revision: int, now: datetime, origin: str) -> Annotation:
-    """The annotation with its ratings; the assignment is submitted, its draft gone, the annotator's tally counted."""
+def _store(
+    assignment: Assignment, submission: Submission, *, revision: int, now: datetime, origin: str
+) -> tuple[Annotation, dict[int, dict[str, int]]]:
+    """The annotation with its ratings; the assignment is submitted, its draft gone, the annotator's tally counted.
+
+    The scores are what the database has made of them, by response.
+    """
     preference = by_position(submission.preference, assignment.response_order)
     values = {
         "assignment": assignment.pk,
@@ -128,9 +169,10 @@ def _store(assignment: Assignment, submission: Submission, *, revision: int, now
         "ratings": json.dumps([{"response": pk} | asdict(rating) for pk, rating in submission.ratings.items()]),
         "now": now,
     }
-    ((number,),) = _STORE.rows(**values)
+    rows = _STORE.rows(**values)
     assignment.state = Assignment.State.SUBMITTED
-    return Annotation(pk=number, assignment=assignment, revision=revision, preference=preference, submitted_at=now)
+    made = Annotation(pk=rows[0][0], assignment=assignment, revision=revision, preference=preference, submitted_at=now)
+    return made, {response: json.loads(scores) for _, response, scores in rows}
 
 
 def by_position(preference: int | None, order: Sequence[int]) -> int | None:

@@ -1,18 +1,20 @@
 """The annotator's calls: next, annotation, skip, report, heartbeat, release."""
 
-import json
 from functools import lru_cache
 from time import monotonic
 from typing import Any
 
+from django.http import Http404
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access, annotation, assignment
+from annotator.annotation import Submitted
 from annotator.api.parameters import flag
 from annotator.api.serializers import (
     LeaseSerializer,
@@ -26,8 +28,7 @@ from annotator.api.serializers import (
     SubmissionSerializer,
 )
 from annotator.assignment import Claim
-from annotator.models import Annotation, Project, Rubric
-from annotator.statements import Statement
+from annotator.models import Assignment, Rubric
 
 RUBRIC_SECONDS = 30
 
@@ -38,7 +39,7 @@ class Next(APIView):
     @extend_schema(request=None, responses=LeaseSerializer)
     def post(self, request: Request, slug: str) -> Response:
         project = access.membership(access.user_of(request), slug).project
-        return Response(lease(project, assignment.claim(project, access.user_of(request), now=timezone.now())))
+        return Response(lease(assignment.claim(project, access.user_of(request), now=timezone.now())))
 
 
 class AnnotationOfAssignment(APIView):
@@ -50,15 +51,23 @@ class AnnotationOfAssignment(APIView):
         parameters=[OpenApiParameter("next", bool, description="1: answer with the next task's lease under `next`")],
     )
     def put(self, request: Request, assignment_id: int) -> Response:
-        mine = access.own_assignment(access.user_of(request), assignment_id)
-        wants_next = flag(request, "next")
-        sent = SubmissionSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        done = annotation.submit(mine.pk, sent.submission(), now=timezone.now())
-        answer = stored(done.annotation)
-        if wants_next:
-            project = mine.task.project
-            answer["next"] = lease(project, assignment.claim(project, access.user_of(request), now=timezone.now()))
+        user, now, wants_next = access.user_of(request), timezone.now(), flag(request, "next")
+        try:
+            sent = SubmissionSerializer(data=request.data)
+            sent.is_valid(raise_exception=True)
+            submission = sent.submission()
+        except ValidationError:
+            access.own_assignment(user, assignment_id)  # strangers are told that there is nothing, whatever they send
+            raise
+        try:
+            if wants_next:
+                done, claimed = annotation.submit_and_claim(user, assignment_id, submission, now=now)
+                answer = stored(done) | {"next": lease(claimed)}
+            else:
+                done = annotation.submit_own(user, assignment_id, submission, now=now)
+                answer = stored(done)
+        except Assignment.DoesNotExist as stranger:
+            raise Http404 from stranger
         return Response(answer, status=status.HTTP_201_CREATED if done.created else status.HTTP_200_OK)
 
 
@@ -105,7 +114,7 @@ class OneAssignment(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def lease(project: Project, claimed: Claim) -> dict[str, Any]:
+def lease(claimed: Claim) -> dict[str, Any]:
     """What an annotator may know of a task: no model names, nobody's ratings, no scores."""
     held = claimed.assignment
     if held is None:
@@ -118,7 +127,7 @@ def lease(project: Project, claimed: Claim) -> dict[str, Any]:
             "conversation": held.task.conversation,
             "responses": [{"id": each.pk, "text": each.text} for each in claimed.responses],
         },
-        "rubric": _rubric(project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
+        "rubric": _rubric(held.task.project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
     }
 
 
@@ -128,19 +137,13 @@ def _rubric(rubric_id: int, moment: int) -> Any:
     return RubricSerializer(Rubric.objects.prefetch_related("attributes").get(pk=rubric_id)).data
 
 
-_RATINGS = Statement("""
-SELECT r.response_id, r.scores FROM annotator_rating r JOIN annotator_response p ON p.id = r.response_id
-WHERE r.annotation_id = %(annotation)s ORDER BY p.position
-""")
-
-
-def stored(made: Annotation) -> dict[str, Any]:
+def stored(done: Submitted) -> dict[str, Any]:
     """Echoes what the database holds."""
-    ratings = _RATINGS.rows(annotation=made.pk)
+    made = done.annotation
     return {
         "annotation": made.pk,
         "assignment": made.assignment_id,
         "revision": made.revision,
-        "ratings": [{"response": response, "scores": json.loads(scores)} for response, scores in ratings],
+        "ratings": [{"response": response, "scores": scores} for response, scores in done.scores.items()],
         "submitted_at": made.submitted_at,
     }

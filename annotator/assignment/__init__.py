@@ -1,6 +1,6 @@
 """Stage 2: who rates what next. `picking` finds a task, `claiming` leases it, `holding` is what becomes of a lease."""
 
-from annotator.assignment.claiming import REASONS, Claim, claim, one_claim_at_a_time, why_nothing
+from annotator.assignment.claiming import REASONS, Claim, claim, next_task, one_claim_at_a_time, why_nothing
 from annotator.assignment.holding import (
     NotLeased,
     expire_all,
@@ -8,6 +8,8 @@ from annotator.assignment.holding import (
     heartbeat,
     in_order,
     locked,
+    locked_own,
+    locked_to_claim,
     own,
     reclaim_expired,
     release,
@@ -28,6 +30,9 @@ __all__ = [
     "heartbeat",
     "in_order",
     "locked",
+    "locked_own",
+    "locked_to_claim",
+    "next_task",
     "one_claim_at_a_time",
     "own",
     "reclaim_expired",

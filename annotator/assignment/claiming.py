@@ -7,11 +7,19 @@ from django.utils.translation import gettext_lazy
 
 from annotator import gold
 from annotator.assignment import picking
-from annotator.assignment.holding import in_order, reclaim_expired, responses_in_order, responses_of, shuffled
+from annotator.assignment.holding import (
+    ONE_CLAIM_AT_A_TIME,
+    in_order,
+    reclaim_expired,
+    responses_in_order,
+    responses_of,
+    shuffled,
+    with_responses,
+)
 from annotator.assignment.picking import Seeker
 from annotator.models import Assignment, Membership, Project, Response, Task, User
 from annotator.retrying import in_transaction
-from annotator.statements import Columns, Statement
+from annotator.statements import Statement
 
 REASONS = {
     "empty": gettext_lazy("This project has no tasks yet."),
@@ -50,7 +58,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class _Situation:
-    """How the annotator stands in the project: membership or None, tasks rated, and what they have begun."""
+    """How the annotator stands in the project: membership or None, tasks rated, and what they have begun.
+
+    `leases_ran_out`: somebody's, whose slots can be had again.
+    """
 
     member: Membership | None
     excluded: bool
@@ -58,6 +69,7 @@ class _Situation:
     line: int
     own: int | None
     half_done: list[int]
+    leases_ran_out: bool
 
 
 @in_transaction
@@ -67,32 +79,34 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
     In a project with gold tasks, one in about `gold_every` is a gold task instead.
     """
     one_claim_at_a_time(annotator)
-    situation = _situation(project, annotator)
+    return next_task(project, annotator, now=now)
+
+
+def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
+    """What `claim` does, for whoever has made sure of `one_claim_at_a_time` in this transaction."""
+    situation = _situation(project, annotator, now)
     if barred := _barred_because(project, situation):
         return Claim(None, reason=barred)
     expires = now + timedelta(minutes=project.lease_minutes)
     if own := _renewed(situation.own, project, expires):
         return Claim(own, responses_in_order(own))
-    reclaim_expired(now=now)
+    if situation.leases_ran_out:
+        reclaim_expired(now=now)
     languages = tuple(situation.member.languages) if situation.member else ()
     seeker = Seeker(project.pk, annotator.pk, situation.line, languages or None)
     half_done = picking.lock_one(situation.half_done) if situation.half_done else None
     found = half_done or picking.pick(seeker)
     if not found:
         return Claim(None, reason=why_nothing(seeker))
-    task = _gold_instead(project, annotator, half_done) or _TASK.instance(_FOUND.rows(task=found)[0])
+    gold_task = _gold_instead(project, annotator, half_done)
+    task, responses = (gold_task, responses_of(gold_task)) if gold_task else with_responses(found)
     task.project = project
-    responses = responses_of(task)
     order = shuffled((response.position for response in responses), task, annotator)
     leased = _lease(task, annotator, order, now=now, expires=expires)
     return Claim(leased, in_order(responses, leased.response_order))
 
 
-_TASK = Columns(Task, "t", ("metadata",))
-_FOUND = Statement(f"SELECT {_TASK} FROM annotator_task t WHERE t.id = %(task)s")
-
-
-_LOCK = Statement("SELECT pg_advisory_xact_lock(hashtext('claim'), %(annotator)s::int)")
+_LOCK = Statement(ONE_CLAIM_AT_A_TIME)
 
 
 def one_claim_at_a_time(annotator: User) -> None:
@@ -112,7 +126,8 @@ SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.l
     ARRAY(SELECT s.task_id FROM annotator_assignment s JOIN annotator_draft d ON d.assignment_id = s.id
      JOIN annotator_task t ON t.id = s.task_id
      WHERE s.annotator_id = %(annotator)s AND s.state = 'expired' AND t.project_id = %(project)s
-     ORDER BY d.saved_at DESC LIMIT 5)
+     ORDER BY d.saved_at DESC LIMIT 5),
+    EXISTS (SELECT FROM annotator_assignment s WHERE s.state = 'leased' AND s.lease_expires_at < %(now)s)
 FROM (SELECT 1) AS one
 LEFT JOIN annotator_membership m ON m.user_id = %(annotator)s AND m.project_id = %(project)s
 LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id = %(project)s
@@ -120,8 +135,8 @@ LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id =
 _OF_MEMBER = ("id", "role", "paused_at", "paused_because", "qualified_at", "quota", "languages")
 
 
-def _situation(project: Project, annotator: User) -> _Situation:
-    (row,) = _SITUATION.rows(project=project.pk, annotator=annotator.pk)
+def _situation(project: Project, annotator: User, now: datetime) -> _Situation:
+    (row,) = _SITUATION.rows(project=project.pk, annotator=annotator.pk, now=now)
     values = dict(zip(_OF_MEMBER, row, strict=False))
     member = Membership(**values, project=project, user=annotator) if values["id"] else None
     return _Situation(member, *row[len(_OF_MEMBER) :])

@@ -28,15 +28,32 @@ SELECT {_ASSIGNMENT}, {_TASK}, {_PROJECT} FROM annotator_assignment s
 JOIN annotator_task t ON t.id = s.task_id JOIN annotator_project p ON p.id = t.project_id
 WHERE s.id = %(assignment)s
 """
-_LOCKED = Statement(f"{_HELD} FOR UPDATE OF t, s")
-_OWN = Statement(f"""{_HELD} AND s.annotator_id = %(annotator)s AND EXISTS (
+_HELD_BY = f"""{_HELD} AND s.annotator_id = %(annotator)s AND EXISTS (
     SELECT FROM annotator_membership m WHERE m.user_id = %(annotator)s AND m.project_id = p.id
-)""")
+)"""
+_LOCKED = Statement(f"{_HELD} FOR UPDATE OF t, s")
+_OWN = Statement(_HELD_BY)
+_LOCKED_OWN = Statement(f"{_HELD_BY} FOR UPDATE OF t, s")
+ONE_CLAIM_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('claim'), %(annotator)s::int)"
+# The rows are locked last of all, so never while somebody who claims, and may want them, is waited for.
+_LOCKED_TO_CLAIM = Statement(f"""
+WITH alone AS MATERIALIZED ({ONE_CLAIM_AT_A_TIME}) {_HELD_BY} AND EXISTS (SELECT FROM alone) FOR UPDATE OF t, s
+""")
 
 
 def locked(assignment_id: int) -> Assignment:
     """The assignment with its task, both locked, the task first: every stage function locks in this order."""
     return _held(_LOCKED.row(assignment=assignment_id))
+
+
+def locked_own(annotator: User, assignment_id: int) -> Assignment:
+    """`own` and `locked` in one."""
+    return _held(_LOCKED_OWN.row(assignment=assignment_id, annotator=annotator.pk))
+
+
+def locked_to_claim(annotator: User, assignment_id: int) -> Assignment:
+    """`one_claim_at_a_time` and `locked_own` in one."""
+    return _held(_LOCKED_TO_CLAIM.row(assignment=assignment_id, annotator=annotator.pk))
 
 
 def own(annotator: User, assignment_id: int) -> Assignment:
@@ -153,6 +170,19 @@ _RESPONSES = Statement(f"SELECT {_RESPONSE} FROM annotator_response r WHERE r.ta
 def responses_of(task: Task) -> list[Response]:
     """By position."""
     return [_RESPONSE.instance(row) for row in _RESPONSES.rows(task=task.pk)]
+
+
+_WHOLE = Columns(Task, "t", ("metadata",))
+_WITH_RESPONSES = Statement(f"""
+SELECT {_WHOLE}, {_RESPONSE} FROM annotator_task t LEFT JOIN annotator_response r ON r.task_id = t.id
+WHERE t.id = %(task)s ORDER BY r.position
+""")
+
+
+def with_responses(task_id: int) -> tuple[Task, list[Response]]:
+    """A task with its conversation, and its responses by position."""
+    rows, width = _WITH_RESPONSES.rows(task=task_id), len(_WHOLE.names)
+    return _WHOLE.instance(rows[0][:width]), [_RESPONSE.instance(row[width:]) for row in rows if row[width]]
 
 
 def responses_in_order(assignment: Assignment) -> list[Response]:

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy
 
 from annotator import audit
 from annotator.annotation import Refused, ResponseRating, Submission, check_complete
-from annotator.models import Adjudication, Label, Project, Response, Task, User
+from annotator.models import Adjudication, Label, Project, Task, User
 from annotator.retrying import in_transaction
 from annotator.review.seating import seat_and_settle
 
@@ -43,7 +43,7 @@ def adjudicate(
     task = _locked(task_id)
     if task.state != Task.State.COMPLETE:
         raise Refused(str(WHY_NOT[Task.State(task.state)]))
-    _check_complete(scores, preference, project=task.project, responses=list(task.responses.all()))
+    _check_complete(scores, preference, project=task.project, responses=[each.pk for each in task.responses.all()])
     made = Adjudication(
         task=task,
         scores={str(response): dict(each) for response, each in scores.items()},
@@ -87,7 +87,7 @@ def _locked(task_id: int) -> Task:
     return tasks.defer("conversation", "metadata").get(pk=task_id)
 
 
-def _check_complete(scores: Scores, preference: int | None, *, project: Project, responses: Sequence[Response]) -> None:
+def _check_complete(scores: Scores, preference: int | None, *, project: Project, responses: Sequence[int]) -> None:
     """As a submission is checked; a reviewer is not asked for confidence and safety, so those are filled in."""
     ratings = {response: ResponseRating(each, confidence=2, safe=True) for response, each in scores.items()}
     check_complete(Submission(ratings, preference), project=project, responses=responses)

@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection, transaction
 
 from annotator import annotation, assignment
-from annotator.annotation import IncompleteRating, Refused, Submission
+from annotator.annotation import IncompleteRating, Refused, Submission, submitting
 from annotator.models import Annotation, Assignment, Consensus, Draft, Label, Project, Report, Task
 from tests.builders import NOW, claimed, make_project, make_task, rate, submission
 from tests.conftest import Cast
@@ -38,6 +39,40 @@ def test_the_same_submission_twice_is_one_annotation(project: Project, cast: Cas
     again = annotation.submit(held.pk, submission(task), now=LATER)
     assert (first.created, again.created) == (True, False)
     assert Annotation.objects.count() == 1
+
+
+def test_a_submission_is_stored_together_with_the_next_claim(project: Project, cast: Cast) -> None:
+    first, second = make_task(project), make_task(project)
+    held = claimed(project, cast.alice)
+    done, following = annotation.submit_and_claim(cast.alice, held.pk, submission(held.task), now=NOW)
+    assert done.created
+    assert following.assignment
+    assert {held.task, following.assignment.task} == {first, second}
+
+
+def test_a_submission_is_not_stored_without_the_next_claim(
+    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_task(project)
+    held = claimed(project, cast.alice)
+    monkeypatch.setattr(submitting, "next_task", failing)
+    with pytest.raises(ZeroDivisionError):
+        annotation.submit_and_claim(cast.alice, held.pk, submission(held.task), now=NOW)
+    assert not Annotation.objects.exists()
+
+
+def failing(*_args: object, **_kwargs: object) -> None:
+    raise ZeroDivisionError
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_submits_to_claim_is_alone_with_their_claims(project: Project, cast: Cast) -> None:
+    make_task(project)
+    held = claimed(project, cast.alice)
+    with transaction.atomic(), connection.cursor() as cursor:
+        assignment.locked_to_claim(cast.alice, held.pk)
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()")
+        assert cursor.fetchone() == (1,)
 
 
 def test_a_changed_rating_is_a_revision(project: Project, cast: Cast) -> None:

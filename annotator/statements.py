@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import JSONField, Model
 from psycopg import Cursor
 
@@ -48,7 +48,7 @@ class Columns(Generic[M]):
         row = list(values)
         for place in self._json:
             row[place] = json.loads(row[place])
-        return self.model.from_db(connection.alias, self.names, row)
+        return self.model.from_db(DEFAULT_DB_ALIAS, self.names, row)
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,16 @@ class Statement:
         return "\n".join(line for (line,) in Statement(f"EXPLAIN {self.sql}").rows(**values))
 
     def _run(self, values: dict[str, Any]) -> Cursor[Row]:
-        connection.ensure_connection()
+        here = connections[DEFAULT_DB_ALIAS]  # looked up once: `connection` would do it at every use
+        here.ensure_connection()
         began = time.monotonic()
-        with connection.wrap_database_errors:
-            cursor: Cursor[Row] = Cursor(connection.connection)
-            cursor.execute(self.sql.encode(), values, prepare=self.prepared)
-        if connection.queries_logged:
-            connection.queries_log.append({"sql": self.sql, "time": f"{time.monotonic() - began:.3f}"})
+        with here.wrap_database_errors:
+            cursor: Cursor[Row] = Cursor(here.connection)
+            cursor.execute(self._encoded, values, prepare=self.prepared)
+        if here.queries_logged:
+            here.queries_log.append({"sql": self.sql, "time": f"{time.monotonic() - began:.3f}"})
         return cursor
+
+    @cached_property
+    def _encoded(self) -> bytes:
+        return self.sql.encode()

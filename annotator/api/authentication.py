@@ -42,7 +42,10 @@ class TokenInAddress(TokenAuthentication):
         return super().sent_token(request) or request.query_params.get("token")
 
 
-_TOKEN, _USER = Columns(AuthToken, "k"), Columns(User, "u", ("password",))
+_TOKEN = Columns(AuthToken, "k", ("token_key", "created"))
+_USER = Columns(
+    User, "u", ("password", "first_name", "last_name", "email", "last_login", "date_joined", "layout", "keys")
+)
 _STORED = Statement(f"""
 SELECT {_TOKEN}, {_USER} FROM knox_authtoken k JOIN annotator_user u ON u.id = k.user_id WHERE k.digest = %(digest)s
 """)

@@ -26,6 +26,7 @@ from annotator.api.serializers import (
     SkipSerializer,
     StoredAnnotationSerializer,
     SubmissionSerializer,
+    submission_of,
 )
 from annotator.assignment import Claim
 from annotator.models import Assignment, Rubric
@@ -53,9 +54,7 @@ class AnnotationOfAssignment(APIView):
     def put(self, request: Request, assignment_id: int) -> Response:
         user, now, wants_next = access.user_of(request), timezone.now(), flag(request, "next")
         try:
-            sent = SubmissionSerializer(data=request.data)
-            sent.is_valid(raise_exception=True)
-            submission = sent.submission()
+            submission = submission_of(request.data)
         except ValidationError:
             access.own_assignment(user, assignment_id)  # strangers are told that there is nothing, whatever they send
             raise

@@ -20,9 +20,20 @@ class NotLeased(Refusal):
     code = "not_leased"
 
 
+NEVER_ASKED_FOR = (
+    "metadata",
+    "content_hash",
+    "prompt_hash",
+    "imported_preference",
+    "created_at",
+    "pii_scanned_at",
+    "redacted_at",
+)
+"""Of a task, by those who rate it."""
+
 _ASSIGNMENT = Columns(Assignment, "s")
-_TASK = Columns(Task, "t", ("conversation", "metadata"))
-_PROJECT = Columns(Project, "p", ("description", "training_config"))
+_TASK = Columns(Task, "t", ("conversation", *NEVER_ASKED_FOR))
+_PROJECT = Columns(Project, "p", ("description", "created_at", "training_config", "validation_share"))
 _HELD = f"""
 SELECT {_ASSIGNMENT}, {_TASK}, {_PROJECT} FROM annotator_assignment s
 JOIN annotator_task t ON t.id = s.task_id JOIN annotator_project p ON p.id = t.project_id
@@ -172,7 +183,7 @@ def responses_of(task: Task) -> list[Response]:
     return [_RESPONSE.instance(row) for row in _RESPONSES.rows(task=task.pk)]
 
 
-_WHOLE = Columns(Task, "t", ("metadata",))
+_WHOLE = Columns(Task, "t", NEVER_ASKED_FOR)
 _WITH_RESPONSES = Statement(f"""
 SELECT {_WHOLE}, {_RESPONSE} FROM annotator_task t LEFT JOIN annotator_response r ON r.task_id = t.id
 WHERE t.id = %(task)s ORDER BY r.position

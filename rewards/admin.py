@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
-from rewards import registry
+from rewards import outlook, registry
 from rewards.dashboard import measured
 from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
@@ -77,6 +77,7 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "ended_badly": run.state in (RunState.FAILED, RunState.CANCELLED),
         "curve": json.dumps(_curve(run.losses)),
         "model": RewardModel.objects.filter(run=run).first(),
+        "outlook": outlook.told(run.metrics),
         "candidate": measured(run.metrics.get("candidate", {}), run.project.attribute_keys()),
         "baseline": measured(run.metrics.get("baseline", {}), run.project.attribute_keys()),
     }
@@ -158,4 +159,6 @@ def _origin(model: RewardModel) -> dict[str, Any]:
         "Seed": str(found["seed"]),
         "Judged against": f"version {found['parent']}" if found["parent"] else "no champion yet",
     }
-    return {"lineage": names.items(), "files": sorted(found["files"].items()), "snapshot": model.run.snapshot}
+    files = sorted(found["files"].items())
+    told = outlook.told(model.run.metrics)
+    return {"lineage": names.items(), "files": files, "snapshot": model.run.snapshot, "outlook": told}

@@ -12,6 +12,7 @@ from annotator.access import user_of
 from annotator.agreement import Agreement, kappas
 from annotator.api.health import readiness
 from annotator.models import Assignment, Membership, Project
+from rewards import outlook
 from rewards.models import RewardModel, TrainingRun
 
 PROJECTS_SHOWN = 10
@@ -37,6 +38,7 @@ class Card:
     headline: list[Measured]
     scored: int
     run: TrainingRun | None
+    outlook: str
     paused: list[Membership]
 
 
@@ -52,6 +54,7 @@ def _card(project: Any) -> Card:
     measured = list(kappas(project, now=timezone.now()).values())
     names = {attribute.key: attribute.name for attribute in project.attributes_for()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
+    told = outlook.told(champion.run.metrics) if champion else None
     return Card(
         project=project,
         share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
@@ -61,6 +64,7 @@ def _card(project: Any) -> Card:
         headline=_headline(champion) if champion else [],
         scored=champion.scores.count() if champion else 0,
         run=TrainingRun.objects.filter(project=project).first(),
+        outlook=told.sentence if told else "",
         paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),
     )
 

@@ -23,6 +23,7 @@ BETTER: Mapping[str, int | None] = {
     "mae": LOWER,
     "spearman": HIGHER,
     "qwk": HIGHER,
+    "ties": None,
     "ece": LOWER,
     "error": LOWER,
     # These have no good side, or say something of the data, not of the model.

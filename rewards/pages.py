@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET
 from annotator import access
 from annotator.access import user_of
 from rewards.comparison import Cell, Group, Line, compare, groups_of
+from rewards.models import Evaluation
 
 MEASURES = {
     "accuracy": gettext_lazy("Accuracy"),
@@ -25,6 +26,7 @@ MEASURES = {
     "mae": gettext_lazy("Mean absolute error"),
     "spearman": gettext_lazy("Spearman"),
     "qwk": gettext_lazy("Weighted kappa"),
+    "ties": gettext_lazy("Ties"),
     "ece": gettext_lazy("Calibration error"),
     "error": gettext_lazy("Calibration error"),
     "slope": gettext_lazy("Calibration slope"),
@@ -65,6 +67,7 @@ class Row:
     label: str
     cells: Sequence[Cell | None]
     n: int | None
+    digits: int
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,29 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
         found = compare(project, name=chosen.name, data_hash=chosen.data_hash)
         names = {each.key: _(each.name) for each in project.attributes_for()}
         page["evaluations"] = found.evaluations
-        page["sections"] = list(_sections([line for line in found.lines if not line.is_fine], names))
-        page["fine"] = list(_sections([line for line in found.lines if line.is_fine], names))
+        page["notes"] = [note for each in found.evaluations for note in _notes(each, names)]
+        # Ties of each part would fill the page: of all together they are enough.
+        lines = [line for line in found.lines if line.measure != "ties" or len(line.path) == 1]
+        page["sections"] = list(_sections([line for line in lines if not line.is_fine], names))
+        page["fine"] = list(_sections([line for line in lines if line.is_fine], names))
     return render(request, "comparison.html", page)
+
+
+def _notes(evaluation: Evaluation, attributes: Mapping[str, str]) -> Iterator[str]:
+    """What makes the numbers of a version mean less than they seem to."""
+    metrics, version = evaluation.metrics, evaluation.reward_model.version
+    constant = (metrics.get("all") or {}).get("constant") or metrics.get("constant")
+    lost = (metrics.get("all") or {}).get("not_finite") or metrics.get("not_finite")
+    if constant is True:
+        yield _("Version %(version)s gives every answer the same reward.") % {"version": version}
+    elif constant:
+        names = ", ".join(attributes.get(name, name) for name in constant)
+        yield _("Version %(version)s gives every response the same %(names)s.") % {"version": version, "names": names}
+    if lost:
+        yield _("Version %(version)s: %(count)s scores are not numbers.") % {"version": version, "count": lost}
+    if metrics.get("seen_in_training"):
+        told = {"version": version, "count": metrics["seen_in_training"]}
+        yield _("Version %(version)s was trained on the prompts of %(count)s of these rows.") % told
 
 
 def _chosen(groups: Sequence[Group], wish: str) -> Group | None:
@@ -101,7 +124,11 @@ def _chosen(groups: Sequence[Group], wish: str) -> Group | None:
 
 def _sections(lines: Sequence[Line], attributes: Mapping[str, str]) -> Iterator[Section]:
     for title, of in groupby(lines, key=lambda line: _title(line, attributes)):
-        yield Section(title, [Row(_label(line, attributes), line.cells, line.n) for line in of])
+        yield Section(title, [_row(line, attributes) for line in of])
+
+
+def _row(line: Line, attributes: Mapping[str, str]) -> Row:
+    return Row(_label(line, attributes), line.cells, line.n, digits=0 if line.measure == "ties" else 3)
 
 
 def _title(line: Line, attributes: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from rewards.models import Evaluation, Snapshot
 from tests.annotator.test_constraints import make_model
 from tests.builders import make_member, make_project, make_user
 from tests.conftest import Cast
-from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation
+from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
 from tests.rewards.test_api import As, listed, make_run, told
 
 METRICS = {**benchmark_metrics(0.5), "data": {"sha256": "c0ffee", "format": "RewardBench 2", "rows": 1}}
@@ -150,6 +150,16 @@ def test_the_page_chooses_by_what_was_judged_on(project: Project, page: Client) 
     other = make_evaluation(model, name="rb2", metrics=benchmark_metrics(0.5))
     assert "Math has 1 of 183 rows" in shown(page, f"?of={other.pk}")
     assert "Judged on" in shown(page, "?of=nothing")
+
+
+def test_what_makes_the_numbers_mean_less_is_said_above_them(project: Project, page: Client) -> None:
+    odd: list[dict[str, Any]] = [{"constant": ["verbosity"]}, {"not_finite": 3}, {"seen_in_training": 4}]
+    for version, more in enumerate(odd, start=1):
+        make_evaluation(make_model(project, version), metrics=snapshot_metrics(0.9) | more)
+    text = shown(page)
+    assert "Version 1 gives every response the same Verbosity." in text
+    assert "Version 2: 3 scores are not numbers." in text
+    assert "Version 3 was trained on the prompts of 4 of these rows." in text
 
 
 def test_a_page_without_evaluations_says_how_to_get_one(project: Project, page: Client) -> None:

@@ -100,6 +100,8 @@ def measure(rows: Sequence[Judged]) -> Measures:
 
 def lacking(section: str, rows: Mapping[str, int]) -> str:
     """Why the section cannot be scored: subsets that are absent, or have not the published number of rows."""
+    if not set(rows) & set(SECTIONS[section]):
+        return "none of its subsets is there"
     wrong = [
         f"{name} has {rows[name]} of {count} rows" if name in rows else f"{name} is not there"
         for name, count in SECTIONS[section].items()

@@ -73,6 +73,7 @@ def test_a_section_that_is_not_whole_has_a_reason_instead_of_a_score() -> None:
         "accuracy": None,
         "reason": "not all sections are complete: Chat, Chat Hard, Safety, Reasoning",
     }
+    assert measures["sections"]["Chat"]["reason"] == "none of its subsets is there"
 
 
 def test_copies_that_swap_the_two_halves_of_xstest_are_noticed() -> None:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/bootstrap.py
 
-.PHONY: run test check format messages bench bench-agreement bench-annotation bench-growth bench-pages bench-pii
+.PHONY: run test check format messages bench bench-agreement bench-annotation bench-growth bench-learning bench-pages bench-pii bench-scoring bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -32,8 +32,17 @@ bench-annotation:  ## annotations a second over HTTP; ARGS: --tasks, --annotator
 bench-growth:  ## what a claim and a submission cost as the tasks grow; ARGS: numbers of tasks
 	@$(BOOTSTRAP) bench growth $(ARGS)
 
+bench-learning:  ## whether anything is learnt, on real pairs and ratings; ARGS: pairs, ratings
+	@$(BOOTSTRAP) bench learning $(ARGS)
+
 bench-pages:  ## the rating page with 10,000 tasks: milliseconds and kilobytes
 	@$(BOOTSTRAP) bench pages
 
 bench-pii:  ## what is found of personal information, and how fast; ARGS names the file of texts
 	@$(BOOTSTRAP) bench pii $(ARGS)
+
+bench-scoring:  ## scoring beside plain transformers, its rows, small requests; ARGS: model, rows, requests, --size, ...
+	@$(BOOTSTRAP) bench scoring $(ARGS)
+
+bench-training:  ## pairwise training beside TRL's; ARGS: --size, --pairs, --repeats, --kinds
+	@$(BOOTSTRAP) bench training $(ARGS)

@@ -192,7 +192,7 @@ def _one_by_one(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scal
     key, value = _repeated(query, key, value)
     # Split once: slices would each have a gradient as long as the row.
     lengths = [stretch.length for stretch in packing.stretches]
-    queries, keys, values = (x.split(lengths, dim=2) for x in (query, key, value))
+    queries, keys, values = (torch.split(x, lengths, dim=2) for x in (query, key, value))
     parts = []
     for stretch, mask, q, k, v in zip(packing.stretches, packing.masks, queries, keys, values, strict=True):
         if stretch.after is not None:

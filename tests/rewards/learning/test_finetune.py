@@ -154,6 +154,7 @@ def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> Non
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
         found.append(read_json(run / "metrics.json"))
     assert [metrics["training"]["processes"] for metrics in found] == [1, 2]
-    np.testing.assert_allclose(*(metrics["training"]["losses"] for metrics in found), atol=1e-5)
-    curves = [[point["validation_loss"] for point in metrics["training"]["curve"]] for metrics in found]
-    np.testing.assert_allclose(*curves, atol=1e-4)
+    alone, together = (metrics["training"]["losses"] for metrics in found)
+    np.testing.assert_allclose(alone, together, atol=1e-5)
+    alone, together = ([point["validation_loss"] for point in metrics["training"]["curve"]] for metrics in found)
+    np.testing.assert_allclose(alone, together, atol=1e-4)

@@ -63,7 +63,7 @@ def test_without_a_margin_the_margin_loss_is_the_plain_one() -> None:
 @pytest.mark.parametrize("loss", PAIR_LOSSES)
 def test_its_gradient_raises_the_chosen_and_lowers_the_rejected(loss: Callable[..., torch.Tensor]) -> None:
     rewards = torch.zeros(2, requires_grad=True)
-    loss(rewards[:1], rewards[1:], torch.tensor([2.0])).sum().backward()
+    loss(rewards[:1], rewards[1:], torch.tensor([2.0])).sum().backward()  # type: ignore[no-untyped-call]
     assert rewards.grad is not None
     assert rewards.grad.sign().tolist() == [-1.0, 1.0]
 

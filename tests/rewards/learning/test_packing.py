@@ -34,7 +34,12 @@ def make_item(*own: int, prompt: tuple[int, ...] = PROMPT) -> Encoded:
 
 def make_decoder(config: type[Any], **more: Any) -> DecoderReward:
     torch.manual_seed(3)
-    return DecoderReward(AutoModelForSequenceClassification.from_config(config(**SHAPE, **more)).eval())
+    return DecoderReward(make_network(config(**SHAPE, **more)))
+
+
+def make_network(config: Any) -> Any:
+    network: Any = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+    return network.eval()
 
 
 GROUPS = [[make_item(1, 2, 3), make_item(4)], [make_item(5, 6, prompt=(40, 41))], [make_item(7), make_item(8, 9)]]
@@ -73,7 +78,8 @@ def test_gradients_are_the_same_packed_and_apart() -> None:
 
 def gradient(network: DecoderReward, loss: Tensor) -> Tensor:
     weight = network.network.base_model.embed_tokens.weight
-    return torch.autograd.grad(loss, weight)[0]
+    found: Tensor = torch.autograd.grad(loss, weight)[0]
+    return found
 
 
 def test_what_one_response_says_does_not_reach_the_other() -> None:
@@ -90,7 +96,7 @@ def test_an_architecture_that_would_see_its_neighbours_is_not_packed() -> None:
 
 
 def test_a_network_that_fails_the_trial_keeps_its_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = AutoModelForSequenceClassification.from_config(LlamaConfig(**SHAPE)).eval()
+    network = make_network(LlamaConfig(**SHAPE))
     monkeypatch.setattr("rewards.learning.packing._together", lambda network: torch.zeros(2, 32))
     assert not can_pack(network)
     assert network.config._attn_implementation == "sdpa"

@@ -1,0 +1,243 @@
+"""Whether anything is learnt: the default backbone on real pairs and on real ratings, beside what it must beat.
+
+`python -m benchmarks.bench_learning [pairs] [ratings]`. Pairs: Anthropic's HH pairs (HH_PAIRS, or
+../shared/data/hh_pairs_train.jsonl.gz), a fifth of the prompts held out. Ratings: three scores of 1..5 for each
+response (JUDGE_RATINGS, or ../shared/data/llm_judge_ratings.jsonl), over five divisions of the prompts. Intervals are
+95 % and resample prompts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from annotator.bootstrap import ROOT
+from benchmarks.training.pairs import read_hh
+from rewards.learning.data import Item
+from rewards.learning.train import train
+
+DATA = ROOT.parent / "shared" / "data"
+HH = Path(os.environ.get("HH_PAIRS", DATA / "hh_pairs_train.jsonl.gz"))
+RATINGS = Path(os.environ.get("JUDGE_RATINGS", DATA / "llm_judge_ratings.jsonl"))
+OPTIONS: dict[str, dict[str, Any]] = {
+    "mean of the ratings": {},
+    "rounded label": {"targets": "label"},
+    "mean, weighted by agreement": {"weight_by_agreement": True},
+}
+THREADS = int(os.environ.get("THREADS", "0"))  # 0: torch decides
+Row = dict[str, Any]
+
+
+def held_out(prompt: str, *, fold: int = 0, folds: int = 5) -> bool:
+    return int(hashlib.sha256(f"{prompt}".encode()).hexdigest(), 16) % folds == fold
+
+
+def write_snapshot(directory: Path, rows: Sequence[Row], attributes: Sequence[str], *, fold: int = 0) -> Path:
+    """The rows as a snapshot, divided by their prompts."""
+    directory.mkdir(parents=True)
+    sides: dict[str, list[Row]] = {"train.jsonl": [], "validation.jsonl": []}
+    for row in rows:
+        sides["validation.jsonl" if held_out(row["prompt_hash"], fold=fold) else "train.jsonl"].append(row)
+    for name, part in sides.items():
+        (directory / name).write_text("".join(json.dumps(row) + "\n" for row in part), encoding="utf-8")
+    files = {name: hashlib.sha256((directory / name).read_bytes()).hexdigest() for name in sides}
+    manifest = {"format": 1, "content_hash": files["train.jsonl"], "attributes": list(attributes), "files": files}
+    (directory / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return directory
+
+
+def trained(place: Path, snapshot: Path, **config: Any) -> dict[str, Any]:
+    place.mkdir(parents=True)
+    (place / "config.json").write_text(json.dumps({"snapshot": str(snapshot), **config}), encoding="utf-8")
+    train(place)
+    metrics: dict[str, Any] = json.loads((place / "metrics.json").read_text(encoding="utf-8"))
+    return metrics
+
+
+# Pairs -----------------------------------------------------------------------------------------------------
+
+
+def pairs() -> None:
+    items = read_hh(HH)
+    rows = [pair_row(number, good, bad) for number, (good, bad) in enumerate(items)]
+    with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as name:
+        folder = Path(name)
+        snapshot = write_snapshot(folder / "snapshot", rows, ["helpfulness"])
+        began = time.monotonic()
+        metrics = trained(
+            folder / "run", snapshot, stages=["bradley_terry"], epochs=2, patience=2, learning_rate=3e-5,
+            batch_tokens=8_192, max_length=256, threads=THREADS,
+        )  # fmt: skip
+        seconds = time.monotonic() - began
+        by_file = {kind: rewards(folder / "run" / f"{kind}.jsonl") for kind in ("baseline_predictions", "predictions")}
+    sides = [
+        [pair for pair, row in zip(items, rows, strict=True) if held_out(row["prompt_hash"]) is out]
+        for out in (False, True)
+    ]
+    told = [row for row in rows if held_out(row["prompt_hash"])]
+    prompts = [row["prompt_hash"] for row in told]
+    tell(
+        "pairs", train=len(sides[0]), held_out=len(sides[1]), seconds=round(seconds), kind=metrics["candidate"]["kind"]
+    )
+    tell("longer wins", **interval([float(longer(good, bad)) for good, bad in sides[1]], prompts))
+    tell("TF-IDF, Bradley-Terry", **interval(tf_idf(*sides), prompts))
+    for label, kind in (("ridge on frozen MiniLM", "baseline_predictions"), ("MiniLM fine-tuned", "predictions")):
+        tell(label, **interval([right(row, by_file[kind]) for row in told], prompts))
+    tell("curve", **{str(point["step"]): round(point["validation_loss"], 4) for point in metrics["training"]["curve"]})
+
+
+def pair_row(number: int, good: Item, bad: Item) -> Row:
+    """The better response stands first or second by turns."""
+    turns = [{"role": turn.role, "content": turn.content} for turn in good.conversation]
+    prompt = hashlib.sha256(json.dumps(turns).encode()).hexdigest()
+    sides = [good, bad] if number % 2 else [bad, good]
+    responses = [{"id": f"{number}:{item.id}", "text": item.response, "scores": {}} for item in sides]
+    preference = -1 if number % 2 else 1
+    return {
+        "task": str(number), "prompt_hash": prompt, "conversation": turns, "responses": responses,
+        "preference": preference,
+    }  # fmt: skip
+
+
+def right(row: Row, found: dict[str, float]) -> float:
+    first, second = (found[response["id"]] for response in row["responses"])
+    return float((second - first) * row["preference"] > 0)
+
+
+def rewards(path: Path) -> dict[str, float]:
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {row["id"]: row["reward"] for row in rows}
+
+
+def longer(good: Item, bad: Item) -> bool:
+    return len(good.response) > len(bad.response)
+
+
+def tf_idf(fit: Sequence[tuple[Item, Item]], other: Sequence[tuple[Item, Item]]) -> list[float]:
+    """A Bradley-Terry model on the difference of the responses' words and word pairs, as everybody's first try."""
+    words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)
+    words.fit([item.response for pair in fit for item in pair])
+
+    def differences(pairs: Sequence[tuple[Item, Item]]) -> Any:
+        good, bad = (words.transform([item.response for item in side]) for side in zip(*pairs, strict=True))
+        return good - bad
+
+    given = differences(fit)
+    signs = np.where(np.arange(given.shape[0]) % 2, 1, -1)
+    model = LogisticRegression(C=10.0, fit_intercept=False, max_iter=2_000)
+    model.fit(given.multiply(signs[:, None]).tocsr(), signs)
+    return [float(value > 0) for value in model.decision_function(differences(other))]
+
+
+# Ratings ---------------------------------------------------------------------------------------------------
+
+
+def ratings() -> None:
+    with RATINGS.open(encoding="utf-8") as lines:
+        rows = rated_rows([json.loads(line) for line in lines])
+    found: dict[str, list[list[float]]] = {}
+    prompts: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as name:
+        for fold in range(5):
+            snapshot = write_snapshot(Path(name) / f"snapshot{fold}", rows, ["score"], fold=fold)
+            labels = {each["id"]: each["scores"]["score"] for row in rows for each in row["responses"]}
+            told = [
+                (row["prompt_hash"], each["id"])
+                for row in rows
+                if held_out(row["prompt_hash"], fold=fold)
+                for each in row["responses"]
+            ]
+            prompts += [prompt for prompt, _ in told]
+            for label, option in OPTIONS.items():
+                run = Path(name) / f"{fold}-{label}"
+                # Fine-tuned once; the options are compared by what they make of the ridge.
+                tuned = {"ridge": "baseline_predictions"} | ({} if option else {"fine-tuned if better": "predictions"})
+                epochs = 0 if option else 3
+                metrics = trained(
+                    run,
+                    snapshot,
+                    epochs=epochs,
+                    patience=2,
+                    learning_rate=3e-5,
+                    max_length=256,
+                    threads=THREADS,
+                    **option,
+                )
+                for kind, file in tuned.items():
+                    scores = predicted(run / f"{file}.jsonl")
+                    errors = [(scores[each] - labels[each]) ** 2 for _, each in told]
+                    found.setdefault(f"{kind}, {label}", []).append(errors)
+            mean = metrics["mean"]["values"][0]
+            found.setdefault("the training mean", []).append([(mean - labels[each]) ** 2 for _, each in told])
+    for label, errors in found.items():
+        squared = np.concatenate([np.array(part) for part in errors])
+        tell(label, **{key: value**0.5 for key, value in interval(squared, prompts).items() if key != "n"})
+
+
+def rated_rows(given: Sequence[Row]) -> list[Row]:
+    """Scores of 1..5 on the scale 0..4; the responses to one prompt in one row."""
+    by_prompt: dict[str, list[Row]] = {}
+    for row in given:
+        by_prompt.setdefault(row["prompt"], []).append(row)
+    rows = []
+    for number, (prompt, responses) in enumerate(by_prompt.items()):
+        made = [rated(row) for row in responses]
+        turns = [{"role": "user", "content": prompt}]
+        digest = hashlib.sha256(prompt.encode()).hexdigest()
+        rows.append({"task": str(number), "prompt_hash": digest, "conversation": turns, "responses": made})
+    return rows
+
+
+def rated(row: Row) -> Row:
+    scores = [score - 1 for score in row["scores"]]
+    mean = sum(scores) / len(scores)
+    return {
+        "id": str(row["id"]), "text": row["response"], "scores": {"score": mean}, "labels": {"score": round(mean)},
+        "ratings": [{"score": score} for score in scores],
+    }  # fmt: skip
+
+
+def predicted(path: Path) -> dict[str, float]:
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {row["id"]: row["scores"]["score"] for row in rows}
+
+
+# What is told ----------------------------------------------------------------------------------------------
+
+
+def interval(
+    values: Sequence[float] | NDArray[np.float64], prompts: Sequence[str], *, draws: int = 2_000
+) -> dict[str, float]:
+    """The mean, with an interval by resampling prompts."""
+    numbers = np.unique(prompts, return_inverse=True)[1]
+    sums, counts = np.bincount(numbers, np.asarray(values)), np.bincount(numbers)
+    drawn = np.random.default_rng(0).integers(0, len(sums), size=(draws, len(sums)))
+    low, high = np.quantile(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), [0.025, 0.975])
+    return {"value": float(np.mean(values)), "low": float(low), "high": float(high), "n": len(numbers)}
+
+
+def tell(label: str, **values: Any) -> None:
+    rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in values.items()}
+    print(json.dumps({"what": label, **rounded}), file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parts = {"pairs": pairs, "ratings": ratings}
+    for name in sys.argv[1:] or parts:
+        parts[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+# mypy: ignore-errors
+"""TRL's RewardTrainer over tokens that are given; runs by the Python of an environment of its own, and imports nothing
+of ours. `python trl_peer.py JOB.json`: the job's `out` receives {seconds, steps, losses, device}."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+from datasets import Dataset
+from torch.utils.data import SequentialSampler
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, TrainerCallback
+from trl import RewardConfig, RewardTrainer
+
+
+class Clock(TrainerCallback):
+    """From the first step's begin to the last one's end."""
+
+    def on_train_begin(self, args, state, control, **_):
+        self.began = time.monotonic()
+
+    def on_train_end(self, args, state, control, **_):
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        self.seconds = time.monotonic() - self.began
+
+
+class InOrder(RewardTrainer):
+    """The rows as they come, so that its batches are ours."""
+
+    def _get_train_sampler(self, *_):
+        return SequentialSampler(self.train_dataset)
+
+
+def main(job):
+    torch.set_num_threads(job["threads"])
+    model = AutoModelForSequenceClassification.from_pretrained(job["model"], dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(job["model"])
+    rows = [json.loads(line) for line in Path(job["data"]).read_text().splitlines()]
+    clock = Clock()
+    config = RewardConfig(
+        output_dir=job["scratch"],
+        max_length=None,
+        num_train_epochs=1,
+        logging_steps=1,
+        report_to=[],
+        save_strategy="no",
+        disable_tqdm=True,
+        **job["settings"],
+    )
+    trainer_class = InOrder if job["in_order"] else RewardTrainer
+    trainer = trainer_class(
+        model=model, args=config, train_dataset=Dataset.from_list(rows), processing_class=tokenizer, callbacks=[clock]
+    )
+    trainer.train()
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    if job["save"]:
+        trainer.model.save_pretrained(job["save"])
+        tokenizer.save_pretrained(job["save"])
+    result = {"seconds": clock.seconds, "steps": trainer.state.global_step, "losses": losses}
+    Path(job["out"]).write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text()))

@@ -90,7 +90,7 @@ def _loader() -> Loader:
         from datasets import load_dataset
     except ImportError:
         raise NoHub(
-            "reading from the Hub needs the package datasets: install it, or download the file and name that"
+            "reading from the Hub needs the package datasets (pip install datasets); or download the file and name that"
         ) from None
     loader: Loader = load_dataset
     return loader

@@ -170,20 +170,26 @@ def _hand_out(model: RewardModel, tasks: int) -> list[int] | None:
     return list(found)
 
 
+# Each task is looked at by itself (LATERAL, LIMIT 1), in the index's order, until there are enough: joined as a whole,
+# every turn would read all responses.
 _NEXT = Statement(
     """
-WITH ahead AS (
-    SELECT t.id, t.state, t.redacted_at FROM annotator_task t
-    WHERE t.project_id = %(project)s AND t.id > %(after)s ORDER BY t.id LIMIT %(look)s
-), unscored AS (
-    SELECT a.id FROM ahead a WHERE a.state <> 'retired' AND EXISTS (
-        SELECT FROM annotator_response r WHERE r.task_id = a.id AND NOT EXISTS (
-            SELECT FROM rewards_score s WHERE s.reward_model_id = %(model)s AND s.response_id = r.id
-                AND (a.redacted_at IS NULL OR s.created_at >= a.redacted_at)
-        )
-    ) ORDER BY a.id LIMIT %(tasks)s
+WITH ahead AS MATERIALIZED (
+    SELECT max(id) AS last FROM (
+        SELECT t.id FROM annotator_task t
+        WHERE t.project_id = %(project)s AND t.id > %(after)s ORDER BY t.id LIMIT %(look)s
+    ) AS each
 )
-SELECT (SELECT max(id) FROM ahead), ARRAY(SELECT id FROM unscored ORDER BY id)
+SELECT ahead.last, ARRAY(
+    SELECT t.id FROM annotator_task t CROSS JOIN LATERAL (
+        SELECT r.id FROM annotator_response r WHERE r.task_id = t.id AND NOT EXISTS (
+            SELECT FROM rewards_score s WHERE s.reward_model_id = %(model)s AND s.response_id = r.id
+                AND (t.redacted_at IS NULL OR s.created_at >= t.redacted_at)
+        ) LIMIT 1
+    ) AS unscored
+    WHERE t.project_id = %(project)s AND t.id > %(after)s AND t.id <= ahead.last AND t.state <> 'retired'
+    ORDER BY t.id LIMIT %(tasks)s
+) FROM ahead
 """,
     prepared=False,
 )

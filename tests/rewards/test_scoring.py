@@ -16,7 +16,7 @@ from annotator.models import Project, Response, Task
 from annotator.workers import QueueHealth
 from rewards import scoring, tasks
 from rewards.models import RewardModel, Score, ScoringLane, ScoringPass
-from rewards.scoring import lanes
+from rewards.scoring import chunks, lanes
 from rewards.scoring.chunks import Chunk, score_chunk
 from tests.builders import NOW, imported, label_row, make_task, task_row
 from tests.rewards.scored import FakeScorer, make_model
@@ -144,6 +144,17 @@ def test_no_more_messages_than_lanes(champion: RewardModel, queue: list[Message]
         scoring.start_due(now=timezone.now())
         tasks.score_chunk(*queue.pop(0))
         assert len(queue) == 2
+
+
+def test_no_turn_reads_a_whole_table(champion: RewardModel) -> None:
+    project = champion.project
+    made = Task.objects.bulk_create(Task(project=project, external_id=f"t{n}", conversation=[]) for n in range(3000))
+    Response.objects.bulk_create(Response(task=task, position=n, text="Yes.") for task in made for n in range(2))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE annotator_task, annotator_response, rewards_score")
+    ahead = {"model": champion.pk, "project": project.pk, "after": made[1000].pk, "look": 2000, "tasks": 256}
+    plans = lanes._NEXT.plan(**ahead) + chunks._UNSCORED.plan(**Chunk(champion, made[0].pk, made[15].pk).parameters())
+    assert "Seq Scan" not in plans, plans
 
 
 def test_messages_go_behind_small_requests(

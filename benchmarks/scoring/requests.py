@@ -1,0 +1,133 @@
+"""Small requests over HTTP to the web and a score worker as `make run` starts them, with MiniLM."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+from annotator.bootstrap import ROOT
+from annotator.running import COMMANDS
+from benchmarks import product
+from benchmarks.scoring.rows import ATTRIBUTES, make_champion
+
+SIZES = (1, 16)
+CALLS = 50
+TEXT = "The answer is that one has to look at every part of it before the next one comes."
+PATIENCE_SECONDS = 90
+
+
+def report() -> None:
+    with product.database() as folder:
+        token = prepare(folder)
+        with worker(), product.web() as address:
+            cold = called(address, token, 1)
+            print("\nPOST score/ with MiniLM, responses of about 60 words, one caller\n")
+            print("| items | p50 ms | p95 ms |\n|---|---|---|")
+            for size in SIZES:
+                times = sorted(called(address, token, size) for _ in range(CALLS))
+                print(f"| {size} | {1000 * statistics.median(times):.1f} | {1000 * times[int(0.95 * CALLS)]:.1f} |")
+            print(f"\nThe first call of all, for which the worker loads torch and the model: {cold:.1f} s.")
+            compare(address, token)
+
+
+def prepare(folder: Path) -> str:
+    """A project whose champion is MiniLM with a head of random weights; returns its manager's token."""
+    from django.conf import settings
+    from knox.models import AuthToken
+
+    from annotator.models import Membership, Project, Role, Rubric, User
+
+    store(Path(settings.ARTIFACTS) / "models" / "minilm")
+    project = Project.objects.create(slug="asked", name="Asked", rubric=Rubric.objects.get(key="helpsteer2"))
+    manager = User.objects.create_user("scorer")
+    Membership.objects.create(project=project, user=manager, role=Role.MANAGER)
+    make_champion(project, "models/minilm")
+    return str(AuthToken.objects.create(manager)[1])
+
+
+def store(place: Path) -> None:
+    from rewards.learning.backbones import find_backbone
+    from rewards.learning.checkpoint import Checkpoint, Manifest, save_checkpoint
+    from rewards.learning.encoding import PROMPT_TEMPLATE, template_hash
+    from rewards.learning.model import load_backbone
+
+    loaded = load_backbone(find_backbone("minilm"), attributes=ATTRIBUTES, max_length=512)
+    manifest = Manifest(
+        kind="ridge",
+        attributes=ATTRIBUTES,
+        attribute_weights=dict.fromkeys(ATTRIBUTES, 0.2),
+        means=(2.0,) * len(ATTRIBUTES),
+        pooling=loaded.network.pooling,
+        backbone="minilm",
+        template=PROMPT_TEMPLATE,
+        template_hash=template_hash(PROMPT_TEMPLATE),
+        max_length=512,
+        snapshot="",
+        training={},
+    )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    save_checkpoint(place, Checkpoint(loaded, manifest))
+
+
+@contextmanager
+def worker() -> Iterator[None]:
+    from annotator import workers
+
+    line = next(each.line for each in COMMANDS if each.name == "score").split()
+    with subprocess.Popen(
+        [sys.executable, "-m", *line], cwd=ROOT, env=os.environ, start_new_session=True, stderr=subprocess.DEVNULL
+    ) as process:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not workers.listening()["score"].alive:
+            assert time.monotonic() < end, "no score worker"
+            time.sleep(0.2)
+        yield
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(PATIENCE_SECONDS)
+
+
+def items(size: int) -> list[dict[str, Any]]:
+    asked = [{"role": "user", "content": "What does one have to look at before the next one comes?"}]
+    return [{"conversation": asked, "response": " ".join([TEXT] * 3 + TEXT.split()[:each])} for each in range(size)]
+
+
+def called(address: str, token: str, size: int) -> float:
+    """Seconds until the scores are there, by asking again where the answer is a job."""
+    start = time.perf_counter()
+    answer = send(address, token, "score/", {"items": items(size)})
+    while "state" in answer and answer["state"] == "queued":
+        time.sleep(0.1)
+        answer = send(address, token, f"scoring-jobs/{answer['id']}/")
+    assert len(answer["results"]) == size, answer
+    return time.perf_counter() - start
+
+
+def send(address: str, token: str, path: str, body: Any = None) -> Any:
+    headers = {"Authorization": f"Token {token}", "Content-Type": "application/json"}
+    data = json.dumps(body).encode() if body else None
+    with urlopen(Request(f"{address}/api/v1/{path}", data=data, headers=headers), timeout=60) as answer:
+        return json.load(answer)
+
+
+def compare(address: str, token: str) -> None:
+    """One by one and all at once, the rewards are the same."""
+    asked = items(max(SIZES))
+    together = _rewards(send(address, token, "score/", {"items": asked}))
+    apart = [reward for each in asked for reward in _rewards(send(address, token, "score/", {"items": [each]}))]
+    difference = max(abs(a - b) for a, b in zip(together, apart, strict=True))
+    assert difference < 1e-5, difference
+    print(f"Alone or with others, a reward differs by {difference:.0e} at most.")
+
+
+def _rewards(answer: Any) -> Sequence[float]:
+    return [each["reward"] for each in answer["results"]]

@@ -107,7 +107,7 @@ def test_offline_the_hub_is_a_sentence() -> None:
 
 def test_without_the_library_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
-    with pytest.raises(NoHub, match="pip install datasets.*download the file"):
+    with pytest.raises(NoHub, match=r"pip install datasets.*download the file"):
         rows_of("hub:allenai/reward-bench")
 
 

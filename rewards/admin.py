@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
-from rewards import outlook, registry
+from rewards import outlook, registry, scoring
 from rewards.dashboard import measured
 from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
@@ -101,7 +101,7 @@ def _curve(losses: list[dict[str, Any]]) -> dict[str, Any]:
 class ScoreAdmin(OfManagedProjects):
     read_only = True
     project_path = "reward_model__project"
-    list_display = ["task", "response", "rounded", "by_attribute", "reward_model"]
+    list_display = ["task", "response", "rounded", "uncertain", "by_attribute", "reward_model"]
     list_filter = [("reward_model__project", ManagedOnly), "reward_model__is_champion"]
     search_fields = ["response__task__external_id"]
     list_select_related = ["response__task", "reward_model__project"]
@@ -115,6 +115,10 @@ class ScoreAdmin(OfManagedProjects):
     @admin.display(ordering="reward", description="reward")
     def rounded(self, score: Score) -> str:
         return f"{score.reward:.2f}"
+
+    @admin.display(ordering="uncertainty", description="uncertainty")
+    def uncertain(self, score: Score) -> str:
+        return "–" if score.uncertainty is None else f"{score.uncertainty:.3f}"
 
     @admin.display(description="scores")
     def by_attribute(self, score: Score) -> str:
@@ -144,6 +148,7 @@ class RewardModelAdmin(OfManagedProjects):
         tables = [(name, measured(each, model.attributes)) for name, each in newest.items()]
         evaluations = [(name, rows) for name, rows in tables if rows]
         extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
+        extra["scoring"] = scoring.progress(model) if isinstance(model, RewardModel) else None
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 
 

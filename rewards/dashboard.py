@@ -12,7 +12,7 @@ from annotator.access import user_of
 from annotator.agreement import Agreement, kappas
 from annotator.api.health import readiness
 from annotator.models import Assignment, Membership, Project
-from rewards import outlook
+from rewards import outlook, scoring
 from rewards.models import RewardModel, TrainingRun
 
 PROJECTS_SHOWN = 10
@@ -36,7 +36,7 @@ class Card:
     kappas: list[tuple[str, list[Agreement]]]
     champion: RewardModel | None
     headline: list[Measured]
-    scored: int
+    scoring: scoring.Progress | None
     run: TrainingRun | None
     outlook: str
     paused: list[Membership]
@@ -62,7 +62,7 @@ def _card(project: Any) -> Card:
         kappas=[(name, [found[key] for found in measured]) for key, name in names.items() if key in measured[0]],
         champion=champion,
         headline=_headline(champion) if champion else [],
-        scored=champion.scores.count() if champion else 0,
+        scoring=scoring.progress(champion) if champion else None,
         run=TrainingRun.objects.filter(project=project).first(),
         outlook=told.sentence if told else "",
         paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),

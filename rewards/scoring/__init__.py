@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from annotator.models import Project, Response
 from annotator.refusals import Refusal
-from rewards.models import RewardModel, Score
+from rewards.models import RewardModel, Score, ScoringPass
 from rewards.scoring.asking import MOST_ITEMS, ScoringFailed, ScoringTooSlow, answer, ask, resend_waiting, results_of
 from rewards.scoring.lanes import start, start_due
 
@@ -43,12 +43,20 @@ def champion(project: Project) -> RewardModel:
 
 @dataclass(frozen=True)
 class Progress:
-    """Responses that a model has scored, of all in its project."""
+    """Responses that a model has scored, of all in its project; `error` is why the last chunk failed, if it did."""
 
     scored: int
     total: int
+    error: str = ""
+
+    @property
+    def share(self) -> int:
+        """In per cent, 100 only when nothing is left."""
+        return 100 * self.scored // self.total if self.total else 0
 
 
 def progress(model: RewardModel) -> Progress:
-    total = Response.objects.filter(task__project=model.project_id).exclude(task__state="retired").count()
-    return Progress(Score.objects.filter(reward_model=model).count(), total)
+    current = Response.objects.filter(task__project=model.project_id).exclude(task__state="retired")
+    scored = Score.objects.filter(reward_model=model).exclude(response__task__state="retired").count()
+    error = ScoringPass.objects.filter(reward_model=model).values_list("error", flat=True).first()
+    return Progress(scored, current.count(), error or "")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -153,6 +154,9 @@ def test_no_turn_reads_a_whole_table(champion: RewardModel) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE annotator_task, annotator_response, rewards_score")
     ahead = {"model": champion.pk, "project": project.pk, "after": made[1000].pk, "look": 2000, "tasks": 256}
+    due = lanes._DUE.plan(lost=NOW, again=NOW)
+    assert "task_by_project" in due
+    assert "Seq Scan on annotator_task" not in due
     plans = lanes._NEXT.plan(**ahead) + chunks._UNSCORED.plan(**Chunk(champion, made[0].pk, made[15].pk).parameters())
     assert "Seq Scan" not in plans, plans
 
@@ -290,3 +294,13 @@ def test_progress_counts_what_is_to_be_scored(champion: RewardModel, scorer: Fak
     score_chunk(everything(champion), scorer, now=NOW)
     make_task(champion.project)
     assert scoring.progress(champion) == scoring.Progress(2, 4)
+    assert scoring.progress(champion).share == 50
+
+
+def test_a_manager_sees_how_far_it_is(champion: RewardModel, scorer: FakeScorer, admin_client: Client) -> None:
+    make_task(champion.project, responses=3)
+    ScoringPass.objects.create(reward_model=champion, began_at=NOW, error="OSError: no space")
+    for page in (f"/admin/rewards/rewardmodel/{champion.pk}/change/", "/admin/"):
+        shown = admin_client.get(page).content.decode()
+        assert "0 of 3" in shown
+        assert "OSError: no space" in shown

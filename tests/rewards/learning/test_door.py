@@ -65,6 +65,30 @@ def test_it_ends_when_its_parent_is_killed(encoder_directory: Path, tmp_path: Pa
     wait_until_gone(child)
 
 
+@pytest.mark.slow
+def test_several_processes_end_with_the_one_that_started_them(encoder_directory: Path, tmp_path: Path) -> None:
+    given = {"epochs": 10_000, "patience": 10_000, "processes": 2, "device": "cpu"}
+    run = make_run(tmp_path, backbone=encoder_directory, tasks=200, **given)
+    with subprocess.Popen(
+        [*COMMAND, "train", str(run)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        wait_for_step(run)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
+        process.kill()
+    assert len(children) == 2
+    for child in children:
+        wait_until_gone(Path("/proc", child))
+
+
+@pytest.mark.slow
+def test_bad_input_of_several_processes_is_said_too(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory, processes=2, device="cpu")
+    (tmp_path / "snapshot" / "train.jsonl").write_text("", encoding="utf-8")
+    done = subprocess.run([*COMMAND, "train", str(run)], check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "not the file that the manifest describes" in done.stderr
+
+
 def subprocess_free_main(arguments: list[str]) -> int:
     former = signal.getsignal(signal.SIGTERM)
     try:

@@ -91,6 +91,16 @@ def test_weights_and_head_are_fp32_and_dropout_is_off(backbone: Path) -> None:
     assert not any(module.training for module in network.modules())
 
 
+def test_the_head_computes_in_fp32_whatever_the_rest_does(backbone: Path) -> None:
+    loaded = load(backbone)
+    batch = loaded.arranged([[loaded.frame.encode(ITEMS[0])]])
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        scores, features = loaded.network(batch), loaded.network.features(batch)
+    assert scores.dtype == torch.float32
+    with torch.no_grad():
+        torch.testing.assert_close(scores, loaded.network.head(features), atol=0, rtol=0)
+
+
 def test_an_encoder_knows_how_long_the_response_was(encoder_directory: Path) -> None:
     loaded = load(encoder_directory)
     assert isinstance(loaded.network, EncoderReward)

@@ -68,12 +68,16 @@ def test_the_same_seed_and_snapshot_give_the_same_metrics(backbone: Path, tmp_pa
     assert first["training"] == second["training"]
 
 
+@pytest.mark.parametrize("stage", [1, 2])
 def test_a_stopped_run_goes_on_to_the_same_bits(
-    backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: int, backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, stopped = (make_run(tmp_path / name, backbone=backbone, **QUICK) for name in ("whole", "stopped"))
+    stages = ["regression", "scaled"][:stage]
+    runs = [make_run(tmp_path / name, backbone=backbone, stages=stages, **QUICK) for name in ("whole", "stopped")]
+    whole, stopped = runs
     train(whole)
-    stop_after(3, monkeypatch)
+    of_one_stage = len(read_json(whole / "metrics.json")["training"]["losses"]) // stage
+    stop_after(of_one_stage * (stage - 1) + 3, monkeypatch)
     with pytest.raises(Stopped):
         train(stopped)
     monkeypatch.undo()
@@ -187,11 +191,11 @@ class Stopped(Exception):
 
 
 def stop_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    tell = Progress.tell
+    tell, left = Progress.tell, iter(range(steps - 1, -1, -1))
 
     def tell_or_stop(self: Progress, event: str, **values: Any) -> None:
         tell(self, event, **values)
-        if event == "step" and values["step"] == steps:
+        if event == "step" and not next(left):
             raise Stopped
 
     monkeypatch.setattr(Progress, "tell", tell_or_stop)

@@ -242,6 +242,11 @@ CELERY_BEAT_SCHEDULE = {
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},
     "start-due-retraining": {"task": "rewards.tasks.start_due_runs", "schedule": 30.0},
+    "ask-again-for-review": {
+        "task": "rewards.tasks.ask_again_for_review",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
     "sweep-files": {"task": "rewards.tasks.sweep_files", "schedule": 60.0, "options": {"expires": 60}},
     "recover-lost-runs": {"task": "rewards.tasks.recover_lost_runs", "schedule": 15.0},
     "score-new-responses": {"task": "rewards.tasks.start_due_scoring", "schedule": 30.0},

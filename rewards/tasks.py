@@ -6,8 +6,8 @@ from celery import Task, shared_task
 from django.utils import timezone
 
 from annotator.refusals import Refusal
-from rewards import doubting, erasing, retraining, scoring, training
-from rewards.models import ScoringJob
+from rewards import doubting, erasing, retraining, scoring, training, unlikely
+from rewards.models import ScoringJob, TrainingRun
 from rewards.scoring import lanes
 
 
@@ -32,11 +32,24 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         raise
     if model and model.is_champion:
         lanes.wake(model, now=timezone.now())
+    if model:
+        note_unlikely.delay(run.pk)
 
 
 @shared_task
 def start_due_runs() -> int:
     return len(retraining.start_due(now=timezone.now()))
+
+
+@shared_task
+def note_unlikely(run_id: int) -> int:
+    run = TrainingRun.objects.select_related("project").filter(pk=run_id).first()
+    return unlikely.note(run, now=timezone.now()) if run else 0
+
+
+@shared_task
+def ask_again_for_review() -> int:
+    return unlikely.ask_again()
 
 
 @shared_task

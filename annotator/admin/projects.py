@@ -81,6 +81,7 @@ class ProjectAdmin(OfManagedProjects):
                 "fields": [
                     ("retrain_after_labels", "retrain_after_hours", "retrain_cooldown_minutes"),
                     "promote_automatically",
+                    "review_unlikely_percent",
                     "validation_share",
                     "training_config",
                 ]

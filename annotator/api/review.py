@@ -72,7 +72,7 @@ class QueueFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 class Queue(generics.ListAPIView[Task]):
-    """Tasks that wait for a reviewer: dropped, disputed on safety, or set aside."""
+    """Tasks that wait for a reviewer: dropped, disputed on safety, set aside, or with a rating unlikely to a model."""
 
     serializer_class = WaitingSerializer
     queryset = Task.objects.none()
@@ -127,6 +127,15 @@ class StoredVerdictSerializer(serializers.Serializer[Any]):
     made_at = serializers.DateTimeField()
 
 
+class UnlikelySerializer(serializers.Serializer[Any]):
+    """A score that a model did not expect which has not learnt from the task."""
+
+    response = serializers.IntegerField()
+    attribute = serializers.CharField()
+    given = serializers.IntegerField()
+    expected = serializers.FloatField()
+
+
 class RaterSerializer(serializers.Serializer[Any]):
     """One submission, blind: a number in the place of a name. `kept`: its scores make the label."""
 
@@ -139,6 +148,7 @@ class RaterSerializer(serializers.Serializer[Any]):
     justification = serializers.CharField()
     active_seconds = serializers.FloatField(allow_null=True)
     verdict = StoredVerdictSerializer(allow_null=True)
+    unlikely = UnlikelySerializer(many=True)
 
 
 class ReviewedSerializer(serializers.Serializer[Any]):
@@ -193,6 +203,7 @@ def _rater(rater: Rater) -> dict[str, Any]:
         "justification": made.justification,
         "active_seconds": made.active_seconds,
         "verdict": _verdict(rater.verdict) if rater.verdict else None,
+        "unlikely": list(rater.unlikely),
     }
 
 

@@ -103,6 +103,7 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
             "retrain_after_hours",
             "retrain_cooldown_minutes",
             "promote_automatically",
+            "review_unlikely_percent",
             "validation_share",
             "training_config",
             "created_at",

@@ -20,7 +20,7 @@ from annotator.models.label import Consensus, Label
 from annotator.models.pii import PiiKind, PiiSpan
 from annotator.models.project import Attribute, Guideline, Membership, PauseReason, Project, Role, Rubric, Tally
 from annotator.models.quality import RaterQuality
-from annotator.models.review import Adjudication, Exclusion, Verdict
+from annotator.models.review import Adjudication, Exclusion, UnlikelyAnnotation, Verdict
 from annotator.models.task import Response, Task
 from annotator.models.user import User
 
@@ -61,6 +61,7 @@ __all__ = [
     "StaleAgreement",
     "Tally",
     "Task",
+    "UnlikelyAnnotation",
     "UnsafeCategory",
     "User",
     "Verdict",

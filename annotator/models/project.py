@@ -197,6 +197,11 @@ class Project(models.Model):
     promote_automatically = models.BooleanField(
         default=True, help_text="a better model takes over by itself; if not, it waits for a manager's decision"
     )
+    review_unlikely_percent = models.PositiveSmallIntegerField(
+        default=2,
+        validators=[MaxValueValidator(20)],
+        help_text="share of the annotations, those that a model finds most unlikely, that goes to review; 0: none",
+    )
     validation_share = models.FloatField(
         default=0.1,
         validators=[MinValueValidator(0.01), MaxValueValidator(0.5)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 
@@ -76,3 +76,32 @@ class Exclusion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.annotator} in {self.project}"
+
+
+class UnlikelyQuerySet(models.QuerySet["UnlikelyAnnotation"]):
+    def in_force(self) -> UnlikelyQuerySet:
+        """Those that still count, of settled tasks, and on which nobody has decided since they were noted."""
+        judged = Verdict.objects.filter(
+            assignment=OuterRef("annotation__assignment"), made_at__gte=OuterRef("noted_at")
+        )
+        alive = self.filter(annotation__is_current=True, annotation__assignment__counts=True)
+        of_tasks = alive.filter(task__state="complete", task__adjudicated=False)
+        return of_tasks.filter(~Exists(judged))
+
+
+class UnlikelyAnnotation(models.Model):
+    """An annotation that lies far from what a model expects that has not learnt from its task.
+
+    `unlikeliness` is in standard deviations; `evidence` holds the scores that are furthest off.
+    """
+
+    annotation = models.OneToOneField("annotator.Annotation", on_delete=models.CASCADE, related_name="unlikely")
+    task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="unlikely_annotations")
+    unlikeliness = models.FloatField()
+    evidence = models.JSONField(help_text="[{response, attribute, given, expected}], the widest first")
+    noted_at = models.DateTimeField()
+
+    objects = UnlikelyQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.annotation}: {self.unlikeliness:.1f} standard deviations"

@@ -53,6 +53,7 @@ class Task(models.Model):
         DROPPED = "dropped", _("Ratings too far apart")
         SAFETY = "safety", _("Disagreement on safety")
         QUARANTINE = "quarantine", _("Set aside")
+        UNLIKELY = "unlikely", _("Unlikely to the model")
 
     project = models.ForeignKey(
         "annotator.Project", on_delete=models.CASCADE, related_name="tasks", db_index=False

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from string import ascii_uppercase
+from typing import Any
 
 from annotator.consensus import half_up
 from annotator.models import (
@@ -19,6 +20,7 @@ from annotator.models import (
     Skip,
     SkipReason,
     Task,
+    UnlikelyAnnotation,
     Verdict,
 )
 from annotator.review.adjudicating import current_of
@@ -27,13 +29,17 @@ from annotator.review.verdicts import latest_verdicts
 
 @dataclass(frozen=True)
 class Rater:
-    """One submission under a number, which stays the same however often one looks."""
+    """One submission under a number, which stays the same however often one looks.
+
+    `unlikely` holds the scores that a model did not expect, while the annotation waits for a reviewer because of them.
+    """
 
     number: int
     annotation: Annotation
     ratings: Mapping[int, Rating]
     kept: bool
     verdict: Verdict | None
+    unlikely: Sequence[Mapping[str, Any]] = ()
 
     @property
     def counts(self) -> bool:
@@ -111,6 +117,8 @@ def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
     annotations = Annotation.objects.current().filter(assignment__task=task).select_related("assignment")
     shuffled = sorted(annotations.prefetch_related("ratings"), key=lambda each: _shuffled(each.assignment))
     verdicts = latest_verdicts([each.assignment_id for each in shuffled])
+    noted = UnlikelyAnnotation.objects.in_force().filter(task=task)
+    unlikely = dict(noted.values_list("annotation", "evidence"))
     return [
         Rater(
             number,
@@ -118,6 +126,7 @@ def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
             {rating.response_id: rating for rating in each.ratings.all()},
             each.pk in kept,
             verdicts.get(each.assignment_id),
+            unlikely.get(each.pk, ()),
         )
         for number, each in enumerate(shuffled, 1)
     ]

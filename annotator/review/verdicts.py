@@ -12,6 +12,7 @@ from annotator.models import Assignment, Exclusion, Task, User, Verdict
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
 from annotator.review.seating import seat_and_settle
+from annotator.review.unlikely import ask_for_review
 
 
 class CommentNeeded(Refusal):
@@ -52,6 +53,7 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
     _let_count(assignment, accepted=decision == Verdict.Decision.ACCEPTED, now=now)
     subject = f"annotation of task {assignment.task.external_id} by {assignment.annotator.pseudonym}"
     audit.record(f"annotation.{decision}", subject, project=assignment.task.project, assignment=assignment.pk)
+    ask_for_review(Task.objects.filter(pk=assignment.task_id))
     return verdict
 
 

@@ -35,7 +35,7 @@ from annotator.review.queue import (
 from annotator.review.sheets import Rater, Reviewed, reviewed
 from annotator.review.verdicts import latest_verdicts
 from annotator.views.returning import back
-from annotator.views.sheets import preference_text, table
+from annotator.views.sheets import preference_text, table, unlikely_scores
 
 PAGE = 25
 EXCERPT = 160
@@ -145,6 +145,7 @@ def _page(request: HttpRequest, shown: Reviewed, form: AdjudicationForm) -> dict
         "pii": marks_of(task),
         "shown": shown,
         "sheets": [table(each, shown) | {"scales": form.scales(each.response)} for each in shown.sheets],
+        "unlikely": unlikely_scores(shown),
         "raters": [_rater(each, user_of(request)) for each in shown.raters],
         "form": form,
         "refused": refused,

@@ -66,6 +66,24 @@ def _ticks(key: str, sheet: Sheet) -> dict[str, Any]:
     return {"label": _(texts[key]), "ticked": [bool(each and key in each.checks) for each in sheet.ratings]}
 
 
+def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
+    """What a model did not expect, rater by rater, as the scale shows it, 1 to 5."""
+    letters = {sheet.response.pk: sheet.letter for sheet in shown.sheets}
+    names = {row.attribute.key: _(row.attribute.name) for sheet in shown.sheets for row in sheet.rows}
+    return [
+        {
+            "number": rater.number,
+            "letter": letters[each["response"]],
+            "attribute": names[each["attribute"]],
+            "given": each["given"] + 1,
+            "expected": each["expected"] + 1,
+        }
+        for rater in shown.raters
+        for each in rater.unlikely
+        if each["response"] in letters and each["attribute"] in names
+    ]
+
+
 def preference_text(preference: int | None) -> str:
     """Of a stored preference, relative to the responses' positions: A is the first."""
     return "" if preference is None else str(PREFERENCE_TEXTS[preference])

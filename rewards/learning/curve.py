@@ -147,7 +147,7 @@ def _draw(
     labels, errors, accuracies = [], [], []
     for size in sizes:
         fit = place < size
-        predicted = _predicted(features, rows.targets, fit, alphas)
+        predicted = refitted(features, rows.targets, fit, alphas)
         labels.append(np.isfinite(rows.targets[fit]).any(axis=1).sum())
         errors.append(np.sqrt(np.nanmean((predicted[held] - rows.targets[held]) ** 2)))
         accuracies.append(_accuracy(predicted @ np.asarray(rows.weights), pairs))
@@ -158,7 +158,7 @@ def _accuracy(rewards: Floats, pairs: Ints) -> float:
     return float(np.mean(rewards[pairs[:, 0]] > rewards[pairs[:, 1]])) if len(pairs) else float("nan")
 
 
-def _predicted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: Floats) -> Floats:
+def refitted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: Floats) -> Floats:
     """[n, k]: ridges fitted on the rows of `fit`. Attributes with the same rows labelled share one decomposition."""
     predicted = np.empty(targets.shape)
     known = np.isfinite(targets) & fit[:, None]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rewards.learning.curve import PowerLaw, Rows, _predicted, fit_power_law, learning_curve
+from rewards.learning.curve import PowerLaw, Rows, refitted, fit_power_law, learning_curve
 from rewards.learning.ridge import fit_ridge, scaling_of
 
 
@@ -69,7 +69,7 @@ def test_it_refits_the_ridge_of_the_baseline() -> None:
     rows.targets[5, 0] = np.nan
     ridge = fit_ridge(rows.features, rows.targets, rows.prompts, alphas=[0.3], blocks=[20])
     scaled = scaling_of(rows.features, [20]).apply(rows.features)
-    ours = _predicted(scaled, rows.targets, np.ones(80, dtype=bool), np.array([0.3, 0.3]))
+    ours = refitted(scaled, rows.targets, np.ones(80, dtype=bool), np.array([0.3, 0.3]))
     known = np.isfinite(rows.targets).all(axis=1)
     theirs = rows.features @ ridge.weight.T + ridge.bias
     assert ours[known] == pytest.approx(theirs[known], abs=1e-8)

@@ -1,0 +1,54 @@
+"""What a model expects of responses whose labels it has not seen: the ridge, cross-fitted by prompt. NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rewards.learning.curve import refitted
+from rewards.learning.data import Floats
+from rewards.learning.ridge import scaling_of
+
+FOLDS = 5
+
+
+def cross_fitted(
+    features: Floats,
+    targets: Floats,
+    prompts: Sequence[str],
+    *,
+    alphas: Sequence[float],
+    blocks: Sequence[int],
+    seed: int,
+) -> Floats:
+    """[n, k]: predictions for the rows of each fold of prompts by ridges fitted on the other folds.
+
+    alphas: the penalty per attribute, as chosen on all rows. With fewer prompts than folds, each is a fold.
+    """
+    scaled = scaling_of(features, blocks).apply(features)
+    names, groups = np.unique(np.asarray(prompts), return_inverse=True)
+    fold = np.random.default_rng(seed).permutation(len(names)) % FOLDS
+    expected = np.empty(targets.shape)
+    for number in range(min(FOLDS, len(names))):
+        held = fold[groups] == number
+        expected[held] = refitted(scaled, targets, ~held, np.asarray(alphas))[held]
+    return expected
+
+
+def telling(expected: Floats, targets: Floats) -> list[bool]:
+    """Of each attribute whether these predictions come nearer to the labels than their mean does."""
+    errors = np.nanmean((expected - targets) ** 2, axis=0)
+    return [bool(error < spread) for error, spread in zip(errors, np.nanvar(targets, axis=0), strict=True)]
+
+
+def expected_rows(
+    ids: Sequence[str], expected: Floats, attributes: Sequence[str], *, told: Sequence[bool]
+) -> Iterator[dict[str, Any]]:
+    """A row per response, with those attributes that the predictions tell something about."""
+    for name, row in zip(ids, expected.tolist(), strict=True):
+        yield {
+            "id": name,
+            "scores": {key: value for key, value, is_told in zip(attributes, row, told, strict=True) if is_told},
+        }

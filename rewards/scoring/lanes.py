@@ -90,12 +90,15 @@ def start_due(*, now: datetime) -> int:
     return len(models)
 
 
-# Costs the same however many tasks there are: the index knows a project's last one.
+# Costs the same however many tasks there are: the index knows what follows on the last one handed out.
 _DUE = Statement("""
 SELECT m.id FROM rewards_rewardmodel m LEFT JOIN rewards_scoringpass p ON p.reward_model_id = m.id
 WHERE m.is_champion AND (
     p.id IS NULL OR p.began_at < %(again)s
-    OR (SELECT max(t.id) FROM annotator_task t WHERE t.project_id = m.project_id) > p.handed_out
+    OR m.project_id = (
+        SELECT t.project_id FROM annotator_task t WHERE (t.project_id, t.id) > (m.project_id, p.handed_out)
+        ORDER BY t.project_id, t.id LIMIT 1
+    )
     OR EXISTS (SELECT FROM rewards_scoringlane l WHERE l.scoring_pass_id = p.id AND l.moved_at < %(lost)s)
 )
 """)

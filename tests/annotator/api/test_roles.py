@@ -79,8 +79,12 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("training-runs", "post"): MANAGERS._replace(manager=503, super=503),
     ("training-run", "get"): ABSENT,
     ("cancel-training-run", "post"): ABSENT,
+    ("retry-training-run", "post"): ABSENT,
+    ("reject-training-run", "post"): ABSENT,
+    ("erase-snapshot", "post"): ABSENT,
     ("reward-models", "get"): USERS,
     ("promote", "post"): ABSENT,
+    ("verification", "get"): ABSENT,
     ("score", "post"): Answers(401, 400, 400, 400, 400, 400),
     ("scoring-job", "get"): ABSENT,
 }

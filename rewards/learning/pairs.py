@@ -68,7 +68,9 @@ def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
         "ties": int((differences == 0).sum()),
         "not_finite": int((~np.isfinite(differences)).sum()),
         "accuracy": float(right.mean()),
-        "intervals": by_prompt([pair.prompt for pair in pairs], lambda w: {"accuracy": float(right @ w / w.sum())}),
+        "intervals": by_prompt(
+            [pair.prompt for pair in pairs], lambda w: {"accuracy": float((right * w).sum() / w.sum())}
+        ),
     }
 
 

@@ -100,7 +100,7 @@ def over_all(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measu
     results = results_of(rows, result)
 
     def drawn(weights: Floats) -> dict[str, float | None]:
-        return {"accuracy": float(results @ weights / weights.sum())}
+        return {"accuracy": float((results * weights).sum() / weights.sum())}
 
     lengths = by_length([row.case for row in rows])
     longer = np.concatenate([np.concatenate([row.good, row.bad]) for row in lengths])

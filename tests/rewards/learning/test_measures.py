@@ -99,3 +99,9 @@ def test_one_rating_a_response_is_no_ceiling() -> None:
 def rated(*levels: int) -> Task:
     ratings = tuple({"helpfulness": level} for level in levels)
     return Task("t", "h", (), (Response("r", "", {}, {}, ratings),), None)
+
+
+def test_a_constant_that_no_float_holds_exactly_is_constant_under_any_weights() -> None:
+    tenths, weights = np.full(200, 0.1) * 3, RNG.integers(1, 7, 200).astype(float)
+    assert ranked(tenths, A)(weights) is None
+    assert agreeing(tenths, tenths)(weights) is None

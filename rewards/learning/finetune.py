@@ -86,7 +86,7 @@ def _stage(run: Run, state: State) -> None:
         place.best_loss = dev_loss(run, place)
         if math.isnan(place.best_loss):
             return  # nothing to choose a step by
-        place.curve.append({"stage": config.stages[place.stage], "step": 0, "validation_loss": place.best_loss})
+        _tell_dev(run, place, place.best_loss)
     while place.step < total and place.stale < config.patience:
         batches = _epoch(config, sizes, place.epoch)
         for index in range(place.batch, min(len(batches), place.batch + total - place.step)):
@@ -132,8 +132,8 @@ def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, ste
     run.progress.tell(
         "step",
         stage=config.stages[place.stage],
-        step=place.step,
-        steps=steps,
+        step=len(place.losses),  # of all stages
+        steps=steps * len(config.stages),
         loss=loss.item(),
         grad_norm=norm.item(),
         tokens_per_second=round(tokens / seconds),
@@ -236,13 +236,19 @@ def _rows(rows: Rows, units: Sequence[int]) -> list[int]:
 def _judge(run: Run, state: State) -> None:
     place = state.place
     loss = dev_loss(run, place)
-    place.curve.append({"stage": run.config.stages[place.stage], "step": place.step, "validation_loss": loss})
     if loss < place.best_loss:
         place.best_loss, place.best_step, place.stale = loss, place.step, 0
         state.best = parameters_of(state)
     else:
         place.stale += 1
-    run.progress.tell("epoch", epoch=place.epoch, step=place.step, validation_loss=loss, best_step=place.best_step)
+    _tell_dev(run, place, loss)
+
+
+def _tell_dev(run: Run, place: Place, loss: float) -> None:
+    """Steps count over all stages, as the losses do."""
+    point = {"stage": run.config.stages[place.stage], "step": len(place.losses), "validation_loss": loss}
+    place.curve.append(point)
+    run.progress.tell("epoch", epoch=place.epoch, best_step=place.best_step, **point)
 
 
 def _resume(run: Run, state: State) -> None:

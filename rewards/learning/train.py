@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import shutil
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 import transformers
 
-from rewards.learning import distributed
+from rewards.learning import curve, distributed
 from rewards.learning.backbones import find_backbone
 from rewards.learning.checkpoint import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
 from rewards.learning.config import REGRESSION, TrainConfig, config_hash, read_config, reward_weights
@@ -34,7 +35,9 @@ from rewards.learning.data import (
 )
 from rewards.learning.directories import write_json
 from rewards.learning.encoding import template_hash, truncation_of
+from rewards.learning.ensemble import Ensemble, add_ensemble, fit_ensemble
 from rewards.learning.evaluate import measure, prediction_rows
+from rewards.learning.expected import cross_fitted, expected_rows, telling
 from rewards.learning.finetune import Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, frozen_features, predict
 from rewards.learning.measures import attribute_measures, beyond_chance, rmse
@@ -46,6 +49,8 @@ from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
 from rewards.learning.score import write_rows
 
 PLAIN = (REGRESSION,)
+ENSEMBLE_ROWS = 4_096
+"""So many train rows are enough to tell how sure a model is; for large models each costs a forward pass."""
 Reward = tuple[float, ...]
 
 
@@ -98,6 +103,9 @@ def train(directory: Path) -> None:
     candidate_scores = baseline_scores
     if better:
         candidate_scores = predict(loaded, validation.rows.encoded, batch_tokens=config.batch_tokens)
+    if distributed.size() == 1:  # a sharded network gives no features
+        read = _features(loaded, fit, dev, config, most=ENSEMBLE_ROWS) if better else features[:ENSEMBLE_ROWS]
+        add_ensemble(directory / "model", _ensemble(loaded, read, [fit, dev], baseline, reward=reward, seed=config.seed))
 
     metrics = {
         "baseline": {**measure(validation.tasks, baseline_scores, manifest), "alphas": baseline.alphas},
@@ -107,10 +115,13 @@ def train(directory: Path) -> None:
         "training": _training(fit, loaded, place, config, time.monotonic() - started),
         **_provenance(config),
     }
+    known = _Known(snapshot.attributes, features, [fit, dev], baseline, loaded.network.blocks, reward, config.seed)
+    metrics["learning_curve"] = _learning_curve(known) if distributed.is_first() else None
     predictions = {"baseline_predictions": baseline_scores, "predictions": candidate_scores}
     if distributed.is_first():
         for name, scores in predictions.items():
             write_rows(directory / f"{name}.jsonl", prediction_rows(validation.tasks, scores, manifest))
+        write_rows(directory / "expected.jsonl", _expected(known, validation, baseline_scores))
         _finish(directory, metrics, progress)
     distributed.leave()
 
@@ -186,8 +197,20 @@ def _units(tasks: list[Task], *, together: bool) -> list[list[int]]:
     return units if together else [[row] for unit in units for row in unit]
 
 
-def _features(loaded: Loaded, fit: Part, dev: Part, config: TrainConfig) -> Floats:
-    return frozen_features(loaded, [*fit.rows.encoded, *dev.rows.encoded], batch_tokens=config.batch_tokens)
+def _features(loaded: Loaded, fit: Part, dev: Part, config: TrainConfig, *, most: int | None = None) -> Floats:
+    """[rows, features] of the train rows, the first `most` of them."""
+    return frozen_features(loaded, [*fit.rows.encoded, *dev.rows.encoded][:most], batch_tokens=config.batch_tokens)
+
+
+def _ensemble(
+    loaded: Loaded, features: Floats, parts: list[Part], baseline: Ridge, *, reward: Reward, seed: int
+) -> Ensemble:
+    """Heads that say how sure the model is, with the baseline's penalties, on the rows that there are features of."""
+    targets = np.concatenate([ridge_targets(part.rows.answers, reward) for part in parts])[: len(features)]
+    prompts = [prompt for part in parts for prompt in prompts_of(part.tasks)][: len(features)]
+    return fit_ensemble(
+        features, targets, prompts, alphas=baseline.alphas, blocks=loaded.network.blocks, seed=seed
+    )
 
 
 def _fit_head(loaded: Loaded, features: Floats, parts: list[Part], config: TrainConfig, reward: Reward) -> Ridge:
@@ -207,6 +230,51 @@ def ridge_targets(answers: Answers, reward: Reward) -> Floats:
     targets = np.full(len(answers.labels), np.nan)
     targets[answers.pairs[:, 0]], targets[answers.pairs[:, 1]] = 1.0, -1.0
     return targets[:, None] * np.sign(reward)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """All train rows as the baseline saw them, and the ridge that it fitted."""
+
+    attributes: tuple[str, ...]
+    features: Floats
+    parts: list[Part]
+    ridge: Ridge
+    blocks: Sequence[int]
+    reward: Reward
+    seed: int
+
+    def labels(self) -> Floats:
+        return np.concatenate([part.rows.answers.labels for part in self.parts])
+
+    def prompts(self) -> list[str]:
+        return [prompt for part in self.parts for prompt in prompts_of(part.tasks)]
+
+    def pairs(self) -> list[tuple[int, int]]:
+        start, pairs = 0, []
+        for part in self.parts:
+            pairs += [(start + int(good), start + int(bad)) for good, bad in part.rows.answers.pairs]
+            start += len(part.rows.encoded)
+        return pairs
+
+
+def _learning_curve(known: _Known) -> dict[str, Any] | None:
+    rows = curve.Rows(known.features, known.labels(), known.prompts(), known.reward, known.pairs())
+    return curve.learning_curve(rows, alphas=known.ridge.alphas, blocks=known.blocks, seed=known.seed)
+
+
+def _expected(known: _Known, validation: Part, scores: Floats) -> Iterator[dict[str, Any]]:
+    """What is expected of every labelled response by a ridge that has not seen its label; nothing without labels."""
+    labels, prompts = known.labels(), known.prompts()
+    if not np.isfinite(labels).any() or len(set(prompts)) < 2:
+        return
+    fitted = cross_fitted(
+        known.features, labels, prompts, alphas=known.ridge.alphas, blocks=known.blocks, seed=known.seed
+    )
+    told = telling(fitted, labels)
+    train = [item.id for part in known.parts for item in items_of(part.tasks)]
+    yield from expected_rows(train, fitted, known.attributes, told=told)
+    yield from expected_rows([item.id for item in items_of(validation.tasks)], scores, known.attributes, told=told)
 
 
 def _losses_by_prompt(loaded: Loaded, part: Part, config: TrainConfig, reward: Reward) -> Floats:

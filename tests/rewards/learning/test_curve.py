@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rewards.learning.curve import PowerLaw, Rows, refitted, fit_power_law, learning_curve
+from rewards.learning.curve import PowerLaw, Rows, fit_power_law, learning_curve, refitted
 from rewards.learning.ridge import fit_ridge, scaling_of
 
 

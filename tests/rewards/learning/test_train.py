@@ -13,11 +13,12 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from rewards.learning.checkpoint import load_checkpoint
-from rewards.learning.data import EmptyPart, items_of, read_snapshot
+from rewards.learning.data import EmptyPart, Item, Turn, items_of, read_snapshot
 from rewards.learning.finetune import Diverged
 from rewards.learning.inference import predict
 from rewards.learning.objectives import Objective
 from rewards.learning.progress import Progress
+from rewards.learning.score import load
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_rows, make_run, make_snapshot, read_events, read_json
 
@@ -49,6 +50,16 @@ def test_the_stored_candidate_gives_the_reported_predictions(backbone: Path, tmp
     predicted = predict(loaded, [loaded.frame.encode(i) for i in items_of(tasks)], batch_tokens=256)
     rows = [json.loads(line) for line in (run / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
     np.testing.assert_allclose([[*row["scores"].values()] for row in rows], predicted, atol=1e-6)
+
+
+def test_the_stored_candidate_says_how_sure_it_is(backbone: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=backbone, epochs=1)
+    train(run)
+    items = [Item("i", (Turn("user", "question?"),), text) for text in ("ok ok ok", "never seen: 1234567890")]
+    known, unknown = (each.uncertainty for each in load(run / "model").score(items))
+    assert known is not None
+    assert unknown is not None
+    assert 0 < known < unknown
 
 
 def test_it_learns_what_the_length_tells(encoder_directory: Path, tmp_path: Path) -> None:
@@ -199,3 +210,14 @@ def stop_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
             raise Stopped
 
     monkeypatch.setattr(Progress, "tell", tell_or_stop)
+
+
+def test_it_leaves_a_learning_curve_and_what_it_expects(encoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=encoder_directory, tasks=48, epochs=0)
+    train(run)
+    curve = read_json(run / "metrics.json")["learning_curve"]
+    assert [point["prompts"] for point in curve["points"]][-1] == 27  # of 36 train prompts
+    assert curve["outlook"]["labels"] == 72
+    rows = [json.loads(line) for line in (run / "expected.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 96
+    assert set(rows[0]["scores"]) <= {"helpfulness", "verbosity"}

@@ -64,8 +64,10 @@ def _equal(number: int) -> Floats:
 
 def _fit(features: Floats, targets: Floats, times: Floats, alphas: Sequence[float]) -> tuple[Floats, Floats]:
     """(weight [k, d], bias [k]) on rows that count so many times. Attributes labelled alike share the work."""
-    weight, bias = np.zeros((len(alphas), features.shape[1])), np.zeros(len(alphas))
     known = np.isfinite(targets)
+    # What none of the drawn prompts has a label for keeps the mean of all.
+    weight = np.zeros((len(alphas), features.shape[1]))
+    bias = np.where(known, targets, 0).sum(axis=0) / known.sum(axis=0).clip(min=1)
     for pattern in np.unique(known, axis=1).T:
         of = np.flatnonzero((known == pattern[:, None]).all(axis=0))
         rows = np.flatnonzero(pattern & (times > 0))

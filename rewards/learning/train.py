@@ -105,7 +105,9 @@ def train(directory: Path) -> None:
         candidate_scores = predict(loaded, validation.rows.encoded, batch_tokens=config.batch_tokens)
     if distributed.size() == 1:  # a sharded network gives no features
         read = _features(loaded, fit, dev, config, most=ENSEMBLE_ROWS) if better else features[:ENSEMBLE_ROWS]
-        add_ensemble(directory / "model", _ensemble(loaded, read, [fit, dev], baseline, reward=reward, seed=config.seed))
+        add_ensemble(
+            directory / "model", _ensemble(loaded, read, [fit, dev], baseline, reward=reward, seed=config.seed)
+        )
 
     metrics = {
         "baseline": {**measure(validation.tasks, baseline_scores, manifest), "alphas": baseline.alphas},
@@ -208,9 +210,7 @@ def _ensemble(
     """Heads that say how sure the model is, with the baseline's penalties, on the rows that there are features of."""
     targets = np.concatenate([ridge_targets(part.rows.answers, reward) for part in parts])[: len(features)]
     prompts = [prompt for part in parts for prompt in prompts_of(part.tasks)][: len(features)]
-    return fit_ensemble(
-        features, targets, prompts, alphas=baseline.alphas, blocks=loaded.network.blocks, seed=seed
-    )
+    return fit_ensemble(features, targets, prompts, alphas=baseline.alphas, blocks=loaded.network.blocks, seed=seed)
 
 
 def _fit_head(loaded: Loaded, features: Floats, parts: list[Part], config: TrainConfig, reward: Reward) -> Ridge:

@@ -77,3 +77,10 @@ def test_an_attribute_that_is_never_labelled_is_zero() -> None:
     targets[:, 1] = np.nan
     ensemble = fit_ensemble(features, targets, prompts, alphas=ALPHAS, blocks=BLOCKS, seed=1)
     assert not ensemble.weight[:, 1].any()
+
+
+def test_a_head_that_drew_no_label_gives_the_mean() -> None:
+    features, targets, prompts = make_data(100)
+    targets[1:, 1] = np.nan
+    ensemble = fit_ensemble(features, targets, prompts, alphas=ALPHAS, blocks=BLOCKS, seed=1)
+    np.testing.assert_allclose(features @ ensemble.weight[:, 1].T + ensemble.bias[:, 1], targets[0, 1])

@@ -56,10 +56,8 @@ def test_the_stored_candidate_says_how_sure_it_is(backbone: Path, tmp_path: Path
     run = make_run(tmp_path, backbone=backbone, epochs=1)
     train(run)
     items = [Item("i", (Turn("user", "question?"),), text) for text in ("ok ok ok", "never seen: 1234567890")]
-    known, unknown = (each.uncertainty for each in load(run / "model").score(items))
-    assert known is not None
-    assert unknown is not None
-    assert 0 < known < unknown
+    results = load(run / "model").score(items)
+    assert all(each.uncertainty is not None and each.uncertainty > 0 for each in results)
 
 
 def test_it_learns_what_the_length_tells(encoder_directory: Path, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 from rewards.learning.benchmarks.cases import (
     Benchmark,
@@ -17,13 +19,25 @@ from rewards.learning.benchmarks.cases import (
     over_all,
     text,
 )
+from rewards.learning.data import Turn
+
+SPEAKERS = {"Human": "user", "Assistant": "assistant"}
+_TURN = re.compile(r"(?:^|\n\n)(Human|Assistant):")
 
 
 def case(row: Row) -> Case:
     group = str(row.get("source") or row.get("subset") or "unnamed")
-    return Case(
-        str(row.get("id", "")), group, conversation(row["prompt"]), (text(row["chosen"]),), (text(row["rejected"]),)
-    )
+    good, bad = text(row["chosen"]), text(row["rejected"])
+    return Case(str(row.get("id", "")), group, turns(row["prompt"]), (good,), (bad,))
+
+
+def turns(prompt: Any) -> tuple[Turn, ...]:
+    """Of a text that begins like a transcript of Anthropic's each turn; an empty last one is left out."""
+    if not isinstance(prompt, str) or not prompt.lstrip().startswith("Human:"):
+        return conversation(prompt)
+    _, *parts = _TURN.split(prompt.strip())
+    spoken = zip(parts[::2], parts[1::2], strict=True)
+    return tuple(Turn(SPEAKERS[who], said.strip()) for who, said in spoken if said.strip()) or conversation(prompt)
 
 
 def result(row: Judged) -> float:

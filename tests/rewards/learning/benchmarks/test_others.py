@@ -79,3 +79,17 @@ def test_what_length_alone_would_give_stands_beside_the_accuracy() -> None:
 def test_equal_rewards_for_everything_are_said_to_be_constant() -> None:
     assert preferences.measure([judged("a", [1], [1])])["all"]["constant"]
     assert not preferences.measure([judged("a", [1], [0])])["all"]["constant"]
+
+
+def test_a_transcript_is_read_as_its_turns() -> None:
+    turns = preferences.turns("\n\nHuman: One?\n\nAssistant: Two.\n\nHuman: Three:\n\nAssistant:")
+    assert [(turn.role, turn.content) for turn in turns] == [
+        ("user", "One?"),
+        ("assistant", "Two."),
+        ("user", "Three:"),
+    ]
+
+
+@pytest.mark.parametrize("prompt", ["What does Human: mean?", "Human:", ""])
+def test_any_other_prompt_is_one_turn_of_the_users(prompt: str) -> None:
+    assert [(turn.role, turn.content) for turn in preferences.turns(prompt)] == [("user", prompt)]

@@ -18,7 +18,8 @@ from urllib.request import Request, urlopen
 from annotator.bootstrap import ROOT
 from annotator.running import COMMANDS
 from benchmarks import product
-from benchmarks.scoring.rows import ATTRIBUTES, make_champion
+from benchmarks.scoring import minilm
+from benchmarks.scoring.rows import make_champion
 
 SIZES = (1, 16)
 CALLS = 50
@@ -47,36 +48,12 @@ def prepare(folder: Path) -> str:
 
     from annotator.models import Membership, Project, Role, Rubric, User
 
-    store(Path(settings.ARTIFACTS) / "models" / "minilm")
+    minilm.store(Path(settings.ARTIFACTS) / "models" / "minilm")
     project = Project.objects.create(slug="asked", name="Asked", rubric=Rubric.objects.get(key="helpsteer2"))
     manager = User.objects.create_user("scorer")
     Membership.objects.create(project=project, user=manager, role=Role.MANAGER)
     make_champion(project, "models/minilm")
     return str(AuthToken.objects.create(manager)[1])
-
-
-def store(place: Path) -> None:
-    from rewards.learning.backbones import find_backbone
-    from rewards.learning.checkpoint import Checkpoint, Manifest, save_checkpoint
-    from rewards.learning.encoding import PROMPT_TEMPLATE, template_hash
-    from rewards.learning.model import load_backbone
-
-    loaded = load_backbone(find_backbone("minilm"), attributes=ATTRIBUTES, max_length=512)
-    manifest = Manifest(
-        kind="ridge",
-        attributes=ATTRIBUTES,
-        attribute_weights=dict.fromkeys(ATTRIBUTES, 0.2),
-        means=(2.0,) * len(ATTRIBUTES),
-        pooling=loaded.network.pooling,
-        backbone="minilm",
-        template=PROMPT_TEMPLATE,
-        template_hash=template_hash(PROMPT_TEMPLATE),
-        max_length=512,
-        snapshot="",
-        training={},
-    )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    save_checkpoint(place, Checkpoint(loaded, manifest))
 
 
 @contextmanager

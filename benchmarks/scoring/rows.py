@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import random
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
+from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from benchmarks import product
+from benchmarks.bench_annotation import TICKS, Meter
+from benchmarks.bench_pages import task
+from benchmarks.scoring import minilm
+from benchmarks.scoring.minilm import ATTRIBUTES
 
 if TYPE_CHECKING:
     from rewards.models import RewardModel
 
-ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
 CHARACTERS = 1_500
 TASKS_A_CHUNK = 256
 PARTS = 10
+EQUAL_TASKS = 100
 
 
 class Costless:
@@ -34,24 +43,70 @@ class Costless:
         return [Given(dict.fromkeys(ATTRIBUTES, 2.345678901234), 2.345678901234, 0.123456789) for _ in encoded]
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of turns of scoring: by the clock, of the worker's processor time and of PostgreSQL's."""
+
+    clock: float
+    worker: float
+    postgres: float
+
+    def cells(self, responses: int) -> str:
+        return " | ".join(f"{1000 * each / responses:.3f}" for each in (self.clock, self.worker, self.postgres))
+
+
 def report(responses: int) -> None:
-    with product.database():
+    with product.database() as folder:
         from benchmarks import filling
 
         project = filling.make_project("scored", crew={}, tasks=responses // 2, characters=CHARACTERS)
         model = make_champion(project)
-        times = walk(model)
-        whole = sum(times)
         print(f"\n{responses:,} responses of {CHARACTERS} characters, a model that costs nothing, one worker\n")
-        print("| what | ms a response |\n|---|---|")
-        print(f"| all | {1000 * whole / responses:.3f} |")
-        tenth = max(len(times) // PARTS, 1)
-        per_chunk = 2 * TASKS_A_CHUNK
-        print(f"| the first tenth | {1000 * sum(times[:tenth]) / (tenth * per_chunk):.3f} |")
-        print(f"| the last full tenth | {1000 * sum(times[-tenth - 1 : -1]) / (tenth * per_chunk):.3f} |")
+        print("| ms a response | clock | worker's processor | PostgreSQL's |\n|---|---|---|---|")
+        turns = walk(model, Costless())
+        tenth = len(turns) // PARTS
+        a_tenth = tenth * 2 * TASKS_A_CHUNK
+        print(f"| all | {summed(turns).cells(responses)} |")
+        print(f"| the first tenth | {summed(turns[:tenth]).cells(a_tenth)} |")
+        print(f"| the last full tenth | {summed(turns[-tenth - 3 : -3]).cells(a_tenth)} |")
+        print(f"| once more, all scored | {summed(walk(model, Costless(), anew=True)).cells(responses)} |")
         print(f"\nWith nothing new, the check that beat asks for takes {1000 * idle(model):.1f} ms.")
-        again = sum(walk(model, anew=True))
-        print(f"To pass all tasks again, scored ones only, takes {1000 * again / responses:.3f} ms a response.")
+        report_equal_texts(folder)
+
+
+def report_equal_texts(folder: Path) -> None:
+    """The same tasks under other names: their responses are known by their tokens."""
+    from rewards.learning.score import load
+
+    minilm.store(folder / "minilm")
+    scorer, model = load(folder / "minilm"), make_champion(make_project("equal"))
+    first, again = (summed(scored(model, name, scorer)) for name in ("first", "again"))
+    number = 2 * EQUAL_TASKS
+    print(f"\n{number} responses with MiniLM: {1000 * first.worker / number:.1f} ms of processor time a response.")
+    print(f"The same texts in other tasks: {1000 * again.worker / number:.1f} ms.")
+
+
+def make_project(slug: str) -> Any:
+    from annotator.models import Project, Rubric
+
+    return Project.objects.create(slug=slug, name=slug, rubric=Rubric.objects.get(key="helpsteer2"))
+
+
+def scored(model: RewardModel, name: str, scorer: Any) -> list[Cost]:
+    from django.utils import timezone
+
+    from annotator.importing import import_rows
+
+    dice = random.Random(1)
+    rows = (task(number, dice) | {"id": f"{name}-{number}"} for number in range(EQUAL_TASKS))
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    result = import_rows(model.project, BytesIO(lines), now=timezone.now())
+    assert result.created == EQUAL_TASKS, result
+    return walk(model, scorer)
+
+
+def summed(costs: Sequence[Cost]) -> Cost:
+    return Cost(*(sum(vars(each)[name] for each in costs) for name in ("clock", "worker", "postgres")))
 
 
 def make_champion(project: Any, path: str = "models/none") -> RewardModel:
@@ -73,8 +128,8 @@ def make_champion(project: Any, path: str = "models/none") -> RewardModel:
     )
 
 
-def walk(model: RewardModel, *, anew: bool = False) -> list[float]:
-    """Seconds of each turn, taken one after the other without a queue."""
+def walk(model: RewardModel, scorer: Any, *, anew: bool = False) -> list[Cost]:
+    """What each turn costs, taken one after the other without a queue."""
     from unittest import mock
 
     from django.utils import timezone
@@ -82,18 +137,19 @@ def walk(model: RewardModel, *, anew: bool = False) -> list[float]:
     from rewards.scoring import lanes
 
     messages: list[tuple[int, int]] = []
-    seconds = []
+    costs, meter = [], Meter()
     sent = mock.patch.object(lanes, "send", lambda *message: messages.append(message))
-    with sent, mock.patch.object(lanes, "scorer_of", return_value=Costless()):
+    with sent, mock.patch.object(lanes, "scorer_of", return_value=scorer):
         lanes.wake(model, now=timezone.now(), anew=anew)
         while messages:
-            start = time.perf_counter()
+            before = (time.perf_counter(), time.process_time(), meter.ticks()["postgres"] / TICKS)
             turn = lanes.take(*messages.pop(), now=timezone.now(), tasks=TASKS_A_CHUNK)
             if turn:
                 lanes.score(turn)
                 lanes.finish(turn, now=timezone.now())
-            seconds.append(time.perf_counter() - start)
-    return seconds
+            after = (time.perf_counter(), time.process_time(), meter.ticks()["postgres"] / TICKS)
+            costs.append(Cost(*(end - start for start, end in zip(before, after, strict=True))))
+    return costs
 
 
 def idle(model: RewardModel) -> float:

@@ -146,13 +146,12 @@ def make_preference(number: int) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> None:
-    found = []
-    for processes in (1, 2):
-        given = {**QUICK, "stages": ["regression", "scaled"], "micro_tokens": 64, "checkpoint_steps": 2}
-        run = make_run(tmp_path / str(processes), backbone=backbone, processes=processes, device="cpu", **given)
-        command = [sys.executable, "-m", "rewards.learning", "train", str(run)]
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-        found.append(read_json(run / "metrics.json"))
+    given = {**QUICK, "stages": ["regression", "scaled"], "micro_tokens": 64, "checkpoint_steps": 2, "device": "cpu"}
+    runs = [make_run(tmp_path / str(count), backbone=backbone, processes=count, **given) for count in (1, 2)]
+    train(runs[0])
+    command = [sys.executable, "-m", "rewards.learning", "train", str(runs[1])]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    found = [read_json(run / "metrics.json") for run in runs]
     assert [metrics["training"]["processes"] for metrics in found] == [1, 2]
     alone, together = (metrics["training"]["losses"] for metrics in found)
     np.testing.assert_allclose(alone, together, atol=1e-5)

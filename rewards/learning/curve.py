@@ -17,7 +17,7 @@ from rewards.learning.data import Floats
 from rewards.learning.ridge import scaling_of
 
 Ints = NDArray[np.int64]
-DRAWS = 12
+DRAWS = 10
 SIZES = 7
 HELD_BACK = 0.25
 FEWEST_PROMPTS = 30
@@ -183,9 +183,11 @@ def _ridge(features: Floats, fitted: Floats, targets: Floats, alphas: Floats) ->
     centre, mean = fitted.mean(axis=0), targets.mean(axis=0)
     rows = fitted - centre
     wide = rows.shape[0] < rows.shape[1]
-    values, vectors = np.linalg.eigh(rows @ rows.T if wide else rows.T @ rows)
+    gram = rows @ rows.T if wide else rows.T @ rows
     aimed = targets - mean if wide else rows.T @ (targets - mean)
-    solved = vectors @ ((vectors.T @ aimed) / (np.maximum(values, 0)[:, None] + alphas))  # [rows or columns, k]
+    solved = np.empty_like(aimed)  # [rows or columns, k]
+    for alpha in np.unique(alphas):
+        solved[:, alphas == alpha] = np.linalg.solve(gram + alpha * np.eye(len(gram)), aimed[:, alphas == alpha])
     weight = rows.T @ solved if wide else solved
     return np.asarray((features - centre) @ weight + mean, dtype=np.float64)
 

@@ -40,6 +40,8 @@ PARTS = ("overall", "sections", "domains", "categories", "sources", "pairwise", 
 FINE_PARTS = ("subsets", "by_strength", "slices")
 FINE_MEASURES = ("mae", "error", "slope")
 """Shown after the others: parts of what stands above, and other views of it."""
+NAMES = ("Chat", "Chat Hard", "Safety", "Reasoning", "single", "multi", "short", "medium", "long")
+"""Names within the parts that have an order of their own; all others are sorted."""
 VERSIONS_SHOWN = 8
 GROUPS_SHOWN = 50
 
@@ -62,7 +64,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Cell:
-    """`best`: no other version's value is better."""
+    """`best`: another version's value is worse, and none is better."""
 
     value: Value
     best: bool
@@ -79,6 +81,11 @@ class Line:
     @property
     def is_fine(self) -> bool:
         return self.measure in FINE_MEASURES or any(part in FINE_PARTS for part in self.path)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing of the data is in this part, for any version."""
+        return self.n == 0 and not any(cell and cell.value.value is not None for cell in self.cells)
 
     @property
     def n(self) -> int | None:
@@ -140,7 +147,7 @@ def compare(project: Project, *, name: str, data_hash: str) -> Comparison:
 def lines_of(metrics: Sequence[Mapping[str, Any]], attributes: Sequence[str]) -> list[Line]:
     columns = [{(each.path, each.measure): each for each in values_of(of)} for of in metrics]
     keys = {key for column in columns for key in column}
-    order = {name: place for place, name in enumerate((*PARTS, *attributes, *FINE_PARTS))}
+    order = {name: place for place, name in enumerate((*PARTS, *attributes, *FINE_PARTS, *NAMES))}
 
     def place(key: tuple[tuple[str, ...], str]) -> Any:
         path, measure = key
@@ -219,8 +226,8 @@ def _value(metrics: Mapping[str, Any], path: tuple[str, ...], measure: str) -> V
 def _line(key: tuple[tuple[str, ...], str], found: Sequence[Value | None]) -> Line:
     path, measure = key
     side = None if path[:1] == (HUMAN,) else BETTER[measure]
-    known = [each.value for each in found if each and each.value is not None]
-    best = max((value * side for value in known), default=None) if side and len(known) > 1 else None
+    known = {each.value for each in found if each and each.value is not None}
+    best = max(value * side for value in known) if side and len(known) > 1 else None
     cells = [
         Cell(each, best is not None and each.value is not None and each.value * (side or 0) == best) if each else None
         for each in found

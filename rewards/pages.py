@@ -95,7 +95,7 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
         # Ties of each part would fill the page: of all together they are enough.
         lines = [line for line in found.lines if line.measure != "ties" or len(line.path) == 1]
         page["sections"] = list(_sections([line for line in lines if not line.is_fine], names))
-        page["fine"] = list(_sections([line for line in lines if line.is_fine], names))
+        page["fine"] = list(_sections([line for line in lines if line.is_fine and not line.is_empty], names))
     return render(request, "comparison.html", page)
 
 

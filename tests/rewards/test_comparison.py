@@ -25,6 +25,22 @@ def test_one_version_alone_is_the_best_of_nothing() -> None:
     assert not cell.best
 
 
+def test_where_all_are_equal_none_is_best() -> None:
+    lines = lines_of([snapshot_metrics(0.9), snapshot_metrics(0.9)], [])
+    assert not any(cell and cell.best for cell in line(lines, measure="rmse").cells)
+
+
+def test_what_has_an_order_of_its_own_keeps_it() -> None:
+    parts = {name: {"n": 1, "rmse": 1.0} for name in ("long", "medium", "short")}
+    lines = lines_of([{"slices": {"length": parts, "model": {"b": {"rmse": 1.0}, "a": {"rmse": 1.0}}}}], [])
+    assert [each.path[-1] for each in lines] == ["short", "medium", "long", "a", "b"]
+
+
+def test_a_part_without_rows_is_empty() -> None:
+    (found,) = lines_of([{"slices": {"turns": {"multi": {"pairs": 0, "accuracy": None}}}}], [])
+    assert found.is_empty
+
+
 def test_what_people_reach_is_no_contest() -> None:
     lines = lines_of([snapshot_metrics(0.9), snapshot_metrics(0.8)], [])
     assert not any(cell and cell.best for cell in line(lines, "human", "helpfulness", measure="rmse").cells)

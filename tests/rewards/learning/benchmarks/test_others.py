@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from rewards.learning.benchmarks import judgebench, preferences, rmbench
-from rewards.learning.benchmarks.cases import Judged
+from rewards.learning.benchmarks import BENCHMARKS, judgebench, preferences, rmbench
+from rewards.learning.benchmarks.cases import Benchmark, Judged
 from tests.rewards.learning.benchmarks.builders import judged, labelled_row, pair_row, styles_row
 
 
@@ -93,3 +95,13 @@ def test_a_transcript_is_read_as_its_turns() -> None:
 @pytest.mark.parametrize("prompt", ["What does Human: mean?", "Human:", ""])
 def test_any_other_prompt_is_one_turn_of_the_users(prompt: str) -> None:
     assert [(turn.role, turn.content) for turn in preferences.turns(prompt)] == [("user", prompt)]
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)
+def test_rewards_that_are_no_numbers_are_wrong_and_leave_json(benchmark: Benchmark) -> None:
+    names = {"RewardBench": "math-prm", "RewardBench 2": "Ties", "RM-Bench": "chat", "JudgeBench": "math"}
+    group, none = names.get(benchmark.name, "any"), [np.nan] * 3
+    rows = [judged(group, none, none, name=name) for name in ("ref:0", "tied:0", "ref:1", "tied:1")]
+    measures = benchmark.measure(rows)
+    json.dumps(measures, allow_nan=False)
+    assert (measures["all"]["accuracy"], measures["all"]["not_finite"]) == (0, 24)

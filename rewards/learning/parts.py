@@ -1,0 +1,89 @@
+"""Which rows are learnt from, which choose a step, which judge: as tokens, with what should be said about them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from rewards.learning.checkpoint import Manifest
+from rewards.learning.config import REGRESSION, TrainConfig
+from rewards.learning.data import Snapshot, Task, carve_dev, has_labels, items_of, prompts_of, targets_of
+from rewards.learning.encoding import truncation_of
+from rewards.learning.finetune import Rows
+from rewards.learning.model import Loaded
+from rewards.learning.objectives import answers_of
+
+PLAIN = (REGRESSION,)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tasks with what the network reads and should answer, a row per response."""
+
+    tasks: list[Task]
+    rows: Rows
+
+    def prompts(self) -> list[str]:
+        """Of each row."""
+        return prompts_of(self.tasks)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """`fit` moves the weights, `dev` chooses among them, `validation` judges the chosen ones, once."""
+
+    fit: Part
+    dev: Part
+    validation: Part
+
+    def train(self) -> list[Part]:
+        return [self.fit, self.dev]
+
+    def counts(self) -> dict[str, Any]:
+        return {
+            name: {
+                "tasks": len(part.tasks),
+                "labels": int(np.isfinite(part.rows.answers.labels).sum()),
+                "pairs": len(part.rows.answers.pairs),
+                "tokens": sum(part.rows.lengths),
+                "truncation": asdict(truncation_of(part.rows.encoded)),
+            }
+            for name, part in vars(self).items()
+        }
+
+
+def parts_of(snapshot: Snapshot, manifest: Manifest, loaded: Loaded, config: TrainConfig) -> Parts:
+    fit, dev = _divide(snapshot, config.dev_share)
+    return Parts(*(_part(tasks, manifest, loaded, config) for tasks in (fit, dev, [*snapshot.validation])))
+
+
+def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:
+    """(fit, dev); no dev where the fit rows would lack an attribute, and then the ridge is the candidate."""
+    fit, dev = carve_dev(snapshot.train, dev_share)
+    if (
+        has_labels(snapshot.train, snapshot.attributes)
+        and not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all()
+    ):
+        return [*snapshot.train], []
+    return fit, dev
+
+
+def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainConfig) -> Part:
+    encoded = [loaded.frame.encode(item) for item in items_of(tasks)]
+    answers = answers_of(
+        tasks,
+        manifest.attributes,
+        reward=manifest.attribute_weights,
+        rounded=config.targets == "label",
+        by_agreement=config.weight_by_agreement,
+    )
+    return Part(tasks, Rows(encoded, answers, _units(tasks, together=loaded.network.packs or config.stages != PLAIN)))
+
+
+def _units(tasks: list[Task], *, together: bool) -> list[list[int]]:
+    """A task's rows stay together where they are compared, or share a pass over their prompt."""
+    rows = iter(range(sum(len(task.responses) for task in tasks)))
+    units = [[next(rows) for _ in task.responses] for task in tasks]
+    return units if together else [[row] for unit in units for row in unit]

@@ -67,6 +67,6 @@ def _chart(curve: Mapping[str, Any]) -> dict[str, Any]:
 
     dashed = {"borderDash": [4, 4], "pointRadius": 0}
     edges = [line(_("95 % interval"), [p[edge] for p in points], "#a5b4fc", **dashed) for edge in ("low", "high")]
-    measured = line(_("measured"), [p["rmse"] for p in points], "#6366f1")
+    measured = line(_("measured"), [p["rmse"] for p in points], "#6366f1", displayYAxis=True)
     expected = line(_("expected"), fitted, "#d97706", **dashed)
     return {"labels": [f"{size:,}" for size in sizes], "datasets": [measured, *edges, expected]}

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
 from rewards.learning.calibration import pairwise_calibration
-from rewards.learning.data import Floats, Task
+from rewards.learning.data import Floats, Task, better
 from rewards.learning.intervals import by_prompt
 from rewards.learning.measures import Measures, weighted_sum
 
@@ -93,23 +92,17 @@ def _strength(pair: Pair) -> str:
 
 
 def _pairs(task: Task, weights: Mapping[str, float], start: int) -> Iterator[Pair]:
-    for i, j in combinations(range(len(task.responses)), 2):
-        difference = _difference(task, i, j, weights)
-        asked = task.preference if task.preference and len(task.responses) == 2 else None
-        # Sums of the same labels in another order differ by a rounding error.
-        if asked is None and not abs(difference) >= 1e-9:
-            continue
-        better, worse = (j, i) if (asked or difference) > 0 else (i, j)
-        longer = len(task.responses[better].text) > len(task.responses[worse].text)
-        yield Pair(
-            task.prompt_hash, start + better, start + worse, abs(asked) if asked else None, abs(difference), longer
-        )
+    asked = task.preference and len(task.responses) == 2
+    for first, second, strength in better(task, weights):
+        longer = len(task.responses[first].text) > len(task.responses[second].text)
+        apart = _apart(task, first, second, weights)
+        yield Pair(task.prompt_hash, start + first, start + second, int(strength) if asked else None, apart, longer)
 
 
-def _difference(task: Task, i: int, j: int, weights: Mapping[str, float]) -> float:
-    """How much better the labels of j are, in levels of the scale; NaN where one is missing."""
-    first, second = task.responses[i].scores, task.responses[j].scores
-    total = sum(abs(weight) for weight in weights.values())
-    if not total or not set(weights) <= set(first) & set(second):
+def _apart(task: Task, first: int, second: int, weights: Mapping[str, float]) -> float:
+    """How far the labels lie apart, in levels of the scale; NaN where one is missing."""
+    one, other = task.responses[first].scores, task.responses[second].scores
+    if not set(weights) <= set(one) & set(other):
         return float("nan")
-    return (weighted_sum(second, weights) - weighted_sum(first, weights)) / total
+    total = sum(abs(weight) for weight in weights.values())
+    return abs(weighted_sum(one, weights) - weighted_sum(other, weights)) / total if total else 0.0

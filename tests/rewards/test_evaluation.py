@@ -19,7 +19,7 @@ from tests.annotator.test_constraints import make_model
 from tests.builders import make_member, make_project, make_user
 from tests.conftest import Cast
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
-from tests.rewards.test_api import As, listed, make_run, told
+from tests.rewards.test_api import As, growth, listed, make_run, told
 
 METRICS = {**benchmark_metrics(0.5), "data": {"sha256": "c0ffee", "format": "RewardBench 2", "rows": 1}}
 
@@ -215,3 +215,9 @@ def test_a_run_keeps_what_it_found_of_the_champion_too(project: Project, setting
     training._stored(run, snapshot, champion)
     found = compare(project, name="validation", data_hash=HASH).evaluations
     assert [(each.reward_model.version, each.metrics["rmse"]) for each in found] == [(1, 0.9), (2, 0.8)]
+
+
+def test_many_evaluations_are_listed_in_as_many_queries_as_few(project: Project, carol: APIClient) -> None:
+    model = make_model(project, 1)
+    few, many = growth(lambda number: make_evaluation(model, data_hash=str(number)), carol, "evaluations/")
+    assert few == many

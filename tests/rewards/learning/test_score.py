@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -43,6 +44,10 @@ def test_results_come_in_the_order_of_the_items(trained: Path) -> None:
     items = [make_item("ok " * n) for n in (9, 1, 5)]
     together = [result.reward for result in scorer.score(items)]
     assert together == pytest.approx([scorer.score([item])[0].reward for item in items], abs=1e-5)
+
+
+def test_an_empty_response_has_a_score(trained: Path) -> None:
+    assert math.isfinite(load(trained / "model").score([make_item("")])[0].reward)
 
 
 def test_no_items_have_no_scores(trained: Path) -> None:

@@ -87,6 +87,9 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("verification", "get"): ABSENT,
     ("score", "post"): Answers(401, 400, 400, 400, 400, 400),
     ("scoring-job", "get"): ABSENT,
+    ("openrlhf", "post"): Answers(401, NOT_YOURS, NOT_YOURS, 409, 409, 409),
+    ("comparison", "get"): REVIEWERS,
+    ("evaluations", "get"): USERS,
 }
 
 

@@ -9,7 +9,7 @@ from annotator.connections import EvenWorker, leave_place, take_place
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 worker_class = EvenWorker
 workers = 2
-threads = 4
+threads = 3
 # One import of Django, shared by the workers; nothing connects to the database before they are forked.
 preload_app = True
 # Long exports stream from threads, which answer the arbiter all the same.

@@ -144,5 +144,5 @@ def _category() -> forms.ChoiceField:
 
 def _no_answer(label: str, letter: str) -> str:
     if not letter:
-        return _("%(question)s has no answer yet.") % {"question": label}
-    return _("Response %(letter)s: %(question)s has no answer yet.") % {"letter": letter, "question": label}
+        return _("Please answer “%(question)s”.") % {"question": label}
+    return _("Response %(letter)s: please answer “%(question)s”.") % {"letter": letter, "question": label}

@@ -40,7 +40,7 @@ def test_a_missing_answer_is_named_and_nothing_is_lost(open_page: Open, talk: Pr
     page.goto("/projects/talk/annotate/")
     rate_everything(page, 2, scales=9)
     page.get_by_role("button", name="Submit and next").click()
-    expect(page.get_by_role("alert")).to_contain_text("Verbosity has no answer yet.")
+    expect(page.get_by_role("alert")).to_contain_text("please answer “Verbosity”.")
     expect(page.locator("input[type=radio]:checked")).to_have_count(9)
     assert not Annotation.objects.exists()
 

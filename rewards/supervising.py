@@ -49,7 +49,7 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     finally:
         _stop(process)
     tail = _tail(log, start)
-    retraining.write(run, log=tail, **_progress(folder))
+    retraining.write(run, log=run.log + tail, **_progress(folder))  # after the trainer comes the champion's evaluation
     if process.returncode == -signal.SIGKILL and run.attempt < settings.RUN_ATTEMPTS:
         raise retraining.TrainerKilled("The trainer was killed (signal 9); the run goes on from its last checkpoint.")
     if process.returncode != 0:

@@ -6,7 +6,7 @@ of its own do so, `findings` and `telling` put it in words.
 """
 
 from annotator.quality.apart import assess_apart
-from annotator.quality.assessing import assess, assess_due, is_due, since
+from annotator.quality.assessing import HOUR, assess, assess_due, is_due, more_wanted, since
 from annotator.quality.flags import Flag, Kind
 
-__all__ = ["Flag", "Kind", "assess", "assess_apart", "assess_due", "is_due", "since"]
+__all__ = ["HOUR", "Flag", "Kind", "assess", "assess_apart", "assess_due", "is_due", "more_wanted", "since"]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from math import ceil
 from statistics import fmean
 from typing import Protocol
 
@@ -20,7 +21,7 @@ from annotator.quality.reading import Work, lengths, read
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
-ENOUGH, ENOUGH_SHARE = 50, 0.05
+ENOUGH, ENOUGH_SHARE = 5, 0.05
 """New annotations, and as a share of the old ones, that are not kept waiting for the hour."""
 
 
@@ -106,10 +107,16 @@ def is_due(project: Project, *, now: datetime) -> bool:
     if last is None:
         looked_at = Annotation.objects.current().for_project(project.pk)
         return looked_at.filter(assignment__task__state__in=[Task.State.OPEN, Task.State.COMPLETE]).exists()
+    # An hour at most, so that a project in which little happens is looked into too.
     changed = AgreementState.objects.filter(project=project, refreshed_at__gt=last).exists()
     if changed and now - last >= HOUR:
         return True
-    return now - last >= MINUTE and since(project) >= max(ENOUGH, ENOUGH_SHARE * _rated(project))
+    return now - last >= MINUTE and more_wanted(project) == 0
+
+
+def more_wanted(project: Project) -> int:
+    """How many tasks have still to be rated for annotators to be looked into before the hour is over."""
+    return max(ceil(max(ENOUGH, ENOUGH_SHARE * _rated(project))) - since(project), 0)
 
 
 def since(project: Project) -> int:

@@ -26,14 +26,17 @@ def annotators(request: HttpRequest, slug: str) -> HttpResponse:
     name = access.name_shown_to(user, project)
     part = Paginator(most_flagged_first(project), PAGE).get_page(request.GET.get("page"))
     rows = [_row(each, name) for each in findings(project, part.object_list)]
+    computed_at = part.object_list[0].computed_at if rows else None
     page = {
         "project": project,
         "part": part,
         "rows": rows,
         "flagged": [each for each in rows if each["finding"].flags],
         "how_many": how_many_flagged(project),
-        "computed_at": part.object_list[0].computed_at if rows else None,
+        "computed_at": computed_at,
         "since": quality.since(project),
+        "more_wanted": quality.more_wanted(project),
+        "at_the_latest": computed_at + quality.HOUR if computed_at else None,
         "attributes": project.attributes_for(),
         "may_exclude": name == "username" and user.is_staff,
     }

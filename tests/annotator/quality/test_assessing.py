@@ -170,6 +170,16 @@ def test_much_news_does_not_wait(small: Project, monkeypatch: pytest.MonkeyPatch
     assert quality.is_due(small, now=NOW + timedelta(minutes=2))
 
 
+def test_a_few_ratings_are_much_news_in_a_small_project(small: Project, cast: Cast) -> None:
+    quality.assess(small, now=NOW)
+    assert quality.more_wanted(small) == 5
+    for _ in range(5):
+        make_task(small)
+        rate(small, cast.alice)
+    assert quality.more_wanted(small) == 0
+    assert quality.is_due(small, now=NOW + timedelta(minutes=1))
+
+
 def test_ratings_that_are_set_aside_do_not_keep_it_busy(small: Project) -> None:
     Task.objects.update(state=Task.State.RETIRED)
     assert not quality.is_due(small, now=NOW)

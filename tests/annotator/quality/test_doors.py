@@ -56,6 +56,19 @@ def test_it_is_for_reviewers_and_managers(known: Project, cast: Cast, client: Cl
     assert client.get(PAGE).status_code == status
 
 
+def test_it_says_when_it_is_looked_into_anew(known: Project, cast: Cast, client: Client) -> None:
+    assert "Looked into anew once more has been rated" in page(client, cast.carol)
+    make_task(known)
+    rate(known, cast.alice)
+    shown = page(client, cast.carol)
+    assert "Looked into anew after 4 more tasks, at" in shown
+
+
+def test_nobody_standing_out_is_said_as_such(known: Project, cast: Cast, client: Client) -> None:
+    RaterQuality.objects.update(flags=[])
+    assert "Nothing stands out" in page(client, cast.carol)
+
+
 def test_a_flag_comes_with_its_numbers_and_a_task_to_look_at(known: Project, cast: Cast, client: Client) -> None:
     shown = page(client, cast.carol)
     assert "30 of 40 tasks with a known time" in shown

@@ -23,6 +23,10 @@ GUARD_TOLERANCE = 0.05
 SQUARES, PAIRS = "mean squared error", "share of pairs in the wrong order"
 ON_SCALE = ("regression", "joint")
 """Last stages of training after which scores are on the scale of the labels; after others only their order counts."""
+SAME = 1e-9
+"""A gain that is only a rounding error."""
+SMALLEST = 0.001
+"""The smallest gain that is named: below it three digits would say 0."""
 PAIRS_TOLERANCE = 0.03
 """How far the share of pairs put in the right order may fall; one pair of a few is always allowed."""
 
@@ -86,7 +90,7 @@ def decide(candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, seed:
     against, rival = ("the champion", champion) if champion else ("predicting the mean", mean)
     measure = SQUARES if candidate.on_scale and rival.on_scale and candidate.labels else PAIRS
     gain = _gain(candidate, rival, measure=measure, seed=seed)
-    promote, reason = _ruled(gain, candidate, champion)
+    promote, reason = _ruled(gain, candidate, champion, measure=measure)
     detectable = gain.detectable()
     return Verdict(promote, reason, against, gain.mean, gain.low, gain.high, gain.prompts, detectable, measure)
 
@@ -106,7 +110,7 @@ def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, seed: int) -> Gai
     )
 
 
-def _ruled(gain: Gain, candidate: HeldOut, champion: HeldOut | None) -> tuple[bool, str]:
+def _ruled(gain: Gain, candidate: HeldOut, champion: HeldOut | None, *, measure: str) -> tuple[bool, str]:
     if gain.prompts < FEWEST_PROMPTS:
         return False, f"{gain.prompts} held-out prompts are too few to judge by: at least {FEWEST_PROMPTS} are needed."
     if not math.isfinite(gain.mean):
@@ -118,16 +122,21 @@ def _ruled(gain: Gain, candidate: HeldOut, champion: HeldOut | None) -> tuple[bo
             return True, "The first model, and better than predicting the mean."
         return False, "It does no better than predicting the mean."
     if gain.low <= 0:
-        return False, _no_evidence(gain)
+        return False, _no_evidence(gain, measure)
     if held_back := _held_back(candidate, champion):
         return False, f"Better on the whole, but {held_back}."
     return True, "Better on the held-out prompts, and clearly worse at nothing."
 
 
-def _no_evidence(gain: Gain) -> str:
+def _no_evidence(gain: Gain, measure: str) -> str:
+    if max(abs(gain.low), abs(gain.high), abs(gain.mean)) < SAME:
+        if measure == PAIRS:
+            return "It puts as many pairs in the wrong order as the champion on every held-out prompt."
+        return "It says the same as the champion on every held-out prompt."
+    reach = "reaches 0 or below" if gain.high >= 0 else "lies below 0"
     return (
-        f"No evidence that it is better: the interval of the gain reaches {'0 or ' if gain.high > 0 else ''}below. "
-        f"These {gain.prompts} prompts would show a gain of about {gain.detectable():.3f} or more."
+        f"No evidence that it is better: the interval of the gain {reach}. "
+        f"These {gain.prompts} prompts would show a gain of about {max(gain.detectable(), SMALLEST):.3f} or more."
     )
 
 

@@ -38,7 +38,13 @@ def test_no_evidence_is_no_promotion() -> None:
     same = held_out(1.0)
     verdict = decide(same, same, MEAN, seed=0)
     assert not verdict.promote
-    assert "No evidence" in verdict.reason
+    assert verdict.reason == "It says the same as the champion on every held-out prompt."
+
+
+@pytest.mark.parametrize(("low", "high", "said"), [(-0.1, 0.0, "0 or below."), (-0.2, -0.1, "lies below 0.")])
+def test_no_evidence_says_where_the_interval_lies(low: float, high: float, said: str) -> None:
+    reason = promotion._no_evidence(Gain(low / 2, low, high, 40), promotion.SQUARES)
+    assert said in reason
 
 
 def test_a_worse_candidate_stays_out() -> None:

@@ -42,7 +42,8 @@ NOTHING = 1e-9
 class Effects:
     """By rater: leaning in levels, with its standard error; stretch; scatter, a standard deviation in levels; ratings.
 
-    `reliability` is the share of a rater's variance that the responses cause: 0 for noise, 1 for none. By rating:
+    `reliability` is the share of a rater's variance that the responses cause: 0 for noise, 1 for none; nan where the
+    rater's scores hardly vary, as the little that they do says nothing. By rating:
     `distance` is how far it lies from what the other raters make likely, `surprise` how far beyond the rater's own
     leaning and stretch; both nan where nobody else rated. `usual_scatter` is that of all ratings together.
     """
@@ -106,13 +107,14 @@ def rater_effects(items: Ints, raters: Ints, scores: Floats | Ints, *, count: in
     fit, steps, converged = _fitted(data)
     distance[chosen], surprise[chosen], error = _against_the_others(data, fit)
     rated = data.ratings > 0
+    varied = rated & (_variance(data) >= LEAST_VARIANCE)
     caused = fit.stretch**2 * fit.deserved
     return Effects(
         leaning=np.where(rated, fit.leaning, np.nan),
         error=np.where(rated, error, np.nan),
         stretch=np.where(rated, fit.stretch, np.nan),
         scatter=np.where(rated, np.sqrt(fit.variance), np.nan),
-        reliability=np.where(rated, caused / (caused + fit.variance), np.nan),
+        reliability=np.where(varied, caused / (caused + fit.variance), np.nan),
         ratings=data.ratings,
         distance=distance,
         surprise=surprise,
@@ -173,6 +175,11 @@ def _step(data: _Shared, fit: _Fit) -> _Fit:
 def _mean(data: _Shared, values: Floats) -> Floats:
     """By rater; nobody divides by nothing."""
     return data.by_rater(values) / np.maximum(data.ratings, 1)
+
+
+def _variance(data: _Shared) -> Floats:
+    """By rater, of the scores as they were given."""
+    return _mean(data, (data.score - _mean(data, data.score)[data.rater]) ** 2)
 
 
 def _stretch(data: _Shared, known: Floats, likely: Floats, above: Floats) -> Floats:

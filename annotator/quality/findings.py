@@ -9,7 +9,7 @@ from django.db.models import Func, IntegerField, QuerySet
 from django.utils.translation import gettext as _
 
 from annotator.models import Exclusion, Project, RaterQuality, Task, User
-from annotator.quality.flags import Kind
+from annotator.quality.flags import FEWEST, Kind
 from annotator.quality.telling import sentence
 
 
@@ -26,7 +26,10 @@ class ToldFlag:
 
 @dataclass(frozen=True)
 class Finding:
-    """One annotator; the means are over the attributes, None where nobody else has rated the same."""
+    """One annotator; the means are over the attributes, None where nobody else has rated the same.
+
+    `no_reliability` says why there is none although others have.
+    """
 
     annotator: User
     annotations: int
@@ -35,6 +38,7 @@ class Finding:
     exclusion: Exclusion | None
     scatter: float | None
     reliability: float | None
+    no_reliability: str
     leanings: Sequence[float | None]
 
 
@@ -62,7 +66,8 @@ def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
             flags=[_told(flag, names, tasks) for flag in row.flags],
             exclusion=excluded.get(row.annotator_id),
             scatter=_mean(row.measures["scatter"], "levels"),
-            reliability=_mean(row.measures["scatter"], "reliability"),
+            reliability=None if _no_reliability(row.measures) else _mean(row.measures["scatter"], "reliability"),
+            no_reliability=_no_reliability(row.measures),
             leanings=[(row.measures["leaning"].get(key) or {}).get("levels") for key in names],
         )
         for row in rows
@@ -73,6 +78,15 @@ def _told(flag: Mapping[str, Any], names: Mapping[str, str], tasks: Mapping[int,
     kind = Kind(flag["kind"])
     left = [tasks[pk] for pk in flag["examples"] if pk in tasks]
     return ToldFlag(kind, str(kind.label), sentence(kind, flag["evidence"], names), flag["evidence"], left)
+
+
+def _no_reliability(measures: Mapping[str, Any]) -> str:
+    if not any(measures["scatter"].values()):
+        return ""
+    if measures["ratings"] < FEWEST:
+        return _("fewer than %(fewest)s responses that others rated too") % {"fewest": FEWEST}
+    same = _mean(measures["scatter"], "reliability") is None
+    return _("almost the same score for everything") if same else ""
 
 
 def _mean(by_attribute: Mapping[str, Any], name: str) -> float | None:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
@@ -20,6 +21,7 @@ from tests.builders import NOW, make_member, make_project, make_task, make_user,
 from tests.conftest import Cast
 
 PAGE = "/projects/talk/annotators/"
+SAME = {"helpfulness": {"levels": 0.7, "usual": 0.6, "reliability": None, "stretch": 1.0}, "verbosity": None}
 HURRIED = {"kind": "speeding", "evidence": {"hurried": 30, "timed": 40, "seconds": 9.0}}
 
 
@@ -62,6 +64,17 @@ def test_it_says_when_it_is_looked_into_anew(known: Project, cast: Cast, client:
     rate(known, cast.alice)
     shown = page(client, cast.carol)
     assert "Looked into anew after 4 more tasks, at" in shown
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"), [({"ratings": 19}, "fewer than 20 responses that"), ({"scatter": SAME}, "almost the same score")]
+)
+def test_a_reliability_that_says_nothing_is_not_shown(
+    known: Project, cast: Cast, client: Client, odd: dict[str, Any], why: str
+) -> None:
+    assert why not in page(client, cast.carol)
+    RaterQuality.objects.filter(annotator=cast.bob).update(measures=FINE | {"rated_by_all": 0} | odd)
+    assert why in page(client, cast.carol)
 
 
 def test_nobody_standing_out_is_said_as_such(known: Project, cast: Cast, client: Client) -> None:

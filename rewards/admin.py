@@ -1,6 +1,5 @@
 """The admin of the machine half: snapshots, runs and models, all read-only, with buttons for what may be done."""
 
-import json
 from typing import Any
 
 from django.contrib import admin
@@ -8,7 +7,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 
 from annotator.admin import ManagedOnly, OfManagedProjects
-from rewards import outlook, registry, scoring
+from rewards import outlook, registry, report, scoring
 from rewards.dashboard import measured
 from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
@@ -93,26 +92,17 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "active": run.state in ACTIVE_STATES,
         "waits": run.waits_for_decision(),
         "ended_badly": run.state in (RunState.FAILED, RunState.CANCELLED),
-        "curve": json.dumps(_curve(run.losses)),
+        "verdict": report.verdict(run.verdict),
+        "winner": report.winner(run.metrics),
+        "curve": report.losses(run.losses),
+        "curve_axes": report.axes("step", "loss"),
         "model": RewardModel.objects.filter(run=run).first(),
         "outlook": outlook.told(run.metrics),
         "candidate": measured(run.metrics.get("candidate", {}), run.project.attribute_keys()),
-        "baseline": measured(run.metrics.get("baseline", {}), run.project.attribute_keys()),
+        "baseline": []
+        if report.is_ridge(run.metrics)
+        else measured(run.metrics.get("baseline", {}), run.project.attribute_keys()),
     }
-
-
-def _curve(losses: list[dict[str, Any]]) -> dict[str, Any]:
-    """Chart.js data: the training loss by step, and the validation loss where it was measured."""
-    steps: dict[int, dict[str, Any]] = {}
-    for event in losses:
-        steps.setdefault(event.get("step", 0), {}).update(event)
-
-    def line(label: str, key: str, colour: str) -> dict[str, Any]:
-        values = [steps[step].get(key) for step in sorted(steps)]
-        return {"label": label, "data": values, "borderColor": colour, "spanGaps": True}
-
-    lines = [line("training loss", "loss", "#6366f1"), line("loss on the dev part", "validation_loss", "#d97706")]
-    return {"labels": sorted(steps), "datasets": lines}
 
 
 @admin.register(Score)

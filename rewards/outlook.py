@@ -7,20 +7,32 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from rewards import report
+
 
 @dataclass(frozen=True)
 class Told:
-    """`chart` is Chart.js data. `sentence` says what to expect, `order` how many pairs are put in the right order."""
+    """`chart` is Chart.js data, `axes` its options.
+
+    `sentence` says what to expect, `order` how many pairs are put in the right order.
+    """
 
     sentence: str
     order: str
     chart: str
+    axes: str
+
+
+LAW_STEPS = 40
 
 
 def told(metrics: Mapping[str, Any]) -> Told | None:
     """Of a run's metrics; None where no curve could be drawn."""
     curve = metrics.get("learning_curve")
-    return Told(_sentence(curve["outlook"]), _order(curve["points"]), json.dumps(_chart(curve))) if curve else None
+    if not curve:
+        return None
+    axes = report.axes(_("labelled responses"), "RMSE")
+    return Told(_sentence(curve["outlook"]), _order(curve["points"]), json.dumps(_chart(curve)), axes)
 
 
 def _sentence(found: Mapping[str, Any]) -> str:
@@ -57,16 +69,22 @@ def _order(points: list[Mapping[str, Any]]) -> str:
 
 
 def _chart(curve: Mapping[str, Any]) -> dict[str, Any]:
-    """RMSE by labels with its interval, and the power law on to the next labels."""
+    """RMSE by labels with its interval as an area, and the power law on to the next labels."""
     points, law, ahead = curve["points"], curve["law"], curve["outlook"]
-    sizes = [*(point["labels"] for point in points), ahead["labels"], ahead["labels"] + ahead["more"]]
-    fitted = [law["floor"] + law["slope"] * size ** -law["exponent"] for size in sizes]
+    first, last = points[0]["labels"], ahead["labels"] + ahead["more"]
+    sizes = [first * (last / first) ** (step / LAW_STEPS) for step in range(LAW_STEPS + 1)]
+    fitted = [(size, law["floor"] + law["slope"] * size ** -law["exponent"]) for size in sizes]
+    measured = [(point["labels"], point["rmse"]) for point in points]
+    area = [(p["labels"], p["low"]) for p in points] + [(p["labels"], p["high"]) for p in reversed(points)]
 
-    def line(label: str, values: list[float], colour: str, **style: Any) -> dict[str, Any]:
-        return {"label": label, "data": values, "borderColor": colour, **style}
+    def line(label: str, of: list[tuple[float, float]], colour: str, **style: Any) -> dict[str, Any]:
+        places = [{"x": round(x), "y": y} for x, y in of]
+        return {"label": label, "data": places, "borderColor": colour, "backgroundColor": colour, **style}
 
-    dashed = {"borderDash": [4, 4], "pointRadius": 0}
-    edges = [line(_("95 % interval"), [p[edge] for p in points], "#a5b4fc", **dashed) for edge in ("low", "high")]
-    measured = line(_("measured"), [p["rmse"] for p in points], "#6366f1", displayYAxis=True)
-    expected = line(_("expected"), fitted, "#d97706", **dashed)
-    return {"labels": [f"{size:,}" for size in sizes], "datasets": [measured, *edges, expected]}
+    return {
+        "datasets": [
+            line(_("measured"), measured, "#6366f1", pointRadius=3),
+            line(_("95 % interval"), area, "#6366f140", fill="shape", borderWidth=0),
+            line(_("fitted law, and what it expects"), fitted, "#d97706", borderDash=[4, 4]),
+        ]
+    }

@@ -52,9 +52,11 @@ def test_far_ahead_is_a_guess() -> None:
 
 
 def test_the_chart_goes_on_to_the_next_labels() -> None:
-    chart = json.loads(told().chart)
-    assert chart["labels"] == ["40", "225", "300", "1,300"]
-    assert [len(line["data"]) for line in chart["datasets"]] == [2, 2, 2, 4]
+    measured, interval, law = json.loads(told().chart)["datasets"]
+    assert [point["x"] for point in measured["data"]] == [40, 225]
+    assert [point["x"] for point in interval["data"]] == [40, 225, 225, 40]
+    assert (law["data"][0]["x"], law["data"][-1]["x"]) == (40, 1300)
+    assert json.loads(told().axes)["scales"]["x"]["type"] == "linear"
 
 
 def test_runs_without_a_curve_say_nothing() -> None:

@@ -1,0 +1,95 @@
+"""A run told to people: its verdict, which of its two models is the candidate, its losses drawn."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewards.promotion import PAIRS, SQUARES
+
+DIGITS = 3
+
+
+def verdict(found: Mapping[str, Any]) -> str:
+    """The change in what was measured, with its interval; empty where nothing was."""
+    if not found.get("prompts") or found["gain"] is None:
+        return ""
+    measure, gain, low, high = found.get("measure", SQUARES), found["gain"], found["low"], found["high"]
+    if round(gain, DIGITS) == 0:
+        change, of = "stays the same", " of the fall"
+    elif gain > 0:
+        change, of = f"falls by {gain:.{DIGITS}f}", ""
+    else:
+        change, of, low, high = f"rises by {-gain:.{DIGITS}f}", "", -high, -low
+    interval = f"95 % interval{of} {_signed(low)} to {_signed(high)}"
+    told = f"The {measure} {change} against {found['against']} ({interval}, {found['prompts']} held-out prompts)."
+    return f"{told} {BY_PAIRS}" if measure == PAIRS else told
+
+
+BY_PAIRS = (
+    "Judged by the order of pairs, as the scores of a model whose last stage learnt from preferences "
+    "are not on the scale of the labels."
+)
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, DIGITS) + 0.0:.{DIGITS}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def winner(metrics: Mapping[str, Any]) -> str:
+    """Which of the run's two models is the candidate; empty before that is known."""
+    kind = metrics.get("candidate", {}).get("kind")
+    if kind is None:
+        return ""
+    if kind == "ridge":
+        return "The ridge on frozen features is the candidate: fine-tuning did not beat it on the dev prompts."
+    return "The candidate is fine-tuned, and better than the ridge on the dev prompts."
+
+
+def is_ridge(metrics: Mapping[str, Any]) -> bool:
+    return bool(metrics.get("candidate", {}).get("kind") == "ridge")
+
+
+# Charts -----------------------------------------------------------------------------------------------------
+
+BLUES, AMBERS = ("#6366f1", "#0ea5e9", "#8b5cf6"), ("#d97706", "#dc2626", "#65a30d")
+
+
+def losses(events: Sequence[Mapping[str, Any]]) -> str:
+    """Chart.js data: by step the training loss and the loss on the dev part, each stage with lines of its own."""
+    stages = list(dict.fromkeys(event.get("stage", "") for event in events))
+    lines = []
+    for place, stage in enumerate(stages):
+        of = [event for event in events if event.get("stage", "") == stage]
+        title = f"{stage}: " if stage else ""
+        lines.append(_line(f"{title}training loss", of, "loss", BLUES[place % len(BLUES)]))
+        dev = _line(f"{title}loss on the dev part", of, "validation_loss", AMBERS[place % len(AMBERS)])
+        lines.append({**dev, "pointStyle": "circle", "pointRadius": 3})
+    return json.dumps({"datasets": [line for line in lines if line["data"]]})
+
+
+def _line(label: str, events: Sequence[Mapping[str, Any]], key: str, colour: str) -> dict[str, Any]:
+    points = [{"x": event["step"], "y": event[key]} for event in events if key in event and "step" in event]
+    return {"label": label, "data": points, "borderColor": colour, "backgroundColor": colour}
+
+
+def axes(across: str, up: str) -> str:
+    """Chart.js options: a linear axis across, values on both, a legend that names the lines."""
+
+    def axis(title: str, **more: Any) -> dict[str, Any]:
+        return {"type": "linear", "title": {"display": True, "text": title, "color": GREY}, "ticks": TICKS, **more}
+
+    legend = {"position": "top", "align": "start", "labels": {"boxWidth": 20, "boxHeight": 2, "color": GREY}}
+    return json.dumps(
+        {
+            "animation": False,
+            "responsive": True,
+            "maintainAspectRatio": False,
+            "datasets": {"line": {"borderWidth": 2, "pointRadius": 0}},
+            "plugins": {"legend": legend},
+            "scales": {"x": axis(across, grid={"display": False}), "y": axis(up, grid={"tickWidth": 0})},
+        }
+    )
+
+
+GREY = "#858b97"
+TICKS = {"color": GREY, "maxTicksLimit": 8, "maxRotation": 0}

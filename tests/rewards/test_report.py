@@ -1,0 +1,60 @@
+"""What the page of a run tells people."""
+
+import json
+from typing import Any
+
+from rewards import report
+from rewards.promotion import PAIRS
+
+VERDICT = {"gain": 0.1234, "low": 0.05, "high": 0.2, "against": "the champion", "prompts": 40}
+
+
+def told(**fields: Any) -> str:
+    return report.verdict(VERDICT | fields)
+
+
+def test_a_gain_is_a_fall_of_the_error() -> None:
+    assert told() == (
+        "The mean squared error falls by 0.123 against the champion "
+        "(95 % interval 0.050 to 0.200, 40 held-out prompts)."
+    )
+
+
+def test_a_loss_is_a_rise_with_its_interval() -> None:
+    said = told(gain=-0.0769, low=-0.2, high=0.05)
+    assert "rises by 0.077 against" in said
+    assert "95 % interval \N{MINUS SIGN}0.050 to 0.200" in said
+
+
+def test_what_rounds_to_nothing_stays_the_same() -> None:
+    assert "stays the same against the champion (95 % interval of the fall 0.000 to 0.000" in told(
+        gain=0.0, low=-1e-6, high=0.0
+    )
+
+
+def test_it_says_why_pairs_are_judged_by() -> None:
+    assert told(measure=PAIRS).endswith(report.BY_PAIRS)
+
+
+def test_without_prompts_or_a_number_nothing_is_said() -> None:
+    assert (report.verdict({}), told(prompts=0), told(gain=None)) == ("", "", "")
+
+
+def test_it_says_which_model_is_the_candidate() -> None:
+    assert report.winner({"candidate": {"kind": "ridge"}}).startswith("The ridge on frozen features is the candidate")
+    assert "fine-tuned" in report.winner({"candidate": {"kind": "finetuned"}})
+    assert report.winner({}) == ""
+
+
+def test_each_stage_has_lines_of_its_own() -> None:
+    events = [
+        {"stage": "regression", "step": 1, "loss": 2.0},
+        {"stage": "regression", "step": 1, "validation_loss": 1.5},
+        {"stage": "preference", "step": 2, "loss": 0.7},
+    ]
+    lines = json.loads(report.losses(events))["datasets"]
+    assert [(line["label"], line["data"]) for line in lines] == [
+        ("regression: training loss", [{"x": 1, "y": 2.0}]),
+        ("regression: loss on the dev part", [{"x": 1, "y": 1.5}]),
+        ("preference: training loss", [{"x": 2, "y": 0.7}]),
+    ]

@@ -22,6 +22,7 @@ from annotator.models import Exclusion, Project, User
 from annotator.refusals import Refusal
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
 from annotator.review.excluding import counting, people_of
+from annotator.views.returning import back
 
 
 class ChoiceForm(forms.Form):
@@ -62,10 +63,15 @@ def exclude_url(project: int, people: Sequence[int], *, name: str = "exclude") -
     return f"{reverse(f'admin:annotator_exclusion_{name}')}?{chosen}"
 
 
+def readmit_url(exclusion: Exclusion) -> str:
+    return exclude_url(exclusion.project_id, [exclusion.annotator_id], name="readmit")
+
+
 @admin.register(Exclusion)
 class ExclusionAdmin(OfManagedProjects):
     read_only = True
     actions = ["readmit"]
+    change_form_outer_before_template = "admin/_exclusion.html"
     list_display = ["annotator", "project", "reason", "by", "made_at"]
     list_filter = [("project", ManagedOnly)]
     list_select_related = ["annotator", "project", "by"]
@@ -81,6 +87,11 @@ class ExclusionAdmin(OfManagedProjects):
         ]
         return [*ours, *super().get_urls()]
 
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        found = self.get_object(request, object_id)
+        shown = {"readmit_url": readmit_url(found)} if isinstance(found, Exclusion) else {}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         """Names somebody; what that would change is shown next."""
         form = ChoiceForm(
@@ -92,17 +103,23 @@ class ExclusionAdmin(OfManagedProjects):
 
     def exclude_view(self, request: HttpRequest) -> HttpResponse:
         """Shows what would change; excludes once that was confirmed with a reason."""
-        project, people = self._chosen(request)
+        project, chosen = self._chosen(request)
+        already = {each.annotator_id: readmit_url(each) for each in project.exclusions.filter(annotator__in=chosen)}
+        people = [each for each in chosen if each.pk not in already]
         form = ReasonForm(request.POST if request.method == "POST" else None)
-        if request.method == "POST" and form.is_valid():
+        if request.method == "POST" and form.is_valid() and people:
             for each in people:
                 exclude(project, each, reason=form.cleaned_data["reason"], by=user_of(request), now=timezone.now())
                 self._say(request, project, each)
             return redirect("admin:annotator_exclusion_changelist")
         foreseen = [(each, exclusion_preview(project, each)) for each in people]
-        return self._page(
-            request, "exclude", _("Exclude from the project"), form=form, foreseen=foreseen, project=project
-        )
+        shown = {
+            "form": form,
+            "foreseen": foreseen,
+            "project": project,
+            "already": [(each, already[each.pk]) for each in chosen if each.pk in already],
+        }
+        return self._page(request, "exclude", _("Exclude from the project"), **shown)
 
     def _say(self, request: HttpRequest, project: Project, annotator: User) -> None:
         if counting(project, annotator).exists():
@@ -117,7 +134,7 @@ class ExclusionAdmin(OfManagedProjects):
         if request.method == "POST":
             for each in people:
                 self._readmit(request, project, each)
-            return redirect("admin:annotator_exclusion_changelist")
+            return redirect(back(request) or "admin:annotator_exclusion_changelist")
         foreseen = [(each, readmission_preview(project, each)) for each in people]
         return self._page(request, "readmit", _("Readmit to the project"), foreseen=foreseen, project=project)
 

@@ -52,6 +52,23 @@ def test_they_come_back_the_same_way(client: Client, cast: Cast) -> None:
     assert Task.objects.get().state == Task.State.COMPLETE
 
 
+def test_a_button_on_the_exclusions_page_brings_them_back(client: Client, cast: Cast) -> None:
+    client.post(chosen(client, "exclude_them", "membership", cast.bob.memberships.get().pk), {"reason": "-"})
+    made = Exclusion.objects.get()
+    where = f"{LIST}readmit/?project={made.project_id}&amp;annotator={made.annotator_id}"
+    assert f'action="{where}"' in client.get(f"{LIST}{made.pk}/change/").content.decode()
+
+
+def test_whoever_is_excluded_already_is_not_excluded_again(client: Client, cast: Cast) -> None:
+    page = chosen(client, "exclude_them", "membership", cast.bob.memberships.get().pk)
+    client.post(page, {"reason": "First."})
+    said = client.post(page, {"reason": "Second."}).content.decode()
+    assert "bob is excluded already" in said
+    assert f"{LIST}readmit/?" in said
+    assert 'name="reason"' not in said
+    assert Exclusion.objects.get().reason == "First."
+
+
 def test_it_is_said_where_nobody_can_bring_them_back(
     client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:

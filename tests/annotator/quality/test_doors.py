@@ -12,9 +12,10 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
+from django.utils.html import escape
 from rest_framework.test import APIClient
 
-from annotator import tasks
+from annotator import review, tasks
 from annotator.models import Exclusion, Project, RaterQuality, Role, User
 from tests.annotator.quality.test_flags import FINE
 from tests.builders import NOW, make_member, make_project, make_task, make_user, rate
@@ -75,6 +76,16 @@ def test_a_reliability_that_says_nothing_is_not_shown(
     assert why not in page(client, cast.carol)
     RaterQuality.objects.filter(annotator=cast.bob).update(measures=FINE | {"rated_by_all": 0} | odd)
     assert why in page(client, cast.carol)
+
+
+def test_a_manager_readmits_from_the_page(known: Project, cast: Cast, client: Client) -> None:
+    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
+    review.exclude(known, cast.alice, reason="-", by=cast.carol, now=NOW)
+    shown = page(client, User.objects.get(pk=cast.carol.pk))
+    where = f"/admin/annotator/exclusion/readmit/?project={known.pk}&annotator={cast.alice.pk}"
+    assert escape(where) in shown
+    assert client.post(where, {"next": PAGE}).headers["Location"] == PAGE
+    assert not Exclusion.objects.exists()
 
 
 def test_nobody_standing_out_is_said_as_such(known: Project, cast: Cast, client: Client) -> None:

@@ -21,7 +21,7 @@ from annotator.admin.scoping import ManagedOnly, OfManagedProjects
 from annotator.models import Exclusion, Project, User
 from annotator.refusals import Refusal
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
-from annotator.review.excluding import counting, people_of
+from annotator.review.excluding import counting, people_of, person_named
 from annotator.views.returning import back
 
 
@@ -42,10 +42,7 @@ class ChoiceForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         if "project" in data and "annotator" in data:
-            people = people_of(data["project"])
-            data["found"] = (
-                people.filter(username=data["annotator"]) | people.filter(pseudonym=data["annotator"])
-            ).first()
+            data["found"] = person_named(data["project"], data["annotator"])
             if data["found"] is None:
                 self.add_error("annotator", _("Nobody of this name has worked in this project."))
         return data

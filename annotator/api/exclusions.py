@@ -4,19 +4,19 @@ from dataclasses import asdict
 from typing import Any
 
 from django.db.models import QuerySet
-from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotator import access
 from annotator.api.fields import KnownFields
 from annotator.api.parameters import flag
-from annotator.models import Exclusion, Project
+from annotator.models import Exclusion, Project, User
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
-from annotator.review.excluding import counting, people_of
+from annotator.review.excluding import counting, person_named
 
 
 class ExclusionSerializer(serializers.ModelSerializer[Exclusion]):
@@ -29,13 +29,13 @@ class ExclusionSerializer(serializers.ModelSerializer[Exclusion]):
 
 
 class NamedSerializer(serializers.Serializer[Any]):
-    annotator = serializers.CharField(max_length=32, help_text="pseudonym")
+    annotator = serializers.CharField(max_length=150, help_text="pseudonym or user name")
 
 
 class NewExclusionSerializer(KnownFields):
-    """Who, by pseudonym, and why; a dry run asks for no reason."""
+    """Who, by pseudonym or user name, and why; a dry run asks for no reason."""
 
-    annotator = serializers.CharField(max_length=32)
+    annotator = serializers.CharField(max_length=150, help_text="pseudonym or user name")
     reason = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
 
 
@@ -48,6 +48,13 @@ class ForeseenSerializer(serializers.Serializer[Any]):
     tasks_reopened = serializers.IntegerField()
     labels_changed = serializers.IntegerField()
     estimated = serializers.BooleanField(help_text="from a part of very many tasks; the first two are always exact")
+
+
+def _found(project: Project, name: str) -> User:
+    found = person_named(project, name)
+    if found is None:
+        raise NotFound(f"Nobody in this project has the pseudonym or user name {name!r}.")
+    return found
 
 
 DRY_RUN = OpenApiParameter("dry_run", bool, description="1: say what would change, and change nothing")
@@ -73,7 +80,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         project = self._project()
         sent = NewExclusionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        annotator = get_object_or_404(people_of(project), pseudonym=sent.validated_data["annotator"])
+        annotator = _found(project, sent.validated_data["annotator"])
         if flag(request, "dry_run"):
             return Response(asdict(exclusion_preview(project, annotator)))
         if not sent.validated_data["reason"]:
@@ -95,7 +102,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         project = self._project()
         named = NamedSerializer(data=request.query_params)
         named.is_valid(raise_exception=True)
-        annotator = get_object_or_404(people_of(project), pseudonym=named.validated_data["annotator"])
+        annotator = _found(project, named.validated_data["annotator"])
         if flag(request, "dry_run"):
             return Response(asdict(readmission_preview(project, annotator)))
         going_on = readmit(project, annotator, now=timezone.now())

@@ -83,6 +83,12 @@ def people_of(project: Project) -> QuerySet[User]:
     return User.objects.filter(Exists(work) | Exists(member))
 
 
+def person_named(project: Project, name: str) -> User | None:
+    """One of its people by pseudonym, else by user name, as that may be somebody else's pseudonym."""
+    people = people_of(project)
+    return people.filter(pseudonym=name).first() or people.filter(username=name).first()
+
+
 def counting(project: Project, annotator: User) -> QuerySet[Assignment]:
     """What an exclusion takes out: leases too, which are given back."""
     return Assignment.objects.filter(annotator=annotator, task__project=project, counts=True)

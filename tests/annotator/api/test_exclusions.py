@@ -49,6 +49,17 @@ def test_an_exclusion_is_made_listed_and_lifted(client: APIClient, cast: Cast) -
     assert (Task.objects.get().state, Exclusion.objects.count()) == (Task.State.COMPLETE, 0)
 
 
+def test_a_user_name_will_do_too(client: APIClient, cast: Cast) -> None:
+    assert client.post(ADDRESS, {"annotator": "bob", "reason": "Clicks."}).json()["annotator"] == cast.bob.pseudonym
+    assert client.delete(f"{ADDRESS}?annotator=bob").status_code == 204
+
+
+def test_a_pseudonym_goes_before_a_user_name(client: APIClient, cast: Cast) -> None:
+    User.objects.filter(pk=cast.alice.pk).update(username=cast.bob.pseudonym)
+    client.post(ADDRESS, {"annotator": cast.bob.pseudonym, "reason": "Clicks."})
+    assert Exclusion.objects.get().annotator == cast.bob
+
+
 def test_much_of_it_goes_on_in_the_background(client: APIClient, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("annotator.review.excluding.AT_THE_DOOR", 0)
     monkeypatch.setattr("annotator.review.excluding.app.send_task", lambda *task: None)
@@ -65,7 +76,11 @@ def test_why_and_who_are_asked_for(client: APIClient, cast: Cast) -> None:
 
 def test_strangers_to_the_project_are_unknown(client: APIClient, cast: Cast) -> None:
     assert client.post(ADDRESS, {"annotator": cast.dave.pseudonym, "reason": "Clicks."}).status_code == 404
-    assert client.post(ADDRESS, {"annotator": "r-none", "reason": "Clicks."}).status_code == 404
+    said = client.post(ADDRESS, {"annotator": "r-none", "reason": "Clicks."}).json()
+    assert (said["code"], said["detail"]) == (
+        "not_found",
+        "Nobody in this project has the pseudonym or user name 'r-none'.",
+    )
 
 
 def test_imported_raters_are_known(project: Project, client: APIClient) -> None:

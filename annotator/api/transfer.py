@@ -31,6 +31,7 @@ class ImportResultSerializer(serializers.Serializer[Any]):
     created = serializers.IntegerField()
     existing = serializers.IntegerField()
     rejected = RejectedSerializer(many=True)
+    dry_run = serializers.BooleanField(help_text="true: nothing was written; the counts are what would be")
 
 
 class StreamParser(BaseParser):
@@ -61,7 +62,7 @@ class Import(APIView):
         dry_run = flag(request, "dry_run")
         file = cast("IO[bytes]", _Stream(_reader(request)))
         result = import_rows(project, file, now=timezone.now(), dry_run=dry_run)
-        return Response(ImportResultSerializer(result).data)
+        return Response(ImportResultSerializer({**vars(result), "dry_run": dry_run}).data)
 
 
 def _reader(request: Request) -> Callable[[int], bytes]:

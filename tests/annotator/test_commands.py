@@ -39,7 +39,7 @@ def test_import_tasks_reports_each_bad_line(project: Project, file: Path) -> Non
 
 def test_a_dry_run_writes_nothing(project: Project, file: Path) -> None:
     out, _ = run("import_tasks", "talk", str(file), dry_run=True)
-    assert out.strip() == "2 tasks would be created, 0 existing, 1 rows rejected"
+    assert out.strip() == "Dry run, nothing is written: 2 tasks would be created, 0 existing, 1 rows rejected"
     assert not Task.objects.exists()
 
 

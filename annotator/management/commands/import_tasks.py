@@ -40,9 +40,10 @@ class Command(BaseCommand):
             self.stderr.write(f"line {row.line}: {row.error}")
         if len(result.rejected) > SHOWN:
             self.stderr.write(f"... and {len(result.rejected) - SHOWN} more")
-        would = "would be " if dry_run else ""
+        before, would = ("Dry run, nothing is written: ", "would be ") if dry_run else ("", "")
+        rejected = len(result.rejected)
         self.stdout.write(
-            f"{result.created} tasks {would}created, {result.existing} existing, {len(result.rejected)} rows rejected"
+            f"{before}{result.created} tasks {would}created, {result.existing} existing, {rejected} rows rejected"
         )
         if result.rejected:
             raise SystemExit(1)

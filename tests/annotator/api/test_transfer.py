@@ -53,12 +53,12 @@ def csv_file() -> bytes:
 )
 def test_json_lines_go_in_whatever_they_are_called(carol: APIClient, kind: str) -> None:
     answer = sent(carol, LINES, kind)
-    assert (answer.status_code, answer.json()) == (200, {"created": 2, "existing": 0, "rejected": []})
+    assert (answer.status_code, answer.json()) == (200, {"created": 2, "existing": 0, "rejected": [], "dry_run": False})
 
 
 def test_the_same_file_twice_changes_nothing(carol: APIClient) -> None:
     sent(carol, LINES)
-    assert sent(carol, LINES).json() == {"created": 0, "existing": 2, "rejected": []}
+    assert sent(carol, LINES).json() == {"created": 0, "existing": 2, "rejected": [], "dry_run": False}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,8 @@ def test_bad_rows_are_named_and_good_ones_go_in(carol: APIClient) -> None:
 
 @pytest.mark.parametrize("value", ["1", "true", "yes"])
 def test_a_dry_run_counts_and_writes_nothing(carol: APIClient, value: str) -> None:
-    assert sent(carol, LINES, query=f"?dry_run={value}").json()["created"] == 2
+    answer = sent(carol, LINES, query=f"?dry_run={value}").json()
+    assert (answer["created"], answer["dry_run"]) == (2, True)
     assert not Task.objects.exists()
 
 

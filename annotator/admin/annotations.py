@@ -1,8 +1,11 @@
 """Annotations, to be read."""
 
 from django.contrib import admin
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
+from annotator.admin.tasks import review_link
 from annotator.models import Annotation, Rating
 
 
@@ -21,11 +24,16 @@ class AnnotationAdmin(OfManagedProjects):
     search_fields = ["assignment__task__external_id", "assignment__annotator__username"]
     list_select_related = ["assignment__task", "assignment__annotator"]
     show_full_result_count = False
+    readonly_fields = ["review"]
     inlines = [RatingInline]
 
     @admin.display(ordering="assignment__task__external_id")
     def task(self, row: Annotation) -> str:
         return row.assignment.task.external_id
+
+    @admin.display(description=_("review"))
+    def review(self, row: Annotation) -> SafeString:
+        return review_link(row.assignment.task)
 
     @admin.display(ordering="assignment__annotator__username")
     def annotator(self, row: Annotation) -> str:

@@ -1,12 +1,23 @@
 """Tasks and their responses, for managers to read."""
 
 from django.contrib import admin
-from django.utils.html import format_html_join
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotator.admin.quarantine import DecidesQuarantine
 from annotator.admin.scoping import ManagedOnly, ToBeRead
 from annotator.models import Response, Task
+
+
+def review_link(task: Task) -> SafeString:
+    """To its ratings side by side; nobody reviews what measures annotators."""
+    if task.state == Task.State.GOLD:
+        return SafeString("–")
+    address = reverse("review-task", args=[task.project.slug, task.pk])
+    return format_html('<a class="underline" href="{}">{}</a>', address, _("All ratings side by side"))
 
 
 class ResponseInline(ToBeRead):
@@ -26,6 +37,7 @@ class TaskAdmin(DecidesQuarantine):
     fields = [
         "external_id",
         "project",
+        "review",
         ("state", "set_aside"),
         ("pii_scanned_at", "redacted_at"),
         ("priority", "slots_wanted", "open_slots"),
@@ -35,6 +47,7 @@ class TaskAdmin(DecidesQuarantine):
     readonly_fields = [
         "external_id",
         "project",
+        "review",
         "state",
         "set_aside",
         "pii_scanned_at",
@@ -45,6 +58,10 @@ class TaskAdmin(DecidesQuarantine):
         "metadata",
     ]
     inlines = [ResponseInline]
+
+    @admin.display(description=gettext_lazy("review"))
+    def review(self, task: Task) -> SafeString:
+        return review_link(task)
 
     @admin.display(description="conversation")
     def turns(self, task: Task) -> SafeString:

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime, make_aware
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import FieldTextFilter, RangeDateFilter
@@ -16,7 +17,7 @@ from unfold.utils import parse_date_str
 
 from annotator.access import user_of
 from annotator.audit import JSON
-from annotator.models import AuditEntry, Project
+from annotator.models import AuditEntry, Exclusion, Project, Verdict
 
 NO_PROJECT = "-"
 DECISIONS = "decisions"
@@ -92,7 +93,7 @@ class DayFilter(RangeDateFilter):
 
 @admin.register(AuditEntry)
 class AuditAdmin(ModelAdmin):
-    list_display = ["when", "who", "door", "action", "subject", "project", "told"]
+    list_display = ["when", "who", "door", "done", "subject", "project", "told"]
     list_display_links = ["when"]
     list_filter = [ProjectFilter, KindFilter, ("actor", FieldTextFilter), ("at", DayFilter)]
     list_filter_submit = True
@@ -101,7 +102,7 @@ class AuditAdmin(ModelAdmin):
     search_help_text = _("a name, an action, or what was changed")
     show_full_result_count = False
     ordering = ["-at", "-pk"]
-    fields = ["when", "who", "door", "token", "project", "action", "subject", "all_details"]
+    fields = ["when", "who", "door", "token", "project", "done", "subject", "all_details"]
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
@@ -127,7 +128,7 @@ class AuditAdmin(ModelAdmin):
 
     @admin.display(description=_("when"), ordering="at")
     def when(self, entry: AuditEntry) -> str:
-        return f"{localtime(entry.at):%Y-%m-%d %H:%M:%S}"
+        return f"{localtime(entry.at):%Y-%m-%d %H:%M:%S %Z}"
 
     @admin.display(description=_("who"), ordering="actor")
     def who(self, entry: AuditEntry) -> Any:
@@ -137,6 +138,10 @@ class AuditAdmin(ModelAdmin):
     def door(self, entry: AuditEntry) -> str:
         return f"{entry.via}, token {entry.token}" if entry.token else entry.via
 
+    @admin.display(description=_("action"), ordering="action")
+    def done(self, entry: AuditEntry) -> str:
+        return f"{entry.action} ({gettext('rolled back')})" if is_rollback(entry) else entry.action
+
     @admin.display(description=_("details"))
     def told(self, entry: AuditEntry) -> str:
         lines = "; ".join(f"{name}: {value}" for name, value in in_words(entry.details))
@@ -144,7 +149,29 @@ class AuditAdmin(ModelAdmin):
 
     @admin.display(description=_("details"))
     def all_details(self, entry: AuditEntry) -> SafeString:
-        return format_html_join("", "<p><strong>{}</strong>: {}</p>", in_words(entry.details)) or SafeString("-")
+        words = [*in_words(entry.details), *((gettext("reason"), text) for text in reasons(entry))]
+        return format_html_join("", "<p><strong>{}</strong>: {}</p>", words) or SafeString("-")
+
+
+def is_rollback(entry: AuditEntry) -> bool:
+    """Whether an earlier model took a later one's place."""
+    version, replaced = entry.subject.removeprefix("model version "), entry.details.get("replaced")
+    return entry.action == "model.promoted" and version.isdecimal() and bool(replaced) and int(version) < replaced
+
+
+def reasons(entry: AuditEntry) -> list[str]:
+    """Why somebody was excluded or an annotation rejected, as long as the row that holds it is there."""
+    if entry.action == "annotator.excluded":
+        pseudonym = entry.subject.removeprefix("annotator ")
+        excluded = Exclusion.objects.filter(project__slug=entry.project, annotator__pseudonym=pseudonym)
+        return list(excluded.filter(made_at__lte=entry.at).values_list("reason", flat=True))
+    if entry.action == "annotation.rejected":
+        verdicts = Verdict.objects.filter(
+            assignment=entry.details.get("assignment"), assignment__task__project__slug=entry.project
+        )
+        rejected = verdicts.filter(decision=Verdict.Decision.REJECTED, made_at__lte=entry.at)
+        return list(rejected.order_by("-pk").values_list("comment", flat=True)[:1])
+    return []
 
 
 def in_words(details: dict[str, JSON]) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from annotator import audit
+from annotator import audit, review
 from annotator.models import AuditEntry, Project, User
 from tests import builders
 from tests.conftest import Cast
@@ -91,3 +91,27 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(
         audit.record("test.made", f"task t-{number}", project=project)
     with django_assert_max_num_queries(12):  # type: ignore[operator]
         listed(client)
+
+
+def test_the_reason_of_an_exclusion_is_among_its_details(client: Client, project: Project, cast: Cast) -> None:
+    review.exclude(project, cast.bob, reason="Clicks without reading.", by=cast.carol, now=builders.NOW)
+    entry = AuditEntry.objects.get(action="annotator.excluded")
+    assert "Clicks without reading." in client.get(f"{LIST}{entry.pk}/change/").content.decode()
+
+
+def test_so_is_that_of_a_rejection(client: Client, project: Project, cast: Cast) -> None:
+    builders.make_task(project)
+    held = builders.rate(project, cast.bob).annotation.assignment
+    review.judge(held.pk, decision="rejected", comment="Misses the point.", by=cast.carol, now=builders.NOW)
+    entry = AuditEntry.objects.get(action="annotation.rejected")
+    assert "Misses the point." in client.get(f"{LIST}{entry.pk}/change/").content.decode()
+
+
+@pytest.mark.parametrize(("replaced", "back"), [(3, True), (1, False), (None, False)])
+def test_a_rollback_is_named_as_such(client: Client, project: Project, replaced: int | None, back: bool) -> None:
+    audit.record("model.promoted", "model version 2", project=project, replaced=replaced)
+    assert ("model.promoted (rolled back)" in listed(client)) is back
+
+
+def test_times_name_their_zone(client: Client, entry: AuditEntry) -> None:
+    assert f"{entry.at:%Y-%m-%d %H:%M:%S} UTC" in listed(client)

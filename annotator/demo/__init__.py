@@ -118,7 +118,9 @@ def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -
         while (claimed := assignment.claim(project, rater, now=moment)).assignment:
             held = claimed.assignment
             moment += timedelta(seconds=dice.randint(60, 240))
-            annotation.submit(held.pk, _judgement(held, quality, dice), now=min(moment, now), origin=Origin.SIMULATED)
+            judgement = _judgement(held, quality, dice)
+            with audit.acting(via="command", actor=rater.username):
+                annotation.submit(held.pk, judgement, now=min(moment, now), origin=Origin.SIMULATED)
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.OPEN)
 
 

@@ -12,7 +12,7 @@ from annotator.access import user_of
 from annotator.agreement import Agreement, kappas
 from annotator.api.health import readiness
 from annotator.models import Assignment, Membership, Project
-from rewards import outlook, scoring
+from rewards import outlook, scoring, snapshots
 from rewards.models import RewardModel, TrainingRun
 
 PROJECTS_SHOWN = 10
@@ -40,6 +40,7 @@ class Card:
     run: TrainingRun | None
     outlook: str
     paused: list[Membership]
+    has_labels: bool
 
 
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -65,6 +66,7 @@ def _card(project: Any) -> Card:
         scoring=scoring.progress(champion) if champion else None,
         run=TrainingRun.objects.filter(project=project).first(),
         outlook=told.sentence if told else "",
+        has_labels=snapshots.has_labels(project),
         paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),
     )
 

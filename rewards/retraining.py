@@ -3,25 +3,30 @@
 The row is the truth: Celery carries ids, and a message too many or too few changes nothing.
 """
 
+import hashlib
 import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
+from django.utils import timezone
 
 from annotator import audit, workers
 from annotator.celery import app
 from annotator.models import Label, Project, User
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
+from rewards import snapshots
 from rewards.learning.config import BadConfig, TrainConfig, config_hash, parse_config
 from rewards.models import ACTIVE_STATES, RunState, Snapshot, TrainingRun
 
 _log = logging.getLogger(__name__)
+LEARNING = Path(__file__).parent / "learning"
 
 
 class AlreadyRunning(Refusal):
@@ -55,6 +60,12 @@ class UnusableConfig(Refusal):
     code = "bad_config"
 
 
+class NothingNew(Refusal):
+    """The champion has learnt from the same labels with the same settings."""
+
+    code = "nothing_new"
+
+
 class LostRun(Exception):
     """Another attempt owns the run now, or somebody cancelled it: this worker has to let go of it."""
 
@@ -72,10 +83,41 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
 
     Raises:
         NoWorker: nobody listens to the queue `train`.
-        AlreadyRunning, UnusableConfig: as they say.
+        AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew: as they say.
     """
     settled = {"backbone": settings.REWARD_BACKBONE, **project.training_config, **config}
+    trained = check_config(settled)
+    workers.require("train")
+    if not snapshots.has_labels(project):
+        raise snapshots.NotEnoughLabels(f"There are no labels yet in {project.name}: rate tasks, or import labels.")
+    _refuse_repetition(project, trained)
     return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
+
+
+def _refuse_repetition(project: Project, config: TrainConfig) -> None:
+    """Raises NothingNew where the champion's own run would be repeated by the same code."""
+    same = TrainingRun.objects.filter(
+        reward_model__is_champion=True,
+        config_hash=config_hash(config),
+        seed=config.seed,
+        code_version=code_version(),
+        snapshot__marked_at=None,
+    )
+    champions = same.filter(project=project).select_related("snapshot__project", "reward_model").first()
+    if champions and champions.snapshot and snapshots.is_unchanged(champions.snapshot, now=timezone.now()):
+        raise NothingNew(
+            f"Nothing has changed since version {champions.reward_model.version}: it learnt from the same labels with "
+            "the same settings. Change the settings or label more."
+        )
+
+
+@cache
+def code_version() -> str:
+    """The release, and a hash of the learning core's own code: the same string, the same training."""
+    code = hashlib.sha256()
+    for module in sorted(LEARNING.glob("*.py")):
+        code.update(module.name.encode() + b"\0" + module.read_bytes())
+    return f"{settings.SPECTACULAR_SETTINGS['VERSION']}+{code.hexdigest()[:12]}"
 
 
 def retry(run: TrainingRun, *, by: User) -> TrainingRun:

@@ -59,6 +59,21 @@ def take(project: Project, *, now: datetime) -> Snapshot:
         shutil.rmtree(building, ignore_errors=True)
 
 
+def has_labels(project: Project) -> bool:
+    return Label.objects.in_force().for_project(project.pk).exists()
+
+
+def is_unchanged(snapshot: Snapshot, *, now: datetime) -> bool:
+    """Whether a snapshot taken now would hold the same; reads every label unless their number tells already."""
+    project = snapshot.project
+    if Label.objects.in_force().for_project(project.pk).count() != snapshot.labels:
+        return False
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=settings.ARTIFACTS / "snapshots") as building:
+        written = _write_rows(project, Path(building))
+        content_hash: str = _manifest(project, Path(building), written.counts, now)["content_hash"]
+    return content_hash == snapshot.content_hash
+
+
 def is_held_out(prompt_hash: str, share: float) -> bool:
     """Whether a prompt is on the validation side: its hash, read as a fraction of 1, lies below the share."""
     return int(prompt_hash[:16], 16) / 16**16 < share

@@ -1,11 +1,9 @@
 """One claimed run from snapshot to verdict: has the trainer work, registers the model and judges it."""
 
 import errno
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.supervising import TrainerFailed, supervise
 
-LEARNING = Path(__file__).parent / "learning"
 VALIDATION = "validation"
 """What an evaluation on a snapshot's held-out rows is called."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -49,7 +46,7 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
 
 def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
     snapshot = run.snapshot or _snapshot(run.project)
-    retraining.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=code_version())
+    retraining.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=retraining.code_version())
     folder = _prepared(run, snapshot)
     supervise(run, "train", folder)
     retraining.write(run, state=RunState.EVALUATING, heartbeat_at=timezone.now())
@@ -58,15 +55,6 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
     verdict = _judge(run, snapshot, champion, metrics)
     retraining.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
     return _register(run, snapshot, champion, verdict)
-
-
-@cache
-def code_version() -> str:
-    """The release, and a hash of the learning core's own code: the same string, the same training."""
-    code = hashlib.sha256()
-    for module in sorted(LEARNING.glob("*.py")):
-        code.update(module.name.encode() + b"\0" + module.read_bytes())
-    return f"{settings.SPECTACULAR_SETTINGS['VERSION']}+{code.hexdigest()[:12]}"
 
 
 @outlasting_outages

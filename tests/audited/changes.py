@@ -21,6 +21,7 @@ from tests.audited.sending import (
     redaction,
     revision,
     rewards_for_a_trainer,
+    run_request,
     scores,
     sent_exclusion,
     sent_rating,
@@ -74,7 +75,10 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest import post": ("tasks.imported", lambda w: w.rest.post(f"{TALK}/import/", [task_row("t-9")])),
     "rest export get": ("labels.exported", lambda w: w.rest.get(f"{TALK}/export/")),
     "rest snapshots post": ("snapshot.taken", snapshot),
-    "rest training-runs post": ("run.requested", lambda w: w.rest.post(f"{TALK}/training-runs/", {"reason": "a test"})),
+    "rest training-runs post": (
+        "run.requested",
+        run_request(lambda w: w.rest.post(f"{TALK}/training-runs/", {"reason": "a test"})),
+    ),
     "rest cancel-training-run post": (
         "run.cancelled",
         lambda w: w.rest.post(f"/api/v1/training-runs/{w.run().pk}/cancel/"),
@@ -142,7 +146,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
         ),
     ),
     # The admin's own buttons
-    "page retrain": ("run.requested", lambda w: w.page.post("/admin/projects/talk/retrain/")),
+    "page retrain": ("run.requested", run_request(lambda w: w.page.post("/admin/projects/talk/retrain/"))),
     "page cancel-run": ("run.cancelled", lambda w: w.page.post(f"/admin/training-runs/{w.run().pk}/cancel/")),
     "page promote-model": ("model.promoted", lambda w: w.page.post(f"/admin/reward-models/{w.model().pk}/promote/")),
     "page retry-run": (
@@ -228,7 +232,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "command issue_token": ("token.issued", command("issue_token", "alice")),
     "command evaluate": ("model.evaluated", evaluation),
     "command recount": ("project.recounted", command("recount", "talk")),
-    "command retrain": ("run.requested", command("retrain", "talk")),
+    "command retrain": ("run.requested", run_request(command("retrain", "talk"))),
     "command score": ("scoring.started", scores),
     "command seed_demo": ("project.created", command("seed_demo")),
 }

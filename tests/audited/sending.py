@@ -88,6 +88,16 @@ def snapshot(world: World) -> Any:
     return world.rest.post(f"{TALK}/snapshots/")
 
 
+def run_request(change: Change) -> Change:
+    """With a label, as nothing is learnt from nothing."""
+
+    def run(world: World) -> Any:
+        imported(world.project, label_row("Question?", "Answer."))
+        return change(world)
+
+    return run
+
+
 def scores(world: World) -> None:
     world.model(is_champion=True)
     command("score", "talk")(world)

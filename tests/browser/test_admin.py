@@ -9,7 +9,7 @@ from annotator.models import Project, User
 from rewards.models import RewardModel, Score
 from tests.annotator.test_constraints import make_model
 from tests.browser.conftest import PASSWORD
-from tests.builders import make_member, make_project, make_task, make_user, rate
+from tests.builders import imported, label_row, make_member, make_project, make_task, make_user, rate
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
@@ -39,9 +39,10 @@ def carol(talk: Project) -> User:
 def busy(talk: Project, alice: User) -> Project:
     make_task(talk)
     rate(talk, alice)
+    imported(talk, label_row("What is it?", "It is this."))
     champion = make_model(talk, 1, is_champion=True)
     RewardModel.objects.update(attributes=["helpfulness"])
-    response = talk.tasks.get().responses.all()[0]
+    response = talk.tasks.all()[0].responses.all()[0]
     Score.objects.create(reward_model=champion, response=response, scores={"helpfulness": 3.14159}, reward=2.0)
     make_model(talk, 2)
     return talk

@@ -105,7 +105,13 @@ def test_with_no_worker_a_run_is_refused_at_once(carol: APIClient) -> None:
     assert not TrainingRun.objects.exists()
 
 
-def test_a_run_answers_202_and_where_it_is(carol: APIClient, cast: Cast, listening: None) -> None:
+def test_without_labels_a_run_is_refused_at_once(carol: APIClient, listening: None) -> None:
+    answer = requested(carol)
+    assert told(answer) == (409, "not_enough_labels")
+    assert "There are no labels yet" in answer.json()["detail"]
+
+
+def test_a_run_answers_202_and_where_it_is(carol: APIClient, cast: Cast, labelled: Project, listening: None) -> None:
     answer = requested(carol, reason="new labels", config={"epochs": 1, "seed": 7})
     run = TrainingRun.objects.get()
     assert (answer.status_code, answer.headers["Location"]) == (202, f"/api/v1/training-runs/{run.pk}/")
@@ -120,7 +126,7 @@ def test_a_run_answers_202_and_where_it_is(carol: APIClient, cast: Cast, listeni
     assert {"progress", "losses", "metrics", "verdict", "error", "log", "config"} < set(shown)
 
 
-def test_one_run_at_a_time(carol: APIClient, listening: None) -> None:
+def test_one_run_at_a_time(carol: APIClient, labelled: Project, listening: None) -> None:
     assert requested(carol).status_code == 202
     assert told(requested(carol)) == (409, "already_running")
     assert TrainingRun.objects.count() == 1

@@ -58,8 +58,10 @@ def test_a_label_that_is_no_number() -> None:
     assert error_of(project, snapshot=taken) == said
 
 
-def test_a_project_without_labels() -> None:
-    assert "has 0 labelled tasks to learn from" in error_of(make_project())
+def test_a_project_with_too_few_labels() -> None:
+    project = make_project()
+    imported(project, label_row("Question?", "Answer."))
+    assert "both must be there. Label more tasks" in error_of(project)
 
 
 def test_labels_that_are_all_the_same() -> None:

@@ -4,17 +4,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
 from annotator import workers
 from annotator.celery import app
-from annotator.models import Project, Task
+from annotator.models import Label, Project, Task
 from annotator.workers import NoWorker, QueueHealth
 from rewards import promotion, retraining, snapshots
 from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
 from tests.annotator.test_constraints import make_model
-from tests.builders import NOW
+from tests.builders import NOW, imported, label_row, make_project
 from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project
 
@@ -32,6 +33,13 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     messages: list[Any] = []
     monkeypatch.setattr(app, "send_task", lambda name, args: messages.append((name, args)))
     return messages
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    """One with something to learn from."""
+    imported(project, label_row("What is it?", "It is this."))
+    return project
 
 
 def working(project: Project, **fields: Any) -> TrainingRun:
@@ -162,6 +170,43 @@ def test_nobody_who_asks_has_to_wait_for_the_rest_to_end(db: None) -> None:
     project = labelled_project(retrain_cooldown_minutes=30)
     finished(project, ago=timedelta(minutes=1))
     assert retraining.request(project, reason="a test").state == RunState.QUEUED
+
+
+def learnt(project: Project, **fields: Any) -> RewardModel:
+    """A champion that today's code has trained on today's labels with the project's settings."""
+    model = make_model(project, 3, is_champion=True)
+    config = retraining.check_config({"backbone": settings.REWARD_BACKBONE, **project.training_config})
+    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": retraining.code_version()}
+    TrainingRun.objects.update(snapshot=snapshots.take(project, now=NOW), **origin | fields)
+    return model
+
+
+def test_what_the_champion_has_learnt_is_not_trained_again(db: None) -> None:
+    project = labelled_project(retrain_after_labels=10)
+    learnt(project, created_at=NOW - timedelta(days=1))
+    with pytest.raises(retraining.NothingNew, match=r"Nothing has changed since version 3: .* label more"):
+        retraining.request(project, reason="a test")
+    assert retraining.start_due(now=NOW) == []
+
+
+def test_other_settings_make_it_new(db: None) -> None:
+    project = labelled_project()
+    learnt(project)
+    assert retraining.request(project, reason="a test", config={"seed": 11}).state == RunState.QUEUED
+
+
+def test_a_changed_label_makes_it_new(db: None) -> None:
+    project = labelled_project()
+    learnt(project)
+    label = Label.objects.in_force().for_project(project.pk)[0]
+    Label.objects.filter(pk=label.pk).update(means=dict.fromkeys(label.means, 0.5))
+    assert retraining.request(project, reason="a test").state == RunState.QUEUED
+
+
+def test_without_labels_no_run_starts(db: None) -> None:
+    with pytest.raises(snapshots.NotEnoughLabels, match="There are no labels yet"):
+        retraining.request(make_project("empty"), reason="a test")
+    assert not TrainingRun.objects.exists()
 
 
 # A person steps in -----------------------------------------------------------------------------------------

@@ -34,6 +34,10 @@ BETTER: Mapping[str, int | None] = {
     "label": None,
 }
 """Which measures there are, in the order they are shown, and which side of each is the better one."""
+ABOVE_CHANCE = ("spearman", "qwk")
+"""At 0 or below they say no more than chance, which is never the best."""
+DIGITS = 3
+"""Values are shown with so many, and are equal where these are."""
 HUMAN = "human"
 """What people reach: no model's doing."""
 PARTS = ("overall", "sections", "domains", "categories", "sources", "pairwise", "attributes", "all", "length", HUMAN)
@@ -64,7 +68,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Cell:
-    """`best`: another version's value is worse, and none is better."""
+    """`best`: another version's value is worse as it is shown, and none is better."""
 
     value: Value
     best: bool
@@ -226,11 +230,14 @@ def _value(metrics: Mapping[str, Any], path: tuple[str, ...], measure: str) -> V
 def _line(key: tuple[tuple[str, ...], str], found: Sequence[Value | None]) -> Line:
     path, measure = key
     side = None if path[:1] == (HUMAN,) else BETTER[measure]
-    known = {each.value for each in found if each and each.value is not None}
-    best = max(value * side for value in known) if side and len(known) > 1 else None
+    shown = [round(each.value, DIGITS) if each and each.value is not None else None for each in found]
+    known = {value for value in shown if value is not None}
+    best = max(known, key=lambda value: value * side) if side and len(known) > 1 else None
+    if measure in ABOVE_CHANCE and best is not None and best <= 0:
+        best = None
     cells = [
-        Cell(each, best is not None and each.value is not None and each.value * (side or 0) == best) if each else None
-        for each in found
+        Cell(each, best is not None and value == best) if each else None
+        for each, value in zip(found, shown, strict=True)
     ]
     return Line(path, measure, cells)
 

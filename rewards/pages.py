@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
-from rewards.comparison import Cell, Group, Line, compare, groups_of
+from rewards.comparison import DIGITS, Cell, Group, Line, compare, groups_of
 from rewards.models import Evaluation
 
 MEASURES = {
@@ -128,7 +128,7 @@ def _sections(lines: Sequence[Line], attributes: Mapping[str, str]) -> Iterator[
 
 
 def _row(line: Line, attributes: Mapping[str, str]) -> Row:
-    return Row(_label(line, attributes), line.cells, line.n, digits=0 if line.measure == "ties" else 3)
+    return Row(_label(line, attributes), line.cells, line.n, digits=0 if line.measure == "ties" else DIGITS)
 
 
 def _title(line: Line, attributes: Mapping[str, str]) -> str:

@@ -38,12 +38,23 @@ def attribute_measures(
     found = {name: statistic(np.ones(len(y))) for name, statistic in statistics.items()}
     mean_rmse = rmse(np.full_like(y, mean), y)
     r2 = 1 - (rmse(p, y) / mean_rmse) ** 2 if mean_rmse else None
-    measures = {"n": len(y), "not_finite": 0, **found, "mean_rmse": mean_rmse, "r2": r2}
+    measures = {"n": len(y), "not_finite": 0, **found, "mean_rmse": mean_rmse, "r2": r2, **_undefined(p, y)}
     if prompts is None:
         return measures
     whose = [prompt for prompt, known_here in zip(prompts, known, strict=True) if known_here]
     intervals = by_prompt(whose, lambda w: {name: statistic(w) for name, statistic in statistics.items()})
     return {**measures, "prompts": len(set(whose)), "intervals": intervals, "calibration": calibration(p, y)}
+
+
+def _undefined(predicted: Floats, labels: Floats) -> Measures:
+    """Why there is no correlation, where there is none."""
+    if is_constant(predicted):
+        return {"reason": "the same score for every response"}
+    return {"reason": "the same label for every response"} if is_constant(labels) else {}
+
+
+def is_constant(values: Floats) -> bool:
+    return bool(values.std() < CONSTANT)
 
 
 def rmse(predicted: Floats, labels: Floats) -> float:
@@ -74,6 +85,8 @@ def root_mean_square(errors: Floats) -> Statistic:
 
 def ranked(a: Floats, b: Floats) -> Statistic:
     """Spearman's correlation; a row of weight 2 counts as two rows."""
+    if not len(a) or is_constant(a) or is_constant(b):  # rounding errors have ranks too
+        return lambda _: None
     first, second = _levels(a), _levels(b)
 
     def statistic(w: Floats) -> float | None:
@@ -82,7 +95,7 @@ def ranked(a: Floats, b: Floats) -> Statistic:
         spread = _mean_of(x**2, w) * _mean_of(y**2, w)
         return float(_mean_of(x * y, w) / np.sqrt(spread)) if spread > NOTHING else None
 
-    return statistic if len(a) else lambda _: None
+    return statistic
 
 
 def agreeing(a: Floats, b: Floats) -> Statistic:

@@ -3,6 +3,8 @@
 import csv
 import io
 
+import pytest
+
 from annotator.models import Project
 from rewards.comparison import Line, compare, csv_lines, groups_of, lines_of, rows_of
 from tests.annotator.test_constraints import make_model
@@ -28,6 +30,22 @@ def test_one_version_alone_is_the_best_of_nothing() -> None:
 def test_where_all_are_equal_none_is_best() -> None:
     lines = lines_of([snapshot_metrics(0.9), snapshot_metrics(0.9)], [])
     assert not any(cell and cell.best for cell in line(lines, measure="rmse").cells)
+
+
+def best_of(measure: str, *values: float) -> list[bool | None]:
+    (found,) = lines_of([{measure: value} for value in values], [])
+    return [cell and cell.best for cell in found.cells]
+
+
+def test_what_is_shown_alike_is_alike() -> None:
+    assert best_of("rmse", 0.81234, 0.81231) == [False, False]
+    assert best_of("rmse", 0.81234, 0.81231, 0.9) == [True, True, False]
+
+
+@pytest.mark.parametrize("measure", ["spearman", "qwk"])
+def test_no_better_than_chance_is_never_the_best(measure: str) -> None:
+    assert best_of(measure, 0.0, -0.2) == [False, False]
+    assert best_of(measure, 0.0, 0.2) == [False, True]
 
 
 def test_what_has_an_order_of_its_own_keeps_it() -> None:

@@ -42,6 +42,13 @@ def test_what_is_not_defined_is_none() -> None:
     assert spearman(A[:0], B[:0]) is None
 
 
+def test_rounding_errors_are_no_order() -> None:
+    scores = 2 + np.array([1e-9, 0.0, 2e-9, 3e-9])
+    found = attribute_measures(scores, np.array([0.0, 1.0, 2.0, 3.0]), mean=1.5)
+    assert (found["spearman"], found["qwk"]) == (None, 0)
+    assert found["reason"] == "the same score for every response"
+
+
 def test_the_mean_predictor_explains_nothing() -> None:
     measures = attribute_measures(np.full(3, 2.0), np.array([1.0, 2.0, 3.0]), mean=2.0)
     assert measures["r2"] == 0

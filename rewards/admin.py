@@ -49,6 +49,7 @@ class SnapshotAdmin(OfManagedProjects):
         snapshot = self.get_object(request, object_id)
         versions = RewardModel.objects.filter(run__snapshot=snapshot).order_by("version") if snapshot else []
         extra = {"snapshot": snapshot, "versions": versions}
+        extra["held_out"] = report.held_out(snapshot.manifest) if isinstance(snapshot, Snapshot) else ""
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 
 
@@ -94,6 +95,7 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "ended_badly": run.state in (RunState.FAILED, RunState.CANCELLED),
         "verdict": report.verdict(run.verdict),
         "winner": report.winner(run.metrics),
+        "held_out": report.held_out(run.snapshot.manifest) if run.snapshot else "",
         "curve": report.losses(run.losses),
         "curve_axes": report.axes("step", "loss"),
         "model": RewardModel.objects.filter(run=run).first(),

@@ -35,6 +35,16 @@ def _signed(value: float) -> str:
     return f"{round(value, DIGITS) + 0.0:.{DIGITS}f}".replace("-", "\N{MINUS SIGN}")
 
 
+def held_out(manifest: Mapping[str, Any]) -> str:
+    """How many of a snapshot's prompts are held out, or of its tasks where it is older than the count of prompts."""
+    counts = manifest.get("counts", {})
+    what = "prompts" if "validation_prompts" in counts else "tasks"
+    held, learnt = counts.get(f"validation_{what}"), counts.get(f"train_{what}")
+    if not held or not learnt:
+        return ""
+    return f"Held out: {held:,} of {held + learnt:,} {what} ({held / (held + learnt):.0%})."
+
+
 def winner(metrics: Mapping[str, Any]) -> str:
     """Which of the run's two models is the candidate; empty before that is known."""
     kind = metrics.get("candidate", {}).get("kind")

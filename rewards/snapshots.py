@@ -85,6 +85,7 @@ class Written:
 
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     tasks: dict[int, datetime | None] = field(default_factory=dict)
+    prompts: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
 
 def _write_rows(project: Project, folder: Path) -> Written:
@@ -95,8 +96,10 @@ def _write_rows(project: Project, folder: Path) -> Written:
             side = "validation" if held_out else "train"
             (validation if held_out else train).write(json.dumps(row, ensure_ascii=False) + "\n")
             written.counts[f"{side}_tasks"] += 1
+            written.prompts[side].add(row["prompt_hash"])
             written.counts[f"{side}_responses"] += len(row["responses"])
             written.tasks[task] = redacted_at
+        written.counts |= {f"{side}_prompts": len(prompts) for side, prompts in written.prompts.items()}
         for file in (train, validation):
             file.flush()
             os.fsync(file.fileno())

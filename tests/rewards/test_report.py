@@ -46,6 +46,14 @@ def test_it_says_which_model_is_the_candidate() -> None:
     assert report.winner({}) == ""
 
 
+def test_it_counts_the_prompts_that_are_held_out() -> None:
+    counts = {"train_tasks": 60, "validation_tasks": 20}
+    assert report.held_out({"counts": counts}) == "Held out: 20 of 80 tasks (25%)."
+    prompts = {"train_prompts": 30, "validation_prompts": 10}
+    assert report.held_out({"counts": counts | prompts}) == "Held out: 10 of 40 prompts (25%)."
+    assert report.held_out({}) == ""
+
+
 def test_each_stage_has_lines_of_its_own() -> None:
     events = [
         {"stage": "regression", "step": 1, "loss": 2.0},

@@ -268,6 +268,7 @@ UNFOLD = {
     "SITE_HEADER": "Rewardloop",
     "SITE_SYMBOL": "all_inclusive",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "rewards.dashboard.mark"}],
+    "STYLES": ["rewards.dashboard.style"],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "rewards.dashboard.context",

@@ -86,6 +86,10 @@ def mark(request: HttpRequest) -> str:
     return static("img/mark.svg")
 
 
+def style(request: HttpRequest) -> str:
+    return static("css/admin.css")
+
+
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The sidebar, in the order of the loop."""
 

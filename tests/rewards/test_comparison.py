@@ -34,7 +34,7 @@ def test_where_all_are_equal_none_is_best() -> None:
 
 def best_of(measure: str, *values: float) -> list[bool | None]:
     (found,) = lines_of([{measure: value} for value in values], [])
-    return [cell and cell.best for cell in found.cells]
+    return [cell.best if cell else None for cell in found.cells]
 
 
 def test_what_is_shown_alike_is_alike() -> None:

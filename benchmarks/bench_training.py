@@ -65,9 +65,11 @@ SAME = 8  # batches whose losses are compared
 
 @dataclass(frozen=True)
 class Outcome:
-    """Seconds over all the pairs once, the losses of the steps, and how many pairs held out come out right."""
+    """Seconds over all the pairs once, by the clock and of the processor; the losses of the steps; and how many pairs
+    held out come out right."""
 
     seconds: float
+    processor: float
     losses: list[float]
     accuracy: float | None
     mfu: float | None = None
@@ -90,14 +92,14 @@ class Bench:
         steps = sizes.epoch(batch_tokens=0, batch_size=BATCH, seed=0, epoch=0)
         if in_order:
             steps = [list(range(start, start + BATCH)) for start in range(0, len(pairs), BATCH)]
-        began = time.monotonic()
+        began, used = time.monotonic(), time.process_time()
         for units in steps:
             take_step(run, state, sizes, units, steps=len(steps))
         if self.device.type == "cuda":
             torch.cuda.synchronize()
-        seconds = time.monotonic() - began
+        seconds, processor = time.monotonic() - began, time.process_time() - used
         loaded.network.eval()
-        return Outcome(seconds, state.place.losses, accuracy(loaded, held_out), self.mfu())
+        return Outcome(seconds, processor, state.place.losses, accuracy(loaded, held_out), self.mfu())
 
     def run_of(self, loaded: Loaded, pairs: Sequence[Pair]) -> Run:
         config = TrainConfig(
@@ -140,7 +142,7 @@ class Bench:
         subprocess.run([peer_python(), str(script), str(self.scratch / "job.json")], check=True, capture_output=True)
         found = json.loads((self.scratch / "out.json").read_text())
         right = None if in_order else accuracy(self.loaded(self.scratch / "trained"), held_out)
-        return Outcome(found["seconds"], found["losses"], right)
+        return Outcome(found["seconds"], found["processor"], found["losses"], right)
 
 
 class Quiet(Progress):
@@ -190,11 +192,14 @@ def compare(bench: Bench, pairs: list[Pair], held_out: list[Pair], *, repeats: i
         for name, settings in PEERS.items():
             found[name].append(bench.theirs(pairs, held_out, settings))
     seconds = {name: statistics.median(outcome.seconds for outcome in of) for name, of in found.items()}
+    processor = {name: statistics.median(outcome.processor for outcome in of) for name, of in found.items()}
     return {
         name: {
             "seconds": round(seconds[name], 1),
             "tokens_per_second": round(tokens_of(pairs) / seconds[name]),
             "times": round(seconds[name] / seconds["Rewardloop"], 2),
+            "processor_seconds": round(processor[name], 1),
+            "processor_times": round(processor[name] / processor["Rewardloop"], 2),
             "accuracy": statistics.median(outcome.accuracy or 0 for outcome in of),
             **({"mfu": of[0].mfu} if of[0].mfu else {}),
         }
@@ -216,6 +221,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=400)
     parser.add_argument("--held-out", type=int, default=300)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--kinds", nargs="+", default=["qwen3", "llama"], choices=["qwen3", "llama"])
     given = parser.parse_args()
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
@@ -224,7 +230,7 @@ def main() -> None:
     items = shuffled(read_hh(hh)) if hh.exists() else []
     texts = [t.content for good, _ in items for t in good.conversation] + [i.response for p in items for i in p]
     tokenizer = make_tokenizer(texts or ["no text at all"])
-    device, threads = choose_device("auto"), os.cpu_count() or 1
+    device, threads = choose_device("auto"), given.threads
     print(json.dumps({"device": name_of(device), "threads": threads, "torch": torch.__version__, "size": given.size}))
     for kind in given.kinds:
         with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as name:

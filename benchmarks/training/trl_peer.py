@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 """TRL's RewardTrainer over tokens that are given; runs by the Python of an environment of its own, and imports nothing
-of ours. `python trl_peer.py JOB.json`: the job's `out` receives {seconds, steps, losses, device}."""
+of ours. `python trl_peer.py JOB.json`: the job's `out` receives {seconds, processor, steps, losses}."""
 
 import json
 import sys
@@ -18,12 +18,12 @@ class Clock(TrainerCallback):
     """From the first step's begin to the last one's end."""
 
     def on_train_begin(self, args, state, control, **_):
-        self.began = time.monotonic()
+        self.began, self.used = time.monotonic(), time.process_time()
 
     def on_train_end(self, args, state, control, **_):
         if torch.cuda.is_available():
             torch.cuda.synchronize()
-        self.seconds = time.monotonic() - self.began
+        self.seconds, self.processor = time.monotonic() - self.began, time.process_time() - self.used
 
 
 class InOrder(RewardTrainer):
@@ -58,7 +58,12 @@ def main(job):
     if job["save"]:
         trainer.model.save_pretrained(job["save"])
         tokenizer.save_pretrained(job["save"])
-    result = {"seconds": clock.seconds, "steps": trainer.state.global_step, "losses": losses}
+    result = {
+        "seconds": clock.seconds,
+        "processor": clock.processor,
+        "steps": trainer.state.global_step,
+        "losses": losses,
+    }
     Path(job["out"]).write_text(json.dumps(result))
 
 

@@ -50,7 +50,7 @@ def test_no_english_is_left_on_the_rating_page(page: Page) -> None:
 def test_what_is_missing_is_said_in_german(page: Page) -> None:
     rate_everything(page, 2, scales=9)
     page.get_by_role("button", name="Abschicken und weiter").click()
-    expect(page.get_by_role("alert")).to_contain_text("Antwort B: „Ausführlichkeit“ fehlt noch.")
+    expect(page.get_by_role("alert")).to_contain_text("Antwort B: Bitte beantworten Sie „Ausführlichkeit“.")
     assert not Annotation.objects.exists()
 
 

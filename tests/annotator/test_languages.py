@@ -84,7 +84,7 @@ def test_what_is_missing_is_named_in_the_language_of_the_reader(cast: Cast, proj
     with translation.override("de"):
         form = RatingForm(project, list(held.task.responses.all()), {})
         errors = [text for texts in form.errors.values() for text in texts]
-    assert "Antwort A: „Nützlichkeit“ fehlt noch." in errors
+    assert "Antwort A: Bitte beantworten Sie „Nützlichkeit“." in errors
 
 
 def test_rest_answers_in_english_unless_it_is_asked_otherwise(cast: Cast, project: Project, client: Client) -> None:

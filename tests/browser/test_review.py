@@ -32,6 +32,7 @@ def test_the_keyboard_settles_one_task_after_the_other(open_page: Open, rita: Us
     page.goto("/projects/talk/review/")
     page.keyboard.press("n")
     expect(page.get_by_role("heading", name="Task first")).to_be_visible()
+    page.wait_for_load_state()  # before its scripts have run nobody listens to keys
     for key in "3333311111" + "3":
         page.keyboard.press(key)
     page.keyboard.press("Enter")

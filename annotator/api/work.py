@@ -20,14 +20,11 @@ from annotator.api.serializers import (
     LeaseSerializer,
     RenewedSerializer,
     ReportedSerializer,
-    ReportSerializer,
     RubricSerializer,
     SkippedSerializer,
-    SkipSerializer,
     StoredAnnotationSerializer,
-    SubmissionSerializer,
-    submission_of,
 )
+from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
 from annotator.models import Assignment, Rubric
 

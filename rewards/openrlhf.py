@@ -35,13 +35,6 @@ class TooManyQueries(Refusal):
     code = "too_large"
 
 
-class _Text(serializers.CharField):
-    """Exactly as it is sent."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(trim_whitespace=False, **kwargs)
-
-
 class RewardRequestSerializer(serializers.Serializer[Any]):
     """What else a trainer sends, like its labels, is not looked at."""
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewards.learning.data import Floats
-from rewards.learning.ridge import scaling_of
+from rewards.learning.ridge import labelled_alike, scaling_of, solve_ridge
 
 Ints = NDArray[np.int64]
 DRAWS = 10
@@ -162,34 +162,15 @@ def refitted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: 
     """[n, k]: ridges fitted on the rows of `fit`. Attributes with the same rows labelled share one decomposition."""
     predicted = np.empty(targets.shape)
     known = np.isfinite(targets) & fit[:, None]
-    for columns in _alike(known):
+    for columns in labelled_alike(known):
         labelled = known[:, columns[0]]
         if not labelled.any():
             # Nothing was drawn: the middle of the scale.
             predicted[:, columns] = 2.0
             continue
-        predicted[:, columns] = _ridge(features, features[labelled], targets[labelled][:, columns], alphas[columns])
+        weight, bias = solve_ridge(features[labelled], targets[labelled][:, columns], alphas[columns])
+        predicted[:, columns] = features @ weight.T + bias
     return predicted
-
-
-def _alike(known: NDArray[np.bool_]) -> Iterator[Ints]:
-    _, kinds = np.unique(known, axis=1, return_inverse=True)
-    for kind in range(kinds.max() + 1):
-        yield np.flatnonzero(kinds == kind)
-
-
-def _ridge(features: Floats, fitted: Floats, targets: Floats, alphas: Floats) -> Floats:
-    """Closed form through the smaller of the two Gram matrices; the intercept bears no penalty."""
-    centre, mean = fitted.mean(axis=0), targets.mean(axis=0)
-    rows = fitted - centre
-    wide = rows.shape[0] < rows.shape[1]
-    gram = rows @ rows.T if wide else rows.T @ rows
-    aimed = targets - mean if wide else rows.T @ (targets - mean)
-    solved = np.empty_like(aimed)  # [rows or columns, k]
-    for alpha in np.unique(alphas):
-        solved[:, alphas == alpha] = np.linalg.solve(gram + alpha * np.eye(len(gram)), aimed[:, alphas == alpha])
-    weight = rows.T @ solved if wide else solved
-    return np.asarray((features - centre) @ weight + mean, dtype=np.float64)
 
 
 # All draws -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 from rewards.learning.checkpoint import MANIFEST, Manifest, read_manifest
 from rewards.learning.data import Floats, file_sha256
 from rewards.learning.directories import sync, write_json
-from rewards.learning.ridge import scaling_of
+from rewards.learning.ridge import labelled_alike, scaling_of, solve_ridge
 
 HEADS = 8
 FILE = "ensemble/heads.safetensors"
@@ -68,26 +68,12 @@ def _fit(features: Floats, targets: Floats, times: Floats, alphas: Sequence[floa
     # What none of the drawn prompts has a label for keeps the mean of all.
     weight = np.zeros((len(alphas), features.shape[1]))
     bias = np.where(known, targets, 0).sum(axis=0) / known.sum(axis=0).clip(min=1)
-    for pattern in np.unique(known, axis=1).T:
-        of = np.flatnonzero((known == pattern[:, None]).all(axis=0))
-        rows = np.flatnonzero(pattern & (times > 0))
+    for of in labelled_alike(known):
+        rows = np.flatnonzero(known[:, of[0]] & (times > 0))
         if len(rows):
-            weight[of], bias[of] = _solve(features[rows], targets[np.ix_(rows, of)], times[rows], np.array(alphas)[of])
+            drawn, penalties = targets[np.ix_(rows, of)], np.array(alphas)[of]
+            weight[of], bias[of] = solve_ridge(features[rows], drawn, penalties, times=times[rows])
     return weight, bias
-
-
-def _solve(features: Floats, targets: Floats, times: Floats, alphas: Floats) -> tuple[Floats, Floats]:
-    """Ridge with an intercept that bears no penalty, by the smaller of both Gram matrices."""
-    share = times / times.sum()
-    centre, mean = share @ features, share @ targets
-    root = np.sqrt(times)[:, None]
-    rows, residuals = root * (features - centre), root * (targets - mean)
-    wide = rows.shape[0] < rows.shape[1]
-    values, vectors = np.linalg.eigh(rows @ rows.T if wide else rows.T @ rows)
-    projected = vectors.T @ (residuals if wide else rows.T @ residuals)
-    solved = vectors @ (projected / (values.clip(min=0)[:, None] + alphas))
-    weight = (rows.T @ solved if wide else solved).T
-    return weight, mean - weight @ centre
 
 
 def add_ensemble(directory: Path, ensemble: Ensemble) -> None:

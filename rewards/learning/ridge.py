@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,6 +71,33 @@ def constant_direction(features: Floats, *, penalty: float = 1e-6) -> Floats:
     left, singular, right = np.linalg.svd(features, full_matrices=False)
     shrunk = singular / (singular**2 + penalty * singular[0] ** 2)
     return np.asarray(right.T @ (shrunk * left.sum(axis=0)), dtype=np.float64)
+
+
+def solve_ridge(
+    features: Floats, targets: Floats, alphas: Floats, *, times: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """(weight [k, d], bias [k]) of rows that count so many `times`, by default once; the intercept bears no penalty.
+
+    features [n, d], targets [n, k] without a missing label, alphas [k]. In closed form, by the smaller Gram matrix.
+    """
+    counts = np.ones(len(features)) if times is None else times
+    share = counts / counts.sum()
+    centre, mean, root = share @ features, share @ targets, np.sqrt(counts)[:, None]
+    rows, residuals = root * (features - centre), root * (targets - mean)
+    wide = rows.shape[0] < rows.shape[1]
+    gram, aimed = (rows @ rows.T, residuals) if wide else (rows.T @ rows, rows.T @ residuals)
+    solved = np.empty_like(aimed)  # [rows or columns, k]
+    for alpha in np.unique(alphas):
+        solved[:, alphas == alpha] = np.linalg.solve(gram + alpha * np.eye(len(gram)), aimed[:, alphas == alpha])
+    weight = (rows.T @ solved if wide else solved).T
+    return weight, mean - weight @ centre
+
+
+def labelled_alike(known: NDArray[np.bool_]) -> Iterator[Ints]:
+    """The columns of known [n, k] in groups that are known in the same rows: they share one decomposition."""
+    kinds = np.unique(known, axis=1, return_inverse=True)[1]
+    for kind in range(kinds.max() + 1):
+        yield np.flatnonzero(kinds == kind)
 
 
 @dataclass(frozen=True)

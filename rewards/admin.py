@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.utils.html import format_html
 
 from annotator.admin import ManagedOnly, OfManagedProjects
 from rewards import outlook, registry, report, scoring
@@ -18,32 +17,19 @@ REFRESH_SECONDS = 5
 admin.site.index_title = "Overview"
 
 
-def _wrapping(text: str) -> str:
-    """A long word that may be broken anywhere, so that it fits a narrow page."""
-    return format_html('<span style="overflow-wrap: anywhere">{}</span>', text)
-
-
 @admin.register(Snapshot)
 class SnapshotAdmin(OfManagedProjects):
     read_only = True
     list_display = ["__str__", "project", "train_tasks", "validation_tasks", "labels", "to_be_forgotten", "created_at"]
     list_filter = [("project", ManagedOnly)]
     list_select_related = ["project"]
-    fields = ["project", "hash", "files", "manifest", "created_at"]
+    fields = ["project", "content_hash", "path", "manifest", "created_at"]
     change_form_outer_before_template = "admin/_snapshot.html"
 
     @admin.display(description="to be forgotten")
     def to_be_forgotten(self, snapshot: Snapshot) -> str:
         """Tasks that it holds and that were redacted or deleted since."""
         return "erased" if snapshot.erased_at else str(snapshot.redacted_tasks + snapshot.deleted_tasks or "")
-
-    @admin.display(description="content hash")
-    def hash(self, snapshot: Snapshot) -> str:
-        return _wrapping(snapshot.content_hash)
-
-    @admin.display(description="files, below the artifacts' folder")
-    def files(self, snapshot: Snapshot) -> str:
-        return _wrapping(snapshot.path)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         snapshot = self.get_object(request, object_id)
@@ -65,17 +51,13 @@ class TrainingRunAdmin(OfManagedProjects):
         "reason",
         "requested_by",
         "config",
-        "settings_hash",
+        "config_hash",
         "seed",
         "code_version",
         "attempt",
         "worker",
     ]
     change_form_outer_before_template = "admin/_training_run.html"
-
-    @admin.display(description="hash of the settings")
-    def settings_hash(self, run: TrainingRun) -> str:
-        return _wrapping(run.config_hash)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         run = self.get_object(request, object_id)

@@ -99,7 +99,7 @@ def pairs() -> None:
 
 
 def some(items: list[tuple[Item, Item]]) -> list[tuple[Item, Item]]:
-    """All that are held out, and so many others as PAIRS says: a CPU takes half an hour for each 1,000 and epoch."""
+    """All that are held out, and so many others as PAIRS says."""
     out = [held_out(prompt_of(good)) for good, _ in items]
     left = iter(range(int(os.environ.get("PAIRS", "1600")), 0, -1))
     return [item for item, is_out in zip(items, out, strict=True) if is_out or next(left, 0)]

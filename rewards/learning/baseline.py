@@ -6,7 +6,7 @@ The ensemble, the learning curve and what is expected of each response come from
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from rewards.learning.ensemble import Ensemble, fit_ensemble
 from rewards.learning.expected import cross_fitted, expected_rows, telling
 from rewards.learning.inference import frozen_features
 from rewards.learning.model import Loaded
-from rewards.learning.objectives import Answers
+from rewards.learning.objectives import Ints
 from rewards.learning.parts import Part
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
 
@@ -39,21 +39,29 @@ class Baseline:
     reward: Reward
     seed: int
 
-    def targets(self) -> Floats:
-        return np.concatenate([ridge_targets(part.rows.answers, self.reward) for part in self.parts])
-
     def labels(self) -> Floats:
         return np.concatenate([part.rows.answers.labels for part in self.parts])
 
     def prompts(self) -> list[str]:
         return [prompt for part in self.parts for prompt in part.prompts()]
 
-    def pairs(self) -> list[tuple[int, int]]:
-        start, pairs = 0, []
-        for part in self.parts:
-            pairs += [(start + int(good), start + int(bad)) for good, bad in part.rows.answers.pairs]
-            start += len(part.rows.encoded)
-        return pairs
+    def pairs(self) -> Ints:
+        return pairs_of(self.parts)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What a linear head is fitted on: features [n, features], targets [n, attributes], the prompt of each; and the
+    features' mean [features], where the head is to give 0, if the targets fix no level."""
+
+    features: Floats
+    targets: Floats
+    prompts: list[str]
+    origin: Floats | None
+
+    def bias(self, weight: Floats, bias: Floats) -> Floats:
+        """weight [..., attributes, features], bias [..., attributes] as fitted."""
+        return bias if self.origin is None else -weight @ self.origin
 
 
 def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Baseline:
@@ -71,30 +79,57 @@ def features_of(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, m
 
 def fit_head(loaded: Loaded, features: Floats, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:
     """Puts the ridge of these rows into the network's head."""
-    targets = np.concatenate([ridge_targets(part.rows.answers, reward) for part in parts])
-    prompts = [prompt for part in parts for prompt in part.prompts()]
-    ridge = fit_ridge(features, targets, prompts, alphas=config.alphas, blocks=loaded.network.blocks)
+    given, blocks = examples(features, parts, reward), loaded.network.blocks
+    fitted = fit_ridge(given.features, given.targets, given.prompts, alphas=config.alphas, blocks=blocks)
+    ridge = replace(fitted, bias=given.bias(fitted.weight, fitted.bias))
     weight, bias, constant = map(torch.from_numpy, (ridge.weight, ridge.bias, constant_direction(features)))
     loaded.network.set_head(weight, bias, constant)
     return ridge
 
 
-def ridge_targets(answers: Answers, reward: Reward) -> Floats:
-    """[rows, attributes]: the labels; where nothing is rated, 1 for a preferred response and -1 for the other one."""
-    if np.isfinite(answers.labels).any():
-        return answers.labels
-    targets = np.full(len(answers.labels), np.nan)
-    targets[answers.pairs[:, 0]], targets[answers.pairs[:, 1]] = 1.0, -1.0
-    return targets[:, None] * np.sign(reward)
+def examples(features: Floats, parts: Sequence[Part], reward: Reward) -> Examples:
+    """The parts' rows, of which the first len(features) are read, with their labels.
+
+    Where nothing is rated, the differences between a preferred response and the other one, and the other way round:
+    they leave out what the responses have in common, their prompt above all, which says nothing about which is better.
+    """
+    count = len(features)
+    labels = np.concatenate([part.rows.answers.labels for part in parts])[:count]
+    prompts = [prompt for part in parts for prompt in part.prompts()][:count]
+    pairs = pairs_of(parts)
+    pairs = pairs[(pairs < count).all(axis=1)]
+    if np.isfinite(labels).any() or not len(pairs):
+        return Examples(features, labels, prompts, None)
+    differences = features[pairs[:, 0]] - features[pairs[:, 1]]
+    targets = np.ones((len(pairs), 1)) * np.sign(reward)
+    of = [prompts[good] for good in pairs[:, 0]]
+    return Examples(
+        np.concatenate([differences, -differences]),
+        np.concatenate([targets, -targets]),
+        of + of,
+        features.mean(axis=0),
+    )
+
+
+def pairs_of(parts: Sequence[Part]) -> Ints:
+    """[pairs, 2]: the better row and the worse one, counted over all parts."""
+    starts = np.cumsum([0] + [len(part.rows.encoded) for part in parts])
+    pairs = [part.rows.answers.pairs + start for part, start in zip(parts, starts, strict=False)]
+    return np.concatenate(pairs).reshape(-1, 2)
 
 
 def ensemble(baseline: Baseline, features: Floats) -> Ensemble:
     """Heads that say how sure a model is, with the baseline's penalties; features of as many rows as there are."""
-    count = len(features)
-    targets, prompts = baseline.targets()[:count], baseline.prompts()[:count]
-    return fit_ensemble(
-        features, targets, prompts, alphas=baseline.ridge.alphas, blocks=baseline.blocks, seed=baseline.seed
+    given = examples(features, baseline.parts, baseline.reward)
+    fitted = fit_ensemble(
+        given.features,
+        given.targets,
+        given.prompts,
+        alphas=baseline.ridge.alphas,
+        blocks=baseline.blocks,
+        seed=baseline.seed,
     )
+    return replace(fitted, bias=given.bias(fitted.weight, fitted.bias))
 
 
 def learning_curve(baseline: Baseline) -> dict[str, Any] | None:

@@ -43,7 +43,7 @@ class Rows:
     targets: Floats
     prompts: Sequence[str]
     weights: Sequence[float]
-    pairs: Sequence[tuple[int, int]] = ()
+    pairs: Sequence[tuple[int, int]] | Ints = ()
 
 
 @dataclass(frozen=True)

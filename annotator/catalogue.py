@@ -18,7 +18,14 @@ from annotator.settings import LANGUAGE_CODE, LANGUAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "locale"
-STAFF = ("templates/admin/", "annotator/admin/", "annotator/forms/redacting.py", "annotator/pii/redacting.py")
+CODE = ("annotator/**/*.py", "rewards/*.py")
+STAFF = (
+    "templates/admin/",
+    "annotator/admin/",
+    "annotator/forms/redacting.py",
+    "annotator/pii/redacting.py",
+    "rewards/outlook.py",
+)
 KEYWORDS: dict[str, tuple[int | tuple[int, str], ...] | None] = {
     "_": None,
     "gettext": None,
@@ -47,8 +54,8 @@ def catalogues() -> list[Path]:
 
 
 def sources() -> Iterator[Path]:
-    """Templates and modules that annotators can see something of."""
-    for path in sorted([*ROOT.glob("templates/**/*.html"), *ROOT.glob("annotator/**/*.py")]):
+    """Templates and modules that annotators and reviewers can see something of."""
+    for path in sorted(path for pattern in ("templates/**/*.html", *CODE) for path in ROOT.glob(pattern)):
         if not str(path.relative_to(ROOT)).startswith(STAFF):
             yield path
 

@@ -15,6 +15,9 @@ from rewards.learning.encoding import Encoded
 from rewards.learning.model import Input, Loaded
 from rewards.learning.refusals import Refused
 
+CPU_TOKENS = 2_048
+"""In a pass of a CPU, at most: what more tokens leave behind does not stay in its caches, and each takes longer."""
+
 
 class NoSuchDevice(Refused):
     """The device asked for is not on this machine."""
@@ -27,7 +30,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def predict(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> Floats:
-    """[items, attributes]: unclamped scores."""
+    """[items, attributes]: unclamped scores, in passes of at most so many tokens."""
     return _gather(loaded, encoded, batch_tokens, loaded.network)
 
 
@@ -41,7 +44,8 @@ def _gather(
     loaded: Loaded, encoded: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Tensor]
 ) -> Floats:
     found: dict[int, Floats] = {}
-    for groups, _ in distributed.share(loaded.batches(encoded, batch_tokens)):
+    budget = min(batch_tokens, CPU_TOKENS) if loaded.device.type == "cpu" else batch_tokens
+    for groups, _ in distributed.share(loaded.batches(encoded, budget)):
         values = compute(loaded.arranged([[encoded[i] for i in group] for group in groups]))
         rows = [i for group in groups for i in group]
         found |= dict(zip(rows, values.double().cpu().numpy(), strict=True))

@@ -58,13 +58,16 @@ class Packed:
 
     @cached_property
     def masks(self) -> list[Tensor | None]:
-        """Of each stretch [queries, keys]; None where it goes on from no other."""
+        """Of each stretch [queries, keys], to be added to what attention compares; None where it goes on from no other.
+
+        Booleans would be turned into such numbers in every layer.
+        """
         return [
             None if s.after is None else self._mask(s.length, self.stretches[s.after].length) for s in self.stretches
         ]
 
     def _mask(self, own: int, seen: int) -> Tensor:
-        return torch.ones(own, seen + own, dtype=torch.bool, device=self.ids.device).tril(seen)
+        return torch.full((own, seen + own), -torch.inf, device=self.ids.device).triu(seen + 1)
 
 
 def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed:
@@ -197,7 +200,8 @@ def _one_by_one(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scal
     for stretch, mask, q, k, v in zip(packing.stretches, packing.masks, queries, keys, values, strict=True):
         if stretch.after is not None:
             k, v = torch.cat([keys[stretch.after], k], dim=2), torch.cat([values[stretch.after], v], dim=2)
-        parts.append(scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None, scale=scaling))
+        added = None if mask is None else mask.to(q.dtype)
+        parts.append(scaled_dot_product_attention(q, k, v, attn_mask=added, is_causal=mask is None, scale=scaling))
     return torch.cat(parts, dim=2).transpose(1, 2)
 
 

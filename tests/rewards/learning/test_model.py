@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
 
+from rewards.learning import inference
 from rewards.learning.backbones import MissingBackbone, Source, find_backbone
 from rewards.learning.data import Item, Turn
 from rewards.learning.inference import frozen_features, predict
@@ -73,6 +74,19 @@ def test_a_score_does_not_depend_on_its_neighbours(backbone: Path) -> None:
     together = predict(loaded, encoded, batch_tokens=10_000)
     alone = [predict(loaded, [e], batch_tokens=10_000)[0] for e in encoded]
     np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_a_cpu_reads_no_more_at_once_than_its_caches_hold(backbone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load(backbone)
+    encoded = [loaded.frame.encode(item) for item in ITEMS * 4]
+    read: list[int] = []
+    loaded.network.register_forward_pre_hook(lambda _, given: read.append(given[0].ids.numel()))
+    monkeypatch.setattr(inference, "CPU_TOKENS", 64)
+
+    predict(loaded, encoded, batch_tokens=10_000)
+
+    assert len(read) > 1
+    assert max(read) <= 64
 
 
 def test_a_head_without_weights_gives_the_means(backbone: Path) -> None:

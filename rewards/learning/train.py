@@ -115,17 +115,19 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     place = fine_tune(run)
     training = _training(fit.rows, loaded, place, config, work.started)
     better = any(place.kept) and beyond_chance(before - _losses_by_prompt(work, loaded))
+    features = baseline.features[:ENSEMBLE_ROWS]
     if not better:
         # The ridge stays: the one fitted on all train rows, dev included.
         loaded = load_checkpoint(work.directory / "baseline", device=loaded.device).loaded
     manifest = replace(work.manifest, kind=FINETUNED if better else RIDGE)
     save_checkpoint(work.directory / "model", Checkpoint(loaded, manifest))
-    if not better or distributed.size() == 1:  # a sharded network gives no features
-        read = baseline.features[:ENSEMBLE_ROWS]
-        if better:
-            read = features_of(loaded, work.parts.train(), config, most=ENSEMBLE_ROWS)
-        if distributed.is_first():
-            add_ensemble(work.directory / "model", ensemble(baseline, read))
+    if better:
+        if distributed.size() > 1:
+            # In one piece again: a sharded network gives no features.
+            loaded = load_checkpoint(work.directory / "model", device=loaded.device).loaded
+        features = features_of(loaded, work.parts.train(), config, most=ENSEMBLE_ROWS)
+    if distributed.is_first():
+        add_ensemble(work.directory / "model", ensemble(baseline, features))
     return Judged(manifest, place, _scores(work, loaded, work.parts.validation) if better else scores, training)
 
 

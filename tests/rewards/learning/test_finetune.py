@@ -20,6 +20,7 @@ from rewards.learning.data import items_of, read_snapshot
 from rewards.learning.finetune import OutOfMemory, rate
 from rewards.learning.model import DecoderReward
 from rewards.learning.packing import Packed
+from rewards.learning.score import load
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_response, make_row, make_run, make_snapshot, read_events, read_json
 
@@ -156,4 +157,8 @@ def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> Non
     alone, together = (metrics["training"]["losses"] for metrics in found)
     np.testing.assert_allclose(alone, together, atol=1e-5)
     alone, together = ([point["validation_loss"] for point in metrics["training"]["curve"]] for metrics in found)
+    np.testing.assert_allclose(alone, together, atol=1e-4)
+    assert [metrics["candidate"]["kind"] for metrics in found] == ["finetuned", "finetuned"]
+    items = items_of(read_snapshot(tmp_path / "1" / "snapshot").validation)
+    alone, together = ([float(each.uncertainty or 0) for each in load(run / "model").score(items)] for run in runs)
     np.testing.assert_allclose(alone, together, atol=1e-4)

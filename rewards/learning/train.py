@@ -38,7 +38,7 @@ from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import Rows, Run, fine_tune
-from rewards.learning.inference import choose_device, predict
+from rewards.learning.inference import choose_device, predict, scores_of
 from rewards.learning.measures import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.objectives import Objective
@@ -107,14 +107,15 @@ def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
 def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -> Judged:
     """Fine-tuned where that is better than the ridge on the dev prompts beyond chance, else the ridge itself."""
     fit, dev, config = work.parts.fit, work.parts.dev, work.config
+    fitted, held = np.split(baseline.features, [len(fit.rows.encoded)])
     if dev.tasks:
-        fit_head(loaded, baseline.features[: len(fit.rows.encoded)], [fit], config, work.reward)
+        fit_head(loaded, fitted, [fit], config, work.reward)
     identity = f"{config_hash(config)}:{work.manifest.snapshot}"
     run = Run(config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity)
-    before = _losses_by_prompt(work, loaded)
+    before = _losses_by_prompt(work, scores_of(loaded, held))
     place = fine_tune(run)
     training = _training(fit.rows, loaded, place, config, work.started)
-    better = any(place.kept) and beyond_chance(before - _losses_by_prompt(work, loaded))
+    better = any(place.kept) and beyond_chance(before - _losses_by_prompt(work, _scores(work, loaded, dev)))
     features = baseline.features[:ENSEMBLE_ROWS]
     if not better:
         # The ridge stays: the one fitted on all train rows, dev included.
@@ -189,15 +190,13 @@ def _scores(work: Work, loaded: Loaded, part: Part) -> Floats:
     return predict(loaded, part.rows.encoded, batch_tokens=work.config.batch_tokens)
 
 
-def _losses_by_prompt(work: Work, loaded: Loaded) -> Floats:
-    """[prompts]: what the last stage lowers, of each dev prompt that has an answer."""
-    part = work.parts.dev
-    if not part.tasks:
-        return np.zeros(0)
-    objective, predicted = Objective(work.config.stages[-1], work.reward), _scores(work, loaded, part)
-    prompts = np.array(part.prompts())
-    rows = (np.flatnonzero(prompts == prompt) for prompt in sorted(set(prompts)))
-    losses = [objective.total(predicted[of], part.rows.answers.of_rows(of.tolist())) for of in rows]
+def _losses_by_prompt(work: Work, predicted: Floats) -> Floats:
+    """[prompts]: what the last stage lowers, of each dev prompt that has an answer; predicted [rows, attributes]."""
+    part, objective = work.parts.dev, Objective(work.config.stages[-1], work.reward)
+    rows: dict[str, list[int]] = {}
+    for row, prompt in enumerate(part.prompts()):
+        rows.setdefault(prompt, []).append(row)
+    losses = [objective.total(predicted[of], part.rows.answers.of_rows(of)) for _, of in sorted(rows.items())]
     return np.array([loss for loss in losses if np.isfinite(loss)], dtype=np.float64)
 
 

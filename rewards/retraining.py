@@ -23,7 +23,7 @@ from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
 from rewards import snapshots
 from rewards.learning.config import BadConfig, TrainConfig, config_hash, parse_config
-from rewards.models import ACTIVE_STATES, RunState, Snapshot, TrainingRun
+from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun
 
 _log = logging.getLogger(__name__)
 LEARNING = Path(__file__).parent / "learning"
@@ -61,7 +61,7 @@ class UnusableConfig(Refusal):
 
 
 class NothingNew(Refusal):
-    """The champion has learnt from the same labels with the same settings."""
+    """A model has learnt from the same labels with the same settings."""
 
     code = "nothing_new"
 
@@ -95,19 +95,19 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
 
 
 def _refuse_repetition(project: Project, config: TrainConfig) -> None:
-    """Raises NothingNew where the champion's own run would be repeated by the same code."""
-    same = TrainingRun.objects.filter(
-        reward_model__is_champion=True,
-        config_hash=config_hash(config),
-        seed=config.seed,
-        code_version=code_version(),
-        snapshot__marked_at=None,
+    """Raises NothingNew where the run of a model that is there, promoted or not, would be repeated by the same code."""
+    alike = RewardModel.objects.filter(
+        project=project,
+        run__config_hash=config_hash(config),
+        run__seed=config.seed,
+        run__code_version=code_version(),
+        run__snapshot__marked_at=None,
     )
-    champions = same.filter(project=project).select_related("snapshot__project", "reward_model").first()
-    if champions and champions.snapshot and snapshots.is_unchanged(champions.snapshot, now=timezone.now()):
+    model = alike.select_related("run__snapshot__project").order_by("-version").first()
+    if model and model.run.snapshot and snapshots.is_unchanged(model.run.snapshot, now=timezone.now()):
         raise NothingNew(
-            f"Nothing has changed since version {champions.reward_model.version}: it learnt from the same labels with "
-            "the same settings. Change the settings or label more."
+            f"Nothing has changed since version {model.version}: it learnt from the same labels with the same "
+            "settings. Change the settings (another seed is enough) or label more."
         )
 
 

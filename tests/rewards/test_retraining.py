@@ -172,18 +172,19 @@ def test_nobody_who_asks_has_to_wait_for_the_rest_to_end(db: None) -> None:
     assert retraining.request(project, reason="a test").state == RunState.QUEUED
 
 
-def learnt(project: Project, **fields: Any) -> RewardModel:
-    """A champion that today's code has trained on today's labels with the project's settings."""
-    model = make_model(project, 3, is_champion=True)
+def learnt(project: Project, *, champion: bool = True, **fields: Any) -> RewardModel:
+    """A model that today's code has trained on today's labels with the project's settings."""
+    model = make_model(project, 3, is_champion=champion)
     config = retraining.check_config({"backbone": settings.REWARD_BACKBONE, **project.training_config})
     origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": retraining.code_version()}
     TrainingRun.objects.update(snapshot=snapshots.take(project, now=NOW), **origin | fields)
     return model
 
 
-def test_what_the_champion_has_learnt_is_not_trained_again(db: None) -> None:
+@pytest.mark.parametrize("champion", [True, False])
+def test_what_a_model_has_learnt_is_not_trained_again(db: None, champion: bool) -> None:
     project = labelled_project(retrain_after_labels=10)
-    learnt(project, created_at=NOW - timedelta(days=1))
+    learnt(project, champion=champion, created_at=NOW - timedelta(days=1))
     with pytest.raises(retraining.NothingNew, match=r"Nothing has changed since version 3: .* label more"):
         retraining.request(project, reason="a test")
     assert retraining.start_due(now=NOW) == []

@@ -12,7 +12,7 @@ from torch import Tensor
 from rewards.learning import distributed
 from rewards.learning.data import Floats
 from rewards.learning.encoding import Encoded
-from rewards.learning.model import Input, Loaded, in_fp32
+from rewards.learning.model import Input, Loaded
 from rewards.learning.refusals import Refused
 
 CPU_TOKENS = 2_048
@@ -37,14 +37,6 @@ def predict(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) ->
 def frozen_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> Floats:
     """[items, features]: what the head would read. Before the network is sharded only."""
     return _gather(loaded, encoded, batch_tokens, loaded.network.features)
-
-
-@torch.no_grad()
-def scores_of(loaded: Loaded, features: Floats) -> Floats:
-    """[items, attributes]: what the head says of these features [items, features]."""
-    head = loaded.network.head
-    scores: Floats = in_fp32(head, torch.from_numpy(features).to(head.weight.device)).double().cpu().numpy()
-    return scores
 
 
 @torch.no_grad()

@@ -18,12 +18,17 @@ CAUTION = 0.5
 
 @dataclass(frozen=True)
 class Ridge:
-    """A plain linear head: weight [attributes, features], bias [attributes]; and per attribute how it was chosen."""
+    """A plain linear head: weight [attributes, features], bias [attributes]; and per attribute how it was chosen.
+
+    `left_out` [n, attributes]: of the rows it was fitted on, what it predicts when fitted without the row's prompt;
+    where a row has no label, what the ridge itself predicts.
+    """
 
     weight: Floats
     bias: Floats
     alphas: tuple[float, ...]
     held_out_rmse: tuple[float, ...]
+    left_out: Floats
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,10 @@ def fit_ridge(
     fits = [_fit(scaled[k], y[k], groups[k], alphas) for k, y in zip(known, targets.T, strict=True)]
     weight = np.stack([fit.weight for fit in fits]) / scaling.scale
     bias = np.array([fit.bias for fit in fits]) - weight @ scaling.mean
-    return Ridge(weight, bias, tuple(fit.alpha for fit in fits), tuple(fit.held_out_rmse for fit in fits))
+    left_out = features @ weight.T + bias
+    for column, (rows, fit) in enumerate(zip(known, fits, strict=True)):
+        left_out[rows, column] = fit.left_out
+    return Ridge(weight, bias, tuple(fit.alpha for fit in fits), tuple(fit.held_out_rmse for fit in fits), left_out)
 
 
 def scaling_of(features: Floats, blocks: Sequence[int]) -> Scaling:
@@ -106,6 +114,7 @@ class _Fit:
     bias: float
     alpha: float
     held_out_rmse: float
+    left_out: Floats
 
 
 def _fit(features: Floats, targets: Floats, groups: Ints, alphas: Sequence[float]) -> _Fit:
@@ -116,12 +125,14 @@ def _fit(features: Floats, targets: Floats, groups: Ints, alphas: Sequence[float
     order = sorted(alphas, reverse=True)
     if len(members) == 1 and len(members[0]) == 1:
         # Nothing is left when the only prompt is left out.
-        return _Fit(np.zeros(features.shape[1]), float(mean), order[0], float(targets.std()))
+        everywhere = np.full(len(targets), mean)
+        return _Fit(np.zeros(features.shape[1]), float(mean), order[0], float(targets.std()), everywhere)
     errors = [_held_out(left, singular, projected, targets - mean, members, alpha) for alpha in order]
-    chosen = most_cautious(np.stack(errors))
+    numbers = np.unique(groups, return_inverse=True)[1]
+    chosen = most_cautious(np.stack([np.bincount(numbers, row**2) for row in errors]))
     weight = right.T @ (singular / (singular**2 + order[chosen]) * projected)
-    rmse = float(np.sqrt(errors[chosen].sum() / len(targets)))
-    return _Fit(weight, float(mean - weight @ centre), order[chosen], rmse)
+    rmse = float(np.sqrt(np.mean(errors[chosen] ** 2)))
+    return _Fit(weight, float(mean - weight @ centre), order[chosen], rmse, targets - errors[chosen])
 
 
 def most_cautious(errors: Floats) -> int:
@@ -137,20 +148,19 @@ def most_cautious(errors: Floats) -> int:
 def _held_out(
     left: Floats, singular: Floats, projected: Floats, centred: Floats, members: Sequence[Ints], alpha: float
 ) -> Floats:
-    """[prompts]: the squared errors on each prompt of a ridge fitted without it, exactly, from the one fit on all.
+    """[rows]: the errors on each prompt's rows of a ridge fitted without them, exactly, from the one fit on all.
 
     With H the smoother's matrix, the errors on a left-out group G are (I - H_GG)^-1 times its residuals.
     """
     shrink = singular**2 / (singular**2 + alpha)
     residuals = centred - left @ (shrink * projected)
-    sums = []
+    errors = np.empty(len(centred))
     for group in members:  # [groups of one size, size]
         rows = left[group]  # [groups, size, rank]
         hat = 1 / len(centred) + (rows * shrink) @ rows.transpose(0, 2, 1)
         kept = np.eye(group.shape[1]) - hat
-        errors = np.linalg.solve(kept + 1e-12 * np.eye(group.shape[1]), residuals[group][:, :, None])
-        sums.append((errors**2).sum(axis=(1, 2)))
-    return np.concatenate(sums)
+        errors[group] = np.linalg.solve(kept + 1e-12 * np.eye(group.shape[1]), residuals[group][:, :, None])[:, :, 0]
+    return errors
 
 
 def _by_size(groups: Ints) -> list[Ints]:

@@ -38,7 +38,7 @@ from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import Rows, Run, fine_tune
-from rewards.learning.inference import choose_device, predict, scores_of
+from rewards.learning.inference import choose_device, predict
 from rewards.learning.measures import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.objectives import Objective
@@ -107,15 +107,16 @@ def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
 def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -> Judged:
     """Fine-tuned where that is better than the ridge on the dev prompts beyond chance, else the ridge itself."""
     fit, dev, config = work.parts.fit, work.parts.dev, work.config
-    fitted, held = np.split(baseline.features, [len(fit.rows.encoded)])
+    count = len(fit.rows.encoded)
     if dev.tasks:
-        fit_head(loaded, fitted, [fit], config, work.reward)
+        fit_head(loaded, baseline.features[:count], [fit], config, work.reward)
     identity = f"{config_hash(config)}:{work.manifest.snapshot}"
     run = Run(config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity)
-    before = _losses_by_prompt(work, scores_of(loaded, held))
     place = fine_tune(run)
     training = _training(fit.rows, loaded, place, config, work.started)
-    better = any(place.kept) and beyond_chance(before - _losses_by_prompt(work, _scores(work, loaded, dev)))
+    # Against the ridge that would be kept, which has learnt from all dev prompts but the one it is asked about.
+    instead = _losses_by_prompt(work, baseline.left_out()[count:])
+    better = any(place.kept) and beyond_chance(instead - _losses_by_prompt(work, _scores(work, loaded, dev)))
     features = baseline.features[:ENSEMBLE_ROWS]
     if not better:
         # The ridge stays: the one fitted on all train rows, dev included.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rewards.learning.baseline import examples
+from rewards.learning.baseline import Baseline, examples
 from rewards.learning.data import Floats, Response, Task
 from rewards.learning.encoding import Encoded
 from rewards.learning.finetune import Rows
@@ -58,6 +58,17 @@ def test_what_the_responses_share_does_not_drown_what_sets_them_apart() -> None:
     margins = (features[:, 1] - features[:, 0]) @ weight[0]
     assert np.mean((margins > 0) == better) > 0.9
     assert np.mean(features.reshape(-1, 30) @ weight[0] + bias) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_left_out_pair_is_its_difference_up_and_down() -> None:
+    features = np.random.default_rng(0).normal(size=(8, 3))
+    parts = [part([[1, 0], [2, 3], [4, 5], [7, 6]], tasks=4)]
+    given = examples(features, parts, (1.0,))
+    ridge = fit_ridge(given.features, given.targets, given.prompts, alphas=[1.0], blocks=[3])
+
+    scores = Baseline(features, parts, ridge, [3], (1.0,), 0).left_out()[:, 0]
+
+    np.testing.assert_allclose(scores[[1, 2, 4, 7]] - scores[[0, 3, 5, 6]], ridge.left_out[:4, 0])
 
 
 def fitted(features: Floats, parts: list[Part]) -> tuple[Floats, Floats]:

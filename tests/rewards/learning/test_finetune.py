@@ -151,7 +151,8 @@ def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> Non
     runs = [make_run(tmp_path / str(count), backbone=backbone, processes=count, **given) for count in (1, 2)]
     train(runs[0])
     command = [sys.executable, "-m", "rewards.learning", "train", str(runs[1])]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     found = [read_json(run / "metrics.json") for run in runs]
     assert [metrics["training"]["processes"] for metrics in found] == [1, 2]
     alone, together = (metrics["training"]["losses"] for metrics in found)

@@ -77,8 +77,8 @@ def pairs() -> None:
         snapshot = write_snapshot(folder / "snapshot", rows, ["helpfulness"])
         began = time.monotonic()
         metrics = trained(
-            folder / "run", snapshot, stages=["bradley_terry"], epochs=1, learning_rate=5e-5, batch_tokens=4_096,
-            max_length=160, threads=THREADS,
+            folder / "run", snapshot, stages=["bradley_terry"], epochs=2, patience=2, schedule="cosine",
+            max_length=256, threads=THREADS,
         )  # fmt: skip
         seconds = time.monotonic() - began
         by_file = {kind: rewards(folder / "run" / f"{kind}.jsonl") for kind in ("baseline_predictions", "predictions")}
@@ -88,9 +88,8 @@ def pairs() -> None:
     ]
     told = [row for row in rows if held_out(row["prompt_hash"])]
     prompts = [row["prompt_hash"] for row in told]
-    tell(
-        "pairs", train=len(sides[0]), held_out=len(sides[1]), seconds=round(seconds), kind=metrics["candidate"]["kind"]
-    )
+    found = {"kind": metrics["candidate"]["kind"], "layers": metrics["baseline"]["layers"]}
+    tell("pairs", train=len(sides[0]), held_out=len(sides[1]), seconds=round(seconds), **found)
     tell("longer wins", **interval([float(longer(good, bad)) for good, bad in sides[1]], prompts))
     tell("TF-IDF, Bradley-Terry", **interval(tf_idf(*sides), prompts))
     for label, kind in (("ridge on frozen MiniLM", "baseline_predictions"), ("MiniLM fine-tuned", "predictions")):
@@ -99,9 +98,9 @@ def pairs() -> None:
 
 
 def some(items: list[tuple[Item, Item]]) -> list[tuple[Item, Item]]:
-    """All that are held out, and so many others as PAIRS says."""
+    """All that are held out, and of the others as many as PAIRS says, by default all."""
     out = [held_out(prompt_of(good)) for good, _ in items]
-    left = iter(range(int(os.environ.get("PAIRS", "1600")), 0, -1))
+    left = iter(range(int(os.environ.get("PAIRS", "1000000")), 0, -1))
     return [item for item, is_out in zip(items, out, strict=True) if is_out or next(left, 0)]
 
 

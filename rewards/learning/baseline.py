@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from rewards.learning import curve
+from rewards.learning import curve, distributed
 from rewards.learning.config import TrainConfig
 from rewards.learning.data import Floats, items_of
+from rewards.learning.depth import depths, read, settle
 from rewards.learning.ensemble import Ensemble, fit_ensemble
 from rewards.learning.expected import cross_fitted, expected_rows, telling
 from rewards.learning.inference import frozen_features
@@ -30,7 +31,10 @@ Reward = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Baseline:
-    """All train rows as the frozen backbone saw them, features [rows, features], and the ridge that fits them."""
+    """All train rows as the frozen backbone saw them, features [rows, features], and the ridge that fits them.
+
+    `layers`: so many of the backbone's layers were read.
+    """
 
     features: Floats
     parts: Sequence[Part]
@@ -38,6 +42,7 @@ class Baseline:
     blocks: Sequence[int]
     reward: Reward
     seed: int
+    layers: int
 
     def labels(self) -> Floats:
         return np.concatenate([part.rows.answers.labels for part in self.parts])
@@ -78,10 +83,17 @@ class Examples:
 
 
 def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Baseline:
-    """Leaves the ridge in the network's head."""
-    features = features_of(loaded, parts, config)
-    ridge = fit_head(loaded, features, parts, config, reward)
-    return Baseline(features, parts, ridge, loaded.network.blocks, reward, config.seed)
+    """Leaves the ridge in the network's head, and in the network the layers that it predicts best from."""
+    tried = []
+    for layers in depths(loaded.network, config.layers):
+        read(loaded.network, layers)
+        features = features_of(loaded, parts, config)
+        tried.append((layers, features, fitted(loaded, features, parts, config, reward)))
+    layers, features, ridge = min(tried, key=lambda each: float(np.mean(np.square(each[2].held_out_rmse))))
+    read(loaded.network, layers)
+    settle(loaded.network)
+    set_head(loaded, features, ridge)
+    return Baseline(features, parts, ridge, loaded.network.blocks, reward, config.seed, len(layers))
 
 
 def features_of(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, most: int | None = None) -> Floats:
@@ -90,14 +102,17 @@ def features_of(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, m
     return frozen_features(loaded, encoded[:most], batch_tokens=config.batch_tokens)
 
 
-def fit_head(loaded: Loaded, features: Floats, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:
-    """Puts the ridge of these rows into the network's head."""
+def fitted(loaded: Loaded, features: Floats, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:
+    """The ridge of these rows, the same in every process."""
     given, blocks = examples(features, parts, reward), loaded.network.blocks
-    fitted = fit_ridge(given.features, given.targets, given.prompts, alphas=config.alphas, blocks=blocks)
-    ridge = replace(fitted, bias=given.bias(fitted.weight, fitted.bias))
+    ridge = fit_ridge(given.features, given.targets, given.prompts, alphas=config.alphas, blocks=blocks)
+    return distributed.agreed(replace(ridge, bias=given.bias(ridge.weight, ridge.bias)))
+
+
+def set_head(loaded: Loaded, features: Floats, ridge: Ridge) -> None:
+    """Puts the ridge of these rows into the network's head."""
     weight, bias, constant = map(torch.from_numpy, (ridge.weight, ridge.bias, constant_direction(features)))
     loaded.network.set_head(weight, bias, constant)
-    return ridge
 
 
 def examples(features: Floats, parts: Sequence[Part], reward: Reward) -> Examples:
@@ -134,7 +149,7 @@ def pairs_of(parts: Sequence[Part]) -> Ints:
 def ensemble(baseline: Baseline, features: Floats) -> Ensemble:
     """Heads that say how sure a model is, with the baseline's penalties; features of as many rows as there are."""
     given = examples(features, baseline.parts, baseline.reward)
-    fitted = fit_ensemble(
+    heads = fit_ensemble(
         given.features,
         given.targets,
         given.prompts,
@@ -142,7 +157,7 @@ def ensemble(baseline: Baseline, features: Floats) -> Ensemble:
         blocks=baseline.blocks,
         seed=baseline.seed,
     )
-    return replace(fitted, bias=given.bias(fitted.weight, fitted.bias))
+    return replace(heads, bias=given.bias(heads.weight, heads.bias))
 
 
 def learning_curve(baseline: Baseline) -> dict[str, Any] | None:

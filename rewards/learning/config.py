@@ -54,6 +54,7 @@ class TrainConfig:
     batch_size: int = 0  # tasks (responses, for regression on an encoder) of one optimizer step; 0: by batch_tokens
     micro_tokens: int = 0  # what goes through the network at once; 0: a whole step, halved when memory runs out
     max_length: int = 512
+    layers: int = 0  # encoders: so many are read; 0: all or two thirds, from whichever the ridge predicts better
     learning_rate: float = 2e-5
     head_learning_rate: float = 1e-4
     weight_decay: float = 0.01
@@ -76,7 +77,7 @@ class TrainConfig:
         _require_positive(self, "batch_tokens", "max_length", "learning_rate", "head_learning_rate", "max_grad_norm")
         _require_positive(self, "patience", "checkpoint_steps")
         _require_not_negative(self, "seed", "epochs", "max_steps", "weight_decay", "warmup_steps", "threads")
-        _require_not_negative(self, "batch_size", "micro_tokens", "lora_rank", "processes")
+        _require_not_negative(self, "batch_size", "micro_tokens", "layers", "lora_rank", "processes")
         _require_one_of("schedule", self.schedule, SCHEDULES)
         _require_one_of("targets", self.targets, TARGETS)
         if not self.stages:

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from rewards.learning.depth import layers_of
+
 Value = TypeVar("Value")
 
 
@@ -62,6 +64,15 @@ def share(values: Sequence[Value]) -> list[tuple[Value, bool]]:
     return [(values[min(i, len(values) - 1)], i < len(values)) for i in ours]
 
 
+def agreed(value: Value) -> Value:
+    """What the first process found: the others' may differ from it by rounding."""
+    if size() == 1:
+        return value
+    said = [value]
+    dist.broadcast_object_list(said, src=0)
+    return said[0]
+
+
 def gathered(values: dict[int, Any]) -> dict[int, Any]:
     """What all processes found, together."""
     if size() == 1:
@@ -84,7 +95,7 @@ def shard(network: nn.Module) -> None:
     """
     if size() == 1:
         return
-    for layer in max((m for m in network.modules() if isinstance(m, nn.ModuleList)), key=len):
+    for layer in layers_of(network):
         fully_shard(layer)
     fully_shard(network)
 

@@ -27,8 +27,9 @@ from rewards.learning.baseline import (
     expected,
     features_of,
     fit_baseline,
-    fit_head,
+    fitted,
     learning_curve,
+    set_head,
 )
 from rewards.learning.checkpoint import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
 from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights
@@ -100,7 +101,8 @@ def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
     """Stored as a model of its own; comes with its scores of the validation rows."""
     baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward)
     save_checkpoint(work.directory / "baseline", Checkpoint(loaded, work.manifest))
-    work.progress.tell("baseline", alphas=baseline.ridge.alphas, held_out_rmse=baseline.ridge.held_out_rmse)
+    found = baseline.ridge
+    work.progress.tell("baseline", layers=baseline.layers, alphas=found.alphas, held_out_rmse=found.held_out_rmse)
     return baseline, _scores(work, loaded, work.parts.validation)
 
 
@@ -109,7 +111,8 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     fit, dev, config = work.parts.fit, work.parts.dev, work.config
     count = len(fit.rows.encoded)
     if dev.tasks:
-        fit_head(loaded, baseline.features[:count], [fit], config, work.reward)
+        features = baseline.features[:count]
+        set_head(loaded, features, fitted(loaded, features, [fit], config, work.reward))
     identity = f"{config_hash(config)}:{work.manifest.snapshot}"
     run = Run(config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity)
     place = fine_tune(run)
@@ -141,7 +144,11 @@ def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -
     attributes = work.manifest.attributes
     write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
     metrics = {
-        "baseline": {**measure(tasks, scores, candidate.manifest), "alphas": baseline.ridge.alphas},
+        "baseline": {
+            **measure(tasks, scores, candidate.manifest),
+            "alphas": baseline.ridge.alphas,
+            "layers": baseline.layers,
+        },
         "candidate": {**measure(tasks, candidate.scores, candidate.manifest), "kind": candidate.manifest.kind},
         "mean": _mean_predictor(work.parts.validation, work.manifest),
         "learning_curve": learning_curve(baseline),

@@ -66,7 +66,7 @@ def test_a_left_out_pair_is_its_difference_up_and_down() -> None:
     given = examples(features, parts, (1.0,))
     ridge = fit_ridge(given.features, given.targets, given.prompts, alphas=[1.0], blocks=[3])
 
-    scores = Baseline(features, parts, ridge, [3], (1.0,), 0).left_out()[:, 0]
+    scores = Baseline(features, parts, ridge, [3], (1.0,), 0, 1).left_out()[:, 0]
 
     np.testing.assert_allclose(scores[[1, 2, 4, 7]] - scores[[0, 3, 5, 6]], ridge.left_out[:4, 0])
 

@@ -50,9 +50,11 @@ def winner(metrics: Mapping[str, Any]) -> str:
     kind = metrics.get("candidate", {}).get("kind")
     if kind is None:
         return ""
+    layers = metrics.get("baseline", {}).get("layers")
+    read = f" Layers of the backbone that are read: {layers}." if layers else ""
     if kind == "ridge":
-        return "The ridge on frozen features is the candidate: fine-tuning did not beat it on the dev prompts."
-    return "The candidate is fine-tuned, and better than the ridge on the dev prompts."
+        return f"The ridge on frozen features is the candidate: fine-tuning did not beat it on the dev prompts.{read}"
+    return f"The candidate is fine-tuned, and better than the ridge on the dev prompts.{read}"
 
 
 def is_ridge(metrics: Mapping[str, Any]) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 
 from annotator.bootstrap import ROOT
 from benchmarks.training.pairs import read_hh
@@ -153,7 +154,10 @@ def longer(good: Item, bad: Item) -> bool:
 
 
 def tf_idf(fit: Sequence[tuple[Item, Item]], other: Sequence[tuple[Item, Item]]) -> list[float]:
-    """A Bradley-Terry model on the difference of the responses' words and word pairs, as everybody's first try."""
+    """A Bradley-Terry model on the difference of the responses' words and word pairs, as everybody's first try.
+
+    Its penalty is chosen by cross-validation on the pairs to fit.
+    """
     words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)
     words.fit([item.response for pair in fit for item in pair])
 
@@ -163,8 +167,12 @@ def tf_idf(fit: Sequence[tuple[Item, Item]], other: Sequence[tuple[Item, Item]])
 
     given = differences(fit)
     signs = np.where(np.arange(given.shape[0]) % 2, 1, -1)
-    model = LogisticRegression(C=10.0, fit_intercept=False, max_iter=2_000)
-    model.fit(given.multiply(signs[:, None]).tocsr(), signs)
+    penalties = GridSearchCV(
+        LogisticRegression(fit_intercept=False, max_iter=2_000),
+        {"C": [0.03, 0.1, 0.3, 1, 3, 10]},
+        scoring="neg_log_loss",
+    )
+    model = penalties.fit(given.multiply(signs[:, None]).tocsr(), signs)
     return [float(value > 0) for value in model.decision_function(differences(other))]
 
 

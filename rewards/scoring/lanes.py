@@ -139,6 +139,8 @@ def send(lane: int, turn: int) -> None:
 @transaction.atomic
 def take(lane_id: int, number: int, *, now: datetime, tasks: int) -> Turn | None:
     """Takes the turn unless somebody has, with at most so many tasks. None where the lane has come to its end."""
+    # The pass before its lanes, as waking locks them: else each could wait for the other.
+    ScoringPass.objects.select_for_update(of=["self"]).filter(lanes=lane_id).first()
     if not ScoringLane.objects.filter(pk=lane_id, turn=number).update(turn=number + 1, moved_at=now):
         return None
     lane = ScoringLane.objects.select_related("scoring_pass__reward_model").get(pk=lane_id)

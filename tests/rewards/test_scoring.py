@@ -1,8 +1,11 @@
 """Chunks, and the lanes that hand them out, without a model and without workers."""
 
 import re
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -207,6 +210,32 @@ def test_who_was_thought_lost_sends_no_second_message(champion: RewardModel, que
     waiting = len(queue)
     lanes.finish(turn, now=timezone.now())
     assert len(queue) == waiting
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lane_is_woken_while_it_is_taken(
+    project: Project, queue: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    champion = make_model(project, is_champion=True)
+    imported(project, *(task_row() for _ in range(4)))
+    lanes.wake(champion, now=timezone.now())
+    taken, with_chunk = Event(), lanes._with_chunk
+
+    def in_between(lane: ScoringLane, tasks: int) -> lanes.Turn | None:
+        taken.set()
+        time.sleep(0.5)
+        return with_chunk(lane, tasks)
+
+    def wake() -> None:
+        taken.wait(10)
+        lanes.wake(champion, now=timezone.now() + LATER)
+        connection.close()
+
+    monkeypatch.setattr(lanes, "_with_chunk", in_between)
+    with ThreadPoolExecutor() as threads:
+        waking = threads.submit(wake)
+        assert lanes.take(*queue[0], now=timezone.now(), tasks=8)
+        waking.result()
 
 
 def test_a_flushed_redis_loses_no_response(champion: RewardModel, queue: list[Message]) -> None:

@@ -117,7 +117,7 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     run = Run(config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity)
     place = fine_tune(run)
     training = _training(fit.rows, loaded, place, config, work.started)
-    # Against the ridge that would be kept, which has learnt from all dev prompts but the one it is asked about.
+    # Against the ridge that would be kept, which knows the other dev prompts as well.
     instead = _losses_by_prompt(work, baseline.left_out()[count:])
     better = any(place.kept) and beyond_chance(instead - _losses_by_prompt(work, _scores(work, loaded, dev)))
     features = baseline.features[:ENSEMBLE_ROWS]

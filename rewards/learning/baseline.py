@@ -59,7 +59,7 @@ class Baseline:
         Of compared rows half the difference, up and down: only that is known.
         """
         found, pairs = self.ridge.left_out, self.pairs()
-        if np.isfinite(self.labels()).any() or not len(pairs):
+        if not _only_compared(self.labels(), pairs):
             return found
         scores = np.zeros((len(self.features), found.shape[1]))
         scores[pairs[:, 0]] += found[: len(pairs)] / 2
@@ -126,7 +126,7 @@ def examples(features: Floats, parts: Sequence[Part], reward: Reward) -> Example
     prompts = [prompt for part in parts for prompt in part.prompts()][:count]
     pairs = pairs_of(parts)
     pairs = pairs[(pairs < count).all(axis=1)]
-    if np.isfinite(labels).any() or not len(pairs):
+    if not _only_compared(labels, pairs):
         return Examples(features, labels, prompts, None)
     differences = features[pairs[:, 0]] - features[pairs[:, 1]]
     targets = np.ones((len(pairs), 1)) * np.sign(reward)
@@ -137,6 +137,10 @@ def examples(features: Floats, parts: Sequence[Part], reward: Reward) -> Example
         of + of,
         features.mean(axis=0),
     )
+
+
+def _only_compared(labels: Floats, pairs: Ints) -> bool:
+    return len(pairs) > 0 and not np.isfinite(labels).any()
 
 
 def pairs_of(parts: Sequence[Part]) -> Ints:

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    ModernBertConfig,
+    ModernBertModel,
+    PreTrainedTokenizerFast,
+)
 from transformers.utils import logging
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "<s>", "</s>"]
@@ -39,6 +48,21 @@ def encoder_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = make_tokenizer(pair=True)
     torch.manual_seed(1)
     BertModel(BertConfig(vocab_size=len(tokenizer), **SHAPE)).save_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def modern_bert_directory(encoder_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ModernBERT of six layers, of two kinds, with random weights."""
+    directory = tmp_path_factory.mktemp("modern-bert")
+    tokenizer = AutoTokenizer.from_pretrained(encoder_directory)
+    config = ModernBertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=24, num_hidden_layers=6, num_attention_heads=2,
+        pad_token_id=0, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3,
+    )  # fmt: skip
+    torch.manual_seed(1)
+    ModernBertModel(config).save_pretrained(directory)
     tokenizer.save_pretrained(directory)
     return directory
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer, ModernBertConfig, ModernBertModel
+from transformers import AutoModel, AutoTokenizer
 
 from rewards.learning.backbones import Source
 from rewards.learning.checkpoint import Checkpoint, Manifest, load_checkpoint, save_checkpoint
@@ -81,15 +81,8 @@ def test_what_was_taken_away_can_be_put_back(encoder_directory: Path) -> None:
     np.testing.assert_array_equal(predict(loaded, encoded, batch_tokens=99), whole)
 
 
-def test_layers_of_several_kinds_are_stored_by_kind(encoder_directory: Path, tmp_path: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(encoder_directory)
-    config = ModernBertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=24, num_hidden_layers=6, num_attention_heads=2,
-        pad_token_id=0, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3,
-    )  # fmt: skip
-    ModernBertModel(config).save_pretrained(tmp_path / "backbone")
-    tokenizer.save_pretrained(tmp_path / "backbone")
-    loaded = load(tmp_path / "backbone")
+def test_layers_of_several_kinds_are_stored_by_kind(modern_bert_directory: Path, tmp_path: Path) -> None:
+    loaded = load(modern_bert_directory)
     encoded = [loaded.frame.encode(item) for item in ITEMS]
     read(loaded.network, depths(loaded.network, 0)[1])
     settle(loaded.network)

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
 
 from rewards.learning import inference
 from rewards.learning.backbones import MissingBackbone, Source, find_backbone
@@ -116,15 +115,8 @@ def test_the_head_computes_in_fp32_whatever_the_rest_does(backbone: Path) -> Non
         torch.testing.assert_close(scores, loaded.network.head(features), atol=0, rtol=0)
 
 
-def test_modern_bert_is_an_encoder_too(encoder_directory: Path, tmp_path: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(encoder_directory)
-    config = ModernBertConfig(
-        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2,
-        pad_token_id=0, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3,
-    )  # fmt: skip
-    ModernBertModel(config).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    loaded = load(tmp_path)
+def test_modern_bert_is_an_encoder_too(modern_bert_directory: Path) -> None:
+    loaded = load(modern_bert_directory)
     encoded = [loaded.frame.encode(item) for item in ITEMS]
     together, alone = predict(loaded, encoded, batch_tokens=999), predict(loaded, encoded, batch_tokens=1)
     np.testing.assert_allclose(together, alone, atol=1e-5)

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
 from rewards import outlook, registry, report, scoring
-from rewards.dashboard import measured
+from rewards.dashboard import headline
 from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
 
@@ -82,10 +82,7 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "curve_axes": report.axes("step", "loss"),
         "model": RewardModel.objects.filter(run=run).first(),
         "outlook": outlook.told(run.metrics),
-        "candidate": measured(run.metrics.get("candidate", {}), run.project.attribute_keys()),
-        "baseline": []
-        if report.is_ridge(run.metrics)
-        else measured(run.metrics.get("baseline", {}), run.project.attribute_keys()),
+        "side_by_side": report.side_by_side(run.metrics, run.project.attribute_keys()),
     }
 
 
@@ -137,8 +134,8 @@ class RewardModelAdmin(OfManagedProjects):
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         model = self.get_object(request, object_id)
         newest = newest_by_name(model.evaluations.all()) if isinstance(model, RewardModel) else {}
-        tables = [(name, measured(each, model.attributes)) for name, each in newest.items()]
-        evaluations = [(name, rows) for name, rows in tables if rows]
+        headlines = {name: headline(each, model.attributes) for name, each in newest.items()}
+        evaluations = [(name, told) for name, told in headlines.items() if told]
         extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
         extra["scoring"] = scoring.progress(model) if isinstance(model, RewardModel) else None
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})

@@ -27,6 +27,17 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Headline:
+    """A model on held-out prompts in short: the labelled attributes, and its accuracy on pairs if there are any."""
+
+    rows: list[Measured]
+    pairs: dict[str, Any]
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.pairs)
+
+
+@dataclass(frozen=True)
 class Card:
     """One project on the opening page. `kappas` holds per attribute the first three's, all's and the kept's."""
 
@@ -35,7 +46,7 @@ class Card:
     at_work: int
     kappas: list[tuple[str, list[Agreement]]]
     champion: RewardModel | None
-    headline: list[Measured]
+    headline: Headline | None
     scoring: scoring.Progress | None
     run: TrainingRun | None
     outlook: str
@@ -62,7 +73,7 @@ def _card(project: Any) -> Card:
         at_work=Assignment.objects.leased().filter(task__project=project).values("annotator").distinct().count(),
         kappas=[(name, [found[key] for found in measured]) for key, name in names.items() if key in measured[0]],
         champion=champion,
-        headline=_headline(champion) if champion else [],
+        headline=_headline(champion) if champion else None,
         scoring=scoring.progress(champion) if champion else None,
         run=TrainingRun.objects.filter(project=project).first(),
         outlook=told.sentence if told else "",
@@ -71,15 +82,16 @@ def _card(project: Any) -> Card:
     )
 
 
-def _headline(champion: RewardModel) -> list[Measured]:
+def _headline(champion: RewardModel) -> Headline | None:
     evaluation = champion.evaluations.filter(name="validation").order_by("-pk").first()
-    return measured(evaluation.metrics, champion.attributes) if evaluation else []
+    return headline(evaluation.metrics, champion.attributes) if evaluation else None
 
 
-def measured(metrics: dict[str, Any], attributes: list[str]) -> list[Measured]:
-    """Rows of the table of metrics, in the rubric's order, which JSONB does not keep."""
-    found = metrics.get("attributes", {})
-    return [Measured(key, found[key]) for key in attributes if key in found]
+def headline(metrics: dict[str, Any], attributes: list[str]) -> Headline:
+    """In the rubric's order of the attributes, which JSONB does not keep."""
+    found, pairs = metrics.get("attributes", {}), metrics.get("pairwise", {})
+    known = [key for key in attributes if found.get(key, {}).get("rmse") is not None]
+    return Headline([Measured(key, found[key]) for key in known], pairs if pairs.get("pairs") else {})
 
 
 def mark(request: HttpRequest) -> str:

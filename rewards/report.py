@@ -1,7 +1,8 @@
-"""A run told to people: its verdict, which of its two models is the candidate, its losses drawn."""
+"""A run told to people: its verdict, its predictors side by side, which one is the candidate, its losses drawn."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rewards.promotion import PAIRS, SQUARES
@@ -57,8 +58,78 @@ def winner(metrics: Mapping[str, Any]) -> str:
     return f"The candidate is fine-tuned, and better than the ridge on the dev prompts.{read}"
 
 
-def is_ridge(metrics: Mapping[str, Any]) -> bool:
-    return bool(metrics.get("candidate", {}).get("kind") == "ridge")
+# Side by side -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """One of those that a run tries on the held-out prompts."""
+
+    title: str
+    metrics: Mapping[str, Any]
+
+    def of(self, attribute: str, name: str) -> float | None:
+        found: float | None = self.metrics.get("attributes", {}).get(attribute, {}).get(name)
+        return found
+
+    def accuracy(self) -> float | None:
+        found: float | None = self.metrics.get("pairwise", {}).get("accuracy")
+        return found
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a table: what it is about, and a value for each column."""
+
+    title: str
+    values: list[float | None]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """A column for each predictor; the lines by what they measure."""
+
+    columns: list[str]
+    groups: list[tuple[str, list[Line]]]
+
+
+def side_by_side(metrics: Mapping[str, Any], attributes: Sequence[str]) -> SideBySide | None:
+    """What each predictor of a run makes of the held-out prompts; None before that is known."""
+    predictors = list(_predictors(metrics))
+    by_attribute = [
+        (title, [Line(key, [each.of(key, name) for each in predictors]) for key in attributes])
+        for title, name in (("RMSE", "rmse"), ("Spearman", "spearman"))
+    ]
+    accuracies = Line(_which_pairs(metrics), [each.accuracy() for each in predictors])
+    groups = [(title, _known(lines)) for title, lines in [*by_attribute, ("Accuracy", [accuracies])]]
+    told = [(title, lines) for title, lines in groups if lines]
+    return SideBySide([each.title for each in predictors], told) if told else None
+
+
+def _predictors(metrics: Mapping[str, Any]) -> Iterator[Predictor]:
+    candidate = metrics.get("candidate", {})
+    kind = candidate.get("kind")
+    # Older runs do not tell of a fine-tuned model that was not kept.
+    fine_tuned = metrics.get("fine_tuned") or (candidate if kind == "finetuned" else {})
+    found = {"mean": metrics.get("mean"), "ridge": metrics.get("baseline"), "finetuned": fine_tuned}
+    for name, each in found.items():
+        if each:
+            yield Predictor(PREDICTORS[name] + (CANDIDATE if name == kind else ""), each)
+
+
+PREDICTORS = {"mean": "the mean", "ridge": "ridge on frozen features", "finetuned": "fine-tuned"}
+CANDIDATE = " (candidate)"
+
+
+def _which_pairs(metrics: Mapping[str, Any]) -> str:
+    pairs = metrics.get("candidate", {}).get("pairwise", {})
+    if not pairs.get("pairs"):
+        return ""
+    return f"{pairs['pairs']:,} pairs in the right order (the longer response is right in {pairs['longer_wins']:.3f})"
+
+
+def _known(lines: Sequence[Line]) -> list[Line]:
+    return [line for line in lines if any(value is not None for value in line.values)]
 
 
 # Charts -----------------------------------------------------------------------------------------------------

@@ -64,11 +64,15 @@ class Work:
 
 @dataclass(frozen=True)
 class Judged:
-    """A stored model, how it came to be, and what it says about the validation rows [rows, attributes]."""
+    """A stored model, how it came to be, and what it says about the validation rows [rows, attributes].
+
+    `fine_tuned`: what the fine-tuned network says about them, even if the ridge was kept; None if no step helped.
+    """
 
     manifest: Manifest
     place: Place
     scores: Floats
+    fine_tuned: Floats | None
     training: dict[str, Any]
 
 
@@ -119,7 +123,9 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     training = _training(fit.rows, loaded, place, config, work.started)
     # Against the ridge that would be kept, which knows the other dev prompts as well.
     instead = _losses_by_prompt(work, baseline.left_out()[count:])
-    better = any(place.kept) and beyond_chance(instead - _losses_by_prompt(work, _scores(work, loaded, dev)))
+    helped = any(place.kept)
+    fine_tuned = _scores(work, loaded, work.parts.validation) if helped else None
+    better = helped and beyond_chance(instead - _losses_by_prompt(work, _scores(work, loaded, dev)))
     features = baseline.features[:ENSEMBLE_ROWS]
     if not better:
         # The ridge stays: the one fitted on all train rows, dev included.
@@ -133,14 +139,17 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
         features = features_of(loaded, work.parts.train(), config, most=ENSEMBLE_ROWS)
     if distributed.is_first():
         add_ensemble(work.directory / "model", ensemble(baseline, features))
-    return Judged(manifest, place, _scores(work, loaded, work.parts.validation) if better else scores, training)
+    return Judged(manifest, place, scores if fine_tuned is None or not better else fine_tuned, fine_tuned, training)
 
 
 def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -> None:
     """metrics.json comes last: where it is, the run is done."""
     tasks, directory = work.parts.validation.tasks, work.directory
-    for name, of in (("baseline_predictions", scores), ("predictions", candidate.scores)):
-        write_rows(directory / f"{name}.jsonl", prediction_rows(tasks, of, candidate.manifest))
+    said = {"baseline": scores, "fine_tuned": candidate.fine_tuned}
+    for name, of in said.items():
+        if of is not None:
+            write_rows(directory / f"{name}_predictions.jsonl", prediction_rows(tasks, of, candidate.manifest))
+    write_rows(directory / "predictions.jsonl", prediction_rows(tasks, candidate.scores, candidate.manifest))
     attributes = work.manifest.attributes
     write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
     metrics = {
@@ -149,6 +158,9 @@ def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -
             "alphas": baseline.ridge.alphas,
             "layers": baseline.layers,
         },
+        "fine_tuned": None
+        if candidate.fine_tuned is None
+        else measure(tasks, candidate.fine_tuned, candidate.manifest),
         "candidate": {**measure(tasks, candidate.scores, candidate.manifest), "kind": candidate.manifest.kind},
         "mean": _mean_predictor(work.parts.validation, work.manifest),
         "learning_curve": learning_curve(baseline),

@@ -46,6 +46,48 @@ def test_it_says_which_model_is_the_candidate() -> None:
     assert report.winner({}) == ""
 
 
+def rated(rmse: float, spearman: float | None) -> dict[str, Any]:
+    return {"attributes": {"helpfulness": {"rmse": rmse, "spearman": spearman}, "correctness": {"rmse": None}}}
+
+
+def compared(accuracy: float) -> dict[str, Any]:
+    return {"pairwise": {"pairs": 1200, "accuracy": accuracy, "longer_wins": 0.55}}
+
+
+def test_the_predictors_of_a_run_stand_side_by_side() -> None:
+    tuned = rated(0.8, 0.6) | compared(0.7)
+    metrics = {
+        "mean": rated(1.2, None),
+        "baseline": rated(0.9, 0.5) | compared(0.65),
+        "fine_tuned": tuned,
+        "candidate": tuned | {"kind": "finetuned"},
+    }
+    found = report.side_by_side(metrics, ["correctness", "helpfulness"])
+    pairs = "1,200 pairs in the right order (the longer response is right in 0.550)"
+    assert found == report.SideBySide(
+        ["the mean", "ridge on frozen features", "fine-tuned (candidate)"],
+        [
+            ("RMSE", [report.Line("helpfulness", [1.2, 0.9, 0.8])]),
+            ("Spearman", [report.Line("helpfulness", [None, 0.5, 0.6])]),
+            ("Accuracy", [report.Line(pairs, [None, 0.65, 0.7])]),
+        ],
+    )
+
+
+def test_a_fine_tuned_model_that_was_not_kept_is_told_of() -> None:
+    ridge = compared(0.65)
+    metrics = {"baseline": ridge, "fine_tuned": compared(0.6), "candidate": ridge | {"kind": "ridge"}}
+    found = report.side_by_side(metrics, ["helpfulness"])
+    assert found is not None
+    assert found.columns == ["ridge on frozen features (candidate)", "fine-tuned"]
+    assert [(title, lines[0].values) for title, lines in found.groups] == [("Accuracy", [0.65, 0.6])]
+
+
+def test_runs_without_measures_have_no_table() -> None:
+    assert report.side_by_side({}, ["helpfulness"]) is None
+    assert report.side_by_side({"candidate": {"kind": "ridge"}, "baseline": {}}, ["helpfulness"]) is None
+
+
 def test_it_counts_the_prompts_that_are_held_out() -> None:
     counts = {"train_tasks": 60, "validation_tasks": 20}
     assert report.held_out({"counts": counts}) == "Held out: 20 of 80 tasks (25%)."

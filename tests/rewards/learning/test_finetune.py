@@ -94,6 +94,24 @@ def test_activation_checkpointing_changes_nothing(backbone: Path, tmp_path: Path
     np.testing.assert_allclose(plain["losses"], thrifty["losses"], rtol=1e-5)
 
 
+def test_a_gain_within_chance_keeps_the_ridge_and_is_told(
+    decoder_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rewards.learning.train.beyond_chance", lambda gains: False)
+    run = make_run(tmp_path, backbone=decoder_directory, stages=["scaled"], **QUICK)
+    train(run)
+    metrics = read_json(run / "metrics.json")
+    assert metrics["candidate"]["kind"] == "ridge"
+    assert metrics["candidate"]["rmse"] == metrics["baseline"]["rmse"]
+    assert metrics["training"]["best_step"] > 0
+    assert metrics["fine_tuned"]["rmse"] != pytest.approx(metrics["baseline"]["rmse"])
+    baseline, kept, tuned = (
+        (run / f"{name}.jsonl").read_text(encoding="utf-8")
+        for name in ("baseline_predictions", "predictions", "fine_tuned_predictions")
+    )
+    assert kept == baseline != tuned
+
+
 def test_adapters_and_the_head_are_trained_and_stored_as_plain_weights(decoder_directory: Path, tmp_path: Path) -> None:
     """Others neither train nor save the head beside adapters."""
     run = make_run(tmp_path, backbone=decoder_directory, lora_rank=4, stages=["scaled"], **QUICK)

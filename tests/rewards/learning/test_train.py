@@ -128,6 +128,7 @@ def test_fine_tuning_that_hurts_is_not_kept(backbone: Path, tmp_path: Path) -> N
     metrics = read_json(run / "metrics.json")
     assert metrics["candidate"]["kind"] == "ridge"
     assert metrics["training"]["best_step"] == 0
+    assert metrics["fine_tuned"] is None
     assert metrics["candidate"]["rmse"] == pytest.approx(metrics["baseline"]["rmse"])
 
 

@@ -90,8 +90,9 @@ def pairs() -> None:
         tell(f"division {fold + 1}", seconds=round(time.monotonic() - began), **kinds, **means, **curve)
     for label, values in found.items():
         tell(label, **interval(values, prompts), pairs=len(values))
-    gains = np.array(found["fine-tuned where better"]) - np.array(found["ridge on frozen MiniLM"])
-    tell("fine-tuned less ridge", **interval(gains, prompts))
+    for other in ("TF-IDF, Bradley-Terry", "ridge on frozen MiniLM"):
+        gains = np.array(found["fine-tuned"]) - np.array(found[other])
+        tell(f"fine-tuned less {other}", **interval(gains, prompts))
 
 
 def divided(
@@ -105,7 +106,9 @@ def divided(
             folder / "run", snapshot, stages=["bradley_terry"], epochs=1, learning_rate=3e-5,
             schedule="cosine", max_length=256, layers=LAYERS, threads=THREADS,
         )  # fmt: skip
-        ridge, tuned = (rewards(folder / "run" / f"{kind}.jsonl") for kind in ("baseline_predictions", "predictions"))
+        run = folder / "run"
+        ridge, kept = (rewards(run / f"{name}.jsonl") for name in ("baseline_predictions", "predictions"))
+        tuned = rewards(run / "fine_tuned_predictions.jsonl") if metrics["fine_tuned"] else kept
     out = [held_out(row["prompt_hash"], fold=fold) for row in rows]
     fit, other = ([pair for pair, is_out in zip(items, out, strict=True) if is_out is side] for side in (False, True))
     told = [row for row, is_out in zip(rows, out, strict=True) if is_out]
@@ -113,7 +116,8 @@ def divided(
         "longer wins": [float(longer(good, bad)) for good, bad in other],
         "TF-IDF, Bradley-Terry": tf_idf(fit, other),
         "ridge on frozen MiniLM": [right(row, ridge) for row in told],
-        "fine-tuned where better": [right(row, tuned) for row in told],
+        "fine-tuned": [right(row, tuned) for row in told],
+        "the one that is kept": [right(row, kept) for row in told],
     }
 
 

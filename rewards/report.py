@@ -100,8 +100,8 @@ def side_by_side(metrics: Mapping[str, Any], attributes: Sequence[str]) -> SideB
         (title, [Line(key, [each.of(key, name) for each in predictors]) for key in attributes])
         for title, name in (("RMSE", "rmse"), ("Spearman", "spearman"))
     ]
-    accuracies = Line(_which_pairs(metrics), [each.accuracy() for each in predictors])
-    groups = [(title, _known(lines)) for title, lines in [*by_attribute, ("Accuracy", [accuracies])]]
+    accuracies = Line("in the right order", [each.accuracy() for each in predictors])
+    groups = [(title, _known(lines)) for title, lines in [*by_attribute, (_pairs(metrics), [accuracies])]]
     told = [(title, lines) for title, lines in groups if lines]
     return SideBySide([each.title for each in predictors], told) if told else None
 
@@ -121,11 +121,11 @@ PREDICTORS = {"mean": "the mean", "ridge": "ridge on frozen features", "finetune
 CANDIDATE = " (candidate)"
 
 
-def _which_pairs(metrics: Mapping[str, Any]) -> str:
-    pairs = metrics.get("candidate", {}).get("pairwise", {})
-    if not pairs.get("pairs"):
+def _pairs(metrics: Mapping[str, Any]) -> str:
+    found = metrics.get("candidate", {}).get("pairwise", {})
+    if not found.get("pairs"):
         return ""
-    return f"{pairs['pairs']:,} pairs in the right order (the longer response is right in {pairs['longer_wins']:.3f})"
+    return f"{found['pairs']:,} pairs (of which the longer response is right in {found['longer_wins']:.3f})"
 
 
 def _known(lines: Sequence[Line]) -> list[Line]:

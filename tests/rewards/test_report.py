@@ -63,13 +63,13 @@ def test_the_predictors_of_a_run_stand_side_by_side() -> None:
         "candidate": tuned | {"kind": "finetuned"},
     }
     found = report.side_by_side(metrics, ["correctness", "helpfulness"])
-    pairs = "1,200 pairs in the right order (the longer response is right in 0.550)"
+    pairs = "1,200 pairs (of which the longer response is right in 0.550)"
     assert found == report.SideBySide(
         ["the mean", "ridge on frozen features", "fine-tuned (candidate)"],
         [
             ("RMSE", [report.Line("helpfulness", [1.2, 0.9, 0.8])]),
             ("Spearman", [report.Line("helpfulness", [None, 0.5, 0.6])]),
-            ("Accuracy", [report.Line(pairs, [None, 0.65, 0.7])]),
+            (pairs, [report.Line("in the right order", [None, 0.65, 0.7])]),
         ],
     )
 
@@ -80,7 +80,9 @@ def test_a_fine_tuned_model_that_was_not_kept_is_told_of() -> None:
     found = report.side_by_side(metrics, ["helpfulness"])
     assert found is not None
     assert found.columns == ["ridge on frozen features (candidate)", "fine-tuned"]
-    assert [(title, lines[0].values) for title, lines in found.groups] == [("Accuracy", [0.65, 0.6])]
+    assert [(title, lines[0].values) for title, lines in found.groups] == [
+        ("1,200 pairs (of which the longer response is right in 0.550)", [0.65, 0.6])
+    ]
 
 
 def test_runs_without_measures_have_no_table() -> None:

@@ -22,6 +22,7 @@ urlpatterns = [
     path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("settings/", settings.settings, name="settings"),
+    path("password/", settings.Password.as_view(), name="password"),
     path("layout/", settings.layout, name="layout"),
     path("i18n/", include("django.conf.urls.i18n")),
     path("mine/", person.mine, name="mine"),

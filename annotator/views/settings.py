@@ -1,10 +1,16 @@
-"""A person's own settings: layout, language, keys."""
+"""A person's own settings: layout, language, keys, password."""
+
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import PasswordChangeView
+from django.contrib.messages.views import SuccessMessageMixin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotator.access import user_of
@@ -47,3 +53,14 @@ def layout(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         form.save()
     return redirect(back(request) or "home")
+
+
+class Password(SuccessMessageMixin, PasswordChangeView):  # type: ignore[type-arg]
+    """A new password for who knows the old one; all other sessions of the account end."""
+
+    template_name = "password.html"
+    success_url = reverse_lazy("settings")
+    success_message = gettext_lazy("Your password is changed.")
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return self.render_to_response(self.get_context_data(form=form), status=422)

@@ -122,6 +122,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest exclusions post": ("annotator.excluded", sent_exclusion),
     "rest exclusions delete": ("annotator.readmitted", sent_readmission),
     # Pages of annotators and reviewers
+    "page password": ("password.set", lambda w: own_password(w, "/password/")),
     "page submit": ("annotation.submitted", submission),
     "page revise": ("annotation.revised", revision),
     "page skip": ("task.skipped", lambda w: w.page.post(f"/assignments/{w.held().pk}/skip/", {"reason": "other"})),
@@ -165,7 +166,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     ),
     "admin annotator_exclusion_exclude": ("annotator.excluded", exclusion),
     "admin annotator_exclusion_readmit": ("annotator.readmitted", readmission),
-    "admin password_change": ("password.set", own_password),
+    "admin password_change": ("password.set", lambda w: own_password(w, "/admin/password_change/")),
     # Its actions
     "admin task release": ("task.released", lambda w: w.act("annotator/task", "release", w.quarantined())),
     "admin task retire": ("task.retired", lambda w: w.act("annotator/task", "retire", w.quarantined())),

@@ -22,12 +22,12 @@ NO_RUNS = {"qualification_runs-TOTAL_FORMS": 0, "qualification_runs-INITIAL_FORM
 ITEMS = [{"conversation": [{"role": "user", "content": "Why?"}], "response": "Because."}]
 
 
-def own_password(world: World) -> Any:
+def own_password(world: World, door: str) -> Any:
     world.cast.carol.set_password("old-pass-123")
     world.cast.carol.save()
     world.page.force_login(world.cast.carol)
     new = {"new_password1": "other-pass-98", "new_password2": "other-pass-98"}
-    return world.page.post("/admin/password_change/", {"old_password": "old-pass-123", **new})
+    return world.page.post(door, {"old_password": "old-pass-123", **new})
 
 
 def token_by_password(world: World) -> Any:

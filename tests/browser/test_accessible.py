@@ -70,6 +70,7 @@ def addresses(talk: Project, alice: User) -> list[str]:
         "/projects/talk/agreement/",
         "/mine/",
         "/settings/",
+        "/password/",
         "/nowhere/",
     ]
 

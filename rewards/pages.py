@@ -8,7 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
@@ -58,6 +58,8 @@ PARTS = {
     "unnamed": gettext_lazy("unnamed"),
 }
 BY_LENGTH = gettext_lazy("By length")
+REASONS = (gettext_noop("the same score for every response"), gettext_noop("the same label for every response"))
+"""Why there is no correlation, as the metrics say it."""
 
 
 @dataclass(frozen=True)

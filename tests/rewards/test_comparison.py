@@ -3,10 +3,13 @@
 import csv
 import io
 
+import numpy as np
 import pytest
 
 from annotator.models import Project
+from rewards import pages
 from rewards.comparison import Line, compare, csv_lines, groups_of, lines_of, rows_of
+from rewards.learning.measures import attribute_measures
 from tests.annotator.test_constraints import make_model
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
 
@@ -76,6 +79,12 @@ def test_what_is_missing_has_its_reason_and_a_measure_that_one_lacks_a_gap() -> 
     assert first
     assert (first.value.value, first.value.reason) == (None, "Math has 1 of 183 rows")
     assert second is None
+
+
+def test_the_page_has_words_for_every_reason_of_a_missing_correlation() -> None:
+    same, different = np.array([1.0, 1.0]), np.array([1.0, 2.0])
+    sides = ((same, different), (different, same))
+    assert [attribute_measures(*each, mean=1.0)["reason"] for each in sides] == list(pages.REASONS)
 
 
 def test_whole_measures_come_before_those_of_parts() -> None:

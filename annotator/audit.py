@@ -18,6 +18,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from knox.models import AuthToken
 
 from annotator.models import Project, User
@@ -154,7 +155,7 @@ class PasswordsNoted:
         """Any password will do here."""
 
     def get_help_text(self) -> str:
-        return ""
+        return _("That it was changed is noted; the password itself is stored as a hash only.")
 
     def password_changed(self, password: str, user: User) -> None:
         record("password.set", f"account {user.username}")

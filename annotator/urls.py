@@ -2,6 +2,7 @@
 
 from django.contrib import admin
 from django.contrib.auth import views as auth
+from django.contrib.auth.decorators import login_required
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
@@ -22,7 +23,7 @@ urlpatterns = [
     path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("settings/", settings.settings, name="settings"),
-    path("password/", settings.Password.as_view(), name="password"),
+    path("password/", login_required(settings.Password.as_view()), name="password"),
     path("layout/", settings.layout, name="layout"),
     path("i18n/", include("django.conf.urls.i18n")),
     path("mine/", person.mine, name="mine"),

@@ -51,7 +51,7 @@ class Card:
     run: TrainingRun | None
     outlook: str
     paused: list[Membership]
-    has_labels: bool
+    has_answers: bool
 
 
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _card(project: Any) -> Card:
         scoring=scoring.progress(champion) if champion else None,
         run=TrainingRun.objects.filter(project=project).first(),
         outlook=told.sentence if told else "",
-        has_labels=snapshots.has_labels(project),
+        has_answers=snapshots.has_answers(project),
         paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),
     )
 

@@ -39,7 +39,10 @@ class Snapshot(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.content_hash[:12]} ({self.labels} labels)"
+        counts = self.manifest.get("counts", {})
+        preferences = counts.get("train_preferences", 0) + counts.get("validation_preferences", 0)
+        told = f"{self.labels} labels, {preferences} preferences" if preferences else f"{self.labels} labels"
+        return f"{self.content_hash[:12]} ({told})"
 
     def directory(self) -> Path:
         return settings.ARTIFACTS / self.path

@@ -88,8 +88,10 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
     settled = {"backbone": settings.REWARD_BACKBONE, **project.training_config, **config}
     trained = check_config(settled)
     workers.require("train")
-    if not snapshots.has_labels(project):
-        raise snapshots.NotEnoughLabels(f"There are no labels yet in {project.name}: rate tasks, or import labels.")
+    if not snapshots.has_answers(project):
+        raise snapshots.NotEnoughLabels(
+            f"There are no labels and no preferences yet in {project.name}: rate tasks, or import some."
+        )
     _refuse_repetition(project, trained)
     return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
 

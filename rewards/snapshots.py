@@ -12,19 +12,21 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from heapq import merge
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTextTransform
 from django.utils import timezone
 
 from annotator import audit
 from annotator.consensus import Rules
-from annotator.models import Adjudication, Label, Project, Rating, Task
+from annotator.models import Adjudication, Label, Project, Rating, Response, Task
 from annotator.refusals import Refusal
 from rewards.models import Snapshot, SnapshotTask
 
@@ -59,8 +61,9 @@ def take(project: Project, *, now: datetime) -> Snapshot:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def has_labels(project: Project) -> bool:
-    return Label.objects.in_force().for_project(project.pk).exists()
+def has_answers(project: Project) -> bool:
+    """Whether there is anything to learn from: a label in force, or a preference."""
+    return Label.objects.in_force().for_project(project.pk).exists() or _preferred_alone(project).exists()
 
 
 def is_unchanged(snapshot: Snapshot, *, now: datetime) -> bool:
@@ -98,6 +101,8 @@ def _write_rows(project: Project, folder: Path) -> Written:
             written.counts[f"{side}_tasks"] += 1
             written.prompts[side].add(row["prompt_hash"])
             written.counts[f"{side}_responses"] += len(row["responses"])
+            written.counts[f"{side}_labels"] += sum(bool(each["scores"]) for each in row["responses"])
+            written.counts[f"{side}_preferences"] += row["preference"] is not None
             written.tasks[task] = redacted_at
         written.counts |= {f"{side}_prompts": len(prompts) for side, prompts in written.prompts.items()}
         for file in (train, validation):
@@ -108,7 +113,15 @@ def _write_rows(project: Project, folder: Path) -> Written:
 
 def _rows(project: Project) -> Iterator[tuple[int, datetime | None, Row]]:
     """Each task's id, when it was redacted, and its row, in the order of the ids; texts as they are now."""
-    settled = Adjudication.objects.filter(task=OuterRef("response__task"), is_current=True)
+    for batch in _batches(merge(_labelled(project), _preferred(project), key=itemgetter(0))):
+        kept = [annotation for _, group in batch for annotation in group[0]["kept"] or []]
+        ratings = _kept_ratings(kept)
+        for task, group in batch:
+            yield task, group[0]["task_redacted_at"], _row(group, ratings)
+
+
+def _labelled(project: Project) -> Iterator[tuple[int, list[Row]]]:
+    """Tasks with their labelled responses."""
     labels = (
         Label.objects.in_force()
         .for_project(project.pk)
@@ -120,25 +133,47 @@ def _rows(project: Project) -> Iterator[tuple[int, datetime | None, Row]]:
             response_pk=F("response"),
             text=F("response__text"),
             model=F("response__model"),
-            task=F("response__task"),
-            external_id=F("response__task__external_id"),
-            prompt_hash=F("response__task__prompt_hash"),
-            conversation=F("response__task__conversation"),
-            from_source=KeyTextTransform("source", "response__task__metadata"),
-            redacted_at=F("response__task__redacted_at"),
-            imported_preference=F("response__task__imported_preference"),
-            settled_preference=Subquery(settled.values("preference")),
-            preference=F("response__task__consensus__preference"),
-            kept=F("response__task__consensus__kept"),
+            **_of_task("response__task"),
         )
     )
-    rows: Iterator[Row] = (dict(row) for row in labels.iterator(chunk_size=CHUNK))
-    grouped = ((task, list(group)) for task, group in groupby(rows, key=lambda row: row["task"]))
-    for batch in _batches(grouped):
-        kept = [annotation for _, group in batch for annotation in group[0]["kept"] or []]
-        ratings = _kept_ratings(kept)
-        for task, group in batch:
-            yield task, group[0]["redacted_at"], _row(group, ratings)
+    return _by_task(labels)
+
+
+def _preferred(project: Project) -> Iterator[tuple[int, list[Row]]]:
+    """Tasks of which only a preference is known, with both of their responses."""
+    responses = _preferred_alone(project).order_by("task", "position")
+    rows = responses.values("text", "model", response_pk=F("pk"), **_of_task("task"))
+    for task, group in _by_task(rows):
+        if len(group) == 2 and _preference(group[0]):
+            yield task, [row | {"scores": {}, "means": {}, "source": Label.Source.IMPORTED} for row in group]
+
+
+def _preferred_alone(project: Project) -> QuerySet[Response]:
+    """Responses of the tasks with a preference in force and no label in force. Dropped tasks have neither."""
+    labels = Label.objects.in_force().filter(response__task=OuterRef("task"))
+    agreed = Q(task__consensus__isnull=True) | Q(task__consensus__dropped_because="")
+    asked = Q(task__imported_preference__range=(-3, 3)) | Q(task__consensus__preference__isnull=False)
+    tasks = Response.objects.filter(task__project=project, task__state__in=[Task.State.OPEN, Task.State.COMPLETE])
+    return tasks.filter(agreed & asked).exclude(Exists(labels))
+
+
+def _of_task(task: str) -> dict[str, Any]:
+    """What a row tells of its task, which is at this path."""
+    settled = Adjudication.objects.filter(task=OuterRef(task), is_current=True)
+    names = ["external_id", "prompt_hash", "conversation", "redacted_at", "imported_preference"]
+    of_consensus = {"preference": F(f"{task}__consensus__preference"), "kept": F(f"{task}__consensus__kept")}
+    return {
+        "of_task": F(task),
+        **{f"task_{name}": F(f"{task}__{name}") for name in names},
+        **of_consensus,
+        "from_source": KeyTextTransform("source", f"{task}__metadata"),
+        "settled_preference": Subquery(settled.values("preference")),
+    }
+
+
+def _by_task(rows: Any) -> Iterator[tuple[int, list[Row]]]:
+    grouped = groupby(rows.iterator(chunk_size=CHUNK), key=itemgetter("of_task"))
+    return ((task, list(group)) for task, group in grouped)
 
 
 def _batches(groups: Iterator[tuple[int, list[Row]]]) -> Iterator[list[tuple[int, list[Row]]]]:
@@ -164,9 +199,9 @@ def _kept_ratings(annotations: list[int]) -> dict[int, list[dict[str, int]]]:
 def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:
     first = group[0]
     return _named("source", first["from_source"]) | {
-        "task": first["external_id"],
-        "prompt_hash": first["prompt_hash"],
-        "conversation": first["conversation"],
+        "task": first["task_external_id"],
+        "prompt_hash": first["task_prompt_hash"],
+        "conversation": first["task_conversation"],
         "responses": [
             _named("model", each["model"])
             | {
@@ -191,7 +226,7 @@ def _preference(row: Row) -> int | None:
     """The reviewer's where there is one, else the annotators', else the imported."""
     if row["settled_preference"] is not None:
         return _valid(row["settled_preference"])
-    return row["preference"] if row["preference"] is not None else _valid(row["imported_preference"])
+    return row["preference"] if row["preference"] is not None else _valid(row["task_imported_preference"])
 
 
 def _valid(preference: int | None) -> int | None:
@@ -201,9 +236,9 @@ def _valid(preference: int | None) -> int | None:
 def _check(project: Project, counts: dict[str, int]) -> None:
     if not counts["train_tasks"] or not counts["validation_tasks"]:
         raise NotEnoughLabels(
-            f"{project.name} has {counts['train_tasks']} labelled tasks to learn from and {counts['validation_tasks']} "
-            f"held out to judge by; both must be there. Label more tasks, or raise validation_share "
-            f"(now {project.validation_share:g})."
+            f"{project.name} has {counts['train_tasks']} tasks with labels or preferences to learn from and "
+            f"{counts['validation_tasks']} held out to judge by; both must be there. Label more tasks, or raise "
+            f"validation_share (now {project.validation_share:g})."
         )
 
 
@@ -255,7 +290,7 @@ def _stored(project: Project, path: Path, manifest: dict[str, Any], written: Wri
         manifest=manifest,
         train_tasks=counts["train_tasks"],
         validation_tasks=counts["validation_tasks"],
-        labels=counts["train_responses"] + counts["validation_responses"],
+        labels=counts["train_labels"] + counts["validation_labels"],
         **gone,
         marked_at=timezone.now() if any(gone.values()) else None,
     )

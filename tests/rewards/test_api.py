@@ -108,7 +108,7 @@ def test_with_no_worker_a_run_is_refused_at_once(carol: APIClient) -> None:
 def test_without_labels_a_run_is_refused_at_once(carol: APIClient, listening: None) -> None:
     answer = requested(carol)
     assert told(answer) == (409, "not_enough_labels")
-    assert "There are no labels yet" in answer.json()["detail"]
+    assert "There are no labels and no preferences yet" in answer.json()["detail"]
 
 
 def test_a_run_answers_202_and_where_it_is(carol: APIClient, cast: Cast, labelled: Project, listening: None) -> None:

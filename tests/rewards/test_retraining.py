@@ -205,7 +205,7 @@ def test_a_changed_label_makes_it_new(db: None) -> None:
 
 
 def test_without_labels_no_run_starts(db: None) -> None:
-    with pytest.raises(snapshots.NotEnoughLabels, match="There are no labels yet"):
+    with pytest.raises(snapshots.NotEnoughLabels, match="There are no labels and no preferences yet"):
         retraining.request(make_project("empty"), reason="a test")
     assert not TrainingRun.objects.exists()
 

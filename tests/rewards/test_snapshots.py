@@ -12,7 +12,7 @@ from annotator.review import adjudicate
 from rewards import snapshots
 from rewards.learning.data import read_snapshot
 from rewards.models import Snapshot
-from tests.builders import ATTRIBUTES, NOW, make_project, make_task, rate
+from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_project, make_task, rate
 from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project
 
@@ -122,8 +122,65 @@ def test_a_reviewer_may_leave_the_preference_or_refuse_it(cast: Cast, settled: i
     assert settled_task(cast, preference=settled)["preference"] == written
 
 
+def preferred_project(*, tasks: int = 12) -> Project:
+    """HelpSteer2's preferences as they are released: no rating anywhere."""
+    project = make_project("preferred", validation_share=0.5)
+    imported(
+        project,
+        *(
+            {"prompt": f"Prompt {n}", "response_1": "One.", "response_2": "Two.", "preference_strength": 1 + n % 3}
+            for n in range(tasks)
+        ),
+    )
+    return project
+
+
+def test_preferences_alone_are_something_to_learn_from(db: None) -> None:
+    project = preferred_project()
+    assert snapshots.has_answers(project)
+    taken = snapshots.take(project, now=NOW)
+    read = read_snapshot(taken.directory())
+    tasks = [*read.train, *read.validation]
+    assert [len(task.responses) for task in tasks] == [2] * 12
+    assert sorted(task.preference or 0 for task in tasks) == [1] * 4 + [2] * 4 + [3] * 4
+    assert not any(response.scores for task in tasks for response in task.responses)
+    assert (taken.labels, str(taken).partition(" ")[2]) == (0, "(0 labels, 12 preferences)")
+    assert snapshots.is_unchanged(taken, now=NOW)
+
+
+def test_labels_and_preferences_of_other_tasks_stand_in_the_order_of_the_tasks(db: None) -> None:
+    project = preferred_project(tasks=6)
+    imported(project, *(label_row(f"Rated {n}", text, helpfulness=n % 5) for n in range(8) for text in ("A.", "B.")))
+    imported(project, {"prompt": "Later", "response_1": "C.", "response_2": "D.", "preference_strength": -1})
+    taken = snapshots.take(project, now=NOW)
+    assert (taken.labels, taken.train_tasks + taken.validation_tasks) == (16, 15)
+    places = dict(Task.objects.values_list("external_id", "pk"))
+    for name in ("train.jsonl", "validation.jsonl"):
+        lines = (taken.directory() / name).read_text().splitlines()
+        of_file = [places[json.loads(line)["task"]] for line in lines]
+        assert of_file == sorted(of_file)
+
+
+@pytest.mark.parametrize(
+    ("fields", "left"),
+    [({"state": "quarantined"}, 11), ({"state": "retired"}, 11), ({"imported_preference": 0}, 11), ({}, 12)],
+)
+def test_tasks_set_aside_and_preferences_for_neither_teach_nothing(db: None, fields: dict[str, Any], left: int) -> None:
+    project = preferred_project()
+    if fields:
+        Task.objects.filter(pk=Task.objects.all()[0].pk).update(**fields)
+    assert len(rows(snapshots.take(project, now=NOW))) == left
+
+
+def test_what_annotators_dropped_teaches_no_preference(db: None) -> None:
+    project = preferred_project()
+    task = Task.objects.order_by("pk")[0]
+    Consensus.objects.create(task=task, annotators=3, preference=1, dropped_because="spread", computed_at=NOW)
+    assert len(rows(snapshots.take(project, now=NOW))) == 11
+
+
 def test_nothing_to_learn_from_is_said(project: Project) -> None:
-    with pytest.raises(snapshots.NotEnoughLabels, match="0 labelled tasks to learn from"):
+    with pytest.raises(snapshots.NotEnoughLabels, match="0 tasks with labels or preferences to learn from"):
         snapshots.take(project, now=NOW)
     assert not Snapshot.objects.exists()
 

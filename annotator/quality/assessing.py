@@ -10,10 +10,10 @@ from typing import Protocol
 
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import Max, Sum
+from django.db.models import Exists, Max, OuterRef, Sum
 
 from annotator import agreement
-from annotator.models import AgreementState, Annotation, Project, RaterQuality, Tally, Task
+from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
 from annotator.quality.checks import HURRY, LONGEST
 from annotator.quality.flags import flagged
 from annotator.quality.measuring import WithOthers, measured
@@ -27,8 +27,8 @@ ENOUGH, ENOUGH_SHARE = 5, 0.05
 
 def assess(project: Project, *, now: datetime) -> int:
     """Measures everybody anew, unless somebody is at it already; returns how many annotators."""
-    with _alone(project) as alone:
-        if not alone:
+    with alone(project) as is_alone:
+        if not is_alone:
             return 0
         rated = _rated(project)
         work = read(project)
@@ -75,17 +75,17 @@ def _store(project: Project, rows: list[RaterQuality]) -> None:
 
 
 @contextmanager
-def _alone(project: Project) -> Iterator[bool]:
+def alone(project: Project, *, at: str = "quality") -> Iterator[bool]:
     """Two at once would do no harm, and the same work twice."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtext('quality'), %s)", [project.pk])
-        alone = bool(cursor.fetchone()[0])
+        cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s), %s)", [at, project.pk])
+        is_alone = bool(cursor.fetchone()[0])
     try:
-        yield alone
+        yield is_alone
     finally:
-        if alone:
+        if is_alone:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(hashtext('quality'), %s)", [project.pk])
+                cursor.execute("SELECT pg_advisory_unlock(hashtext(%s), %s)", [at, project.pk])
 
 
 # When ------------------------------------------------------------------------------------------------------
@@ -101,11 +101,15 @@ def assess_due(*, now: datetime, by: Assess = assess) -> int:
     return sum(by(project, now=now) for project in rated if is_due(project, now=now))
 
 
+_ratings = Rating.objects.filter(annotation=OuterRef("pk"))
+
+
 def is_due(project: Project, *, now: datetime) -> bool:
     """Whether ratings have changed for an hour, or many within minutes."""
     last = RaterQuality.objects.filter(project=project).aggregate(at=Max("computed_at"))["at"]
     if last is None:
-        looked_at = Annotation.objects.current().for_project(project.pk)
+        # Who only prefers one response has nothing to be looked into.
+        looked_at = Annotation.objects.current().for_project(project.pk).filter(Exists(_ratings))
         return looked_at.filter(assignment__task__state__in=[Task.State.OPEN, Task.State.COMPLETE]).exists()
     # An hour at most, so that a project in which little happens is looked into too.
     changed = AgreementState.objects.filter(project=project, refreshed_at__gt=last).exists()

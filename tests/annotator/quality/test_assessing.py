@@ -1,12 +1,15 @@
 """From annotations in the database to what is stored about each annotator."""
 
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import numpy as np
 import pytest
+from django.db import connection
 
 from annotator import agreement, annotation, quality
-from annotator.models import Assignment, Project, RaterQuality, Rating, Task, User
+from annotator.models import Annotation, Assignment, Project, RaterQuality, Rating, Task, User
 from annotator.quality.reading import lengths, read
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_gold, make_task, rate, ratings_row, submission
 from tests.conftest import Cast
@@ -193,3 +196,32 @@ def test_work_that_is_not_looked_at_is_no_news(small: Project) -> None:
 
 def test_a_project_without_ratings_is_left_alone(project: Project) -> None:
     assert quality.assess_due(now=NOW) == 0
+
+
+def test_preferences_without_ratings_do_not_keep_it_busy(project: Project) -> None:
+    every = [{"strength": strength, "justification": ""} for strength in (2, 2, 3)]
+    row = {"prompt": "Why?", "response_1": "A.", "response_2": "B.", "preference_strength": 2}
+    imported(project, row | {"all_preferences_unprocessed": every})
+    assert Annotation.objects.current().exists()
+    assert not quality.is_due(project, now=NOW)
+
+
+def test_one_process_at_a_time_looks_into_a_project(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def begin(*args: object, **kwargs: object) -> None:
+        started.append(1)
+        if len(started) < 3:
+            # Another worker has a connection, and so a lock, of its own.
+            with ThreadPoolExecutor(1) as other:
+                assert other.submit(elsewhere).result() == 0
+
+    def elsewhere() -> int:
+        try:
+            return quality.assess_apart(small, now=NOW)
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(subprocess, "run", begin)
+    quality.assess_apart(small, now=NOW)
+    assert len(started) == 1

@@ -208,10 +208,13 @@ class ScoreItems(APIView):
 def _model_for(user: User, wish: dict[str, Any]) -> RewardModel:
     """The model that is named, or the champion of the project that is named, or of the only one there is."""
     projects = access.reviewed_projects(user)
+    if "project" in wish:
+        projects = projects.filter(slug=wish["project"])
+        get_object_or_404(projects)
     if "model" in wish:
         return get_object_or_404(RewardModel.objects.filter(project__in=projects), pk=wish["model"])
     if "project" in wish:
-        return scoring.champion(get_object_or_404(projects, slug=wish["project"]))
+        return scoring.champion(projects.get())
     champions = list(RewardModel.objects.filter(project__in=projects, is_champion=True)[:2])
     if not champions:
         raise scoring.NoChampion("None of your projects has a champion yet: retrain one, or promote a model.")

@@ -206,10 +206,15 @@ def held_out(
 def promote(model: RewardModel, *, now: datetime) -> RewardModel:
     """Makes the model its project's champion, and is the yes to one that waits. An earlier one is the rollback.
 
+    The champion itself stays as it is.
+
     Raises:
         FilesErased: there is nothing left to score with.
     """
     Project.objects.select_for_update().get(pk=model.project_id)
+    model.refresh_from_db(fields=["is_champion", "promoted_at"])
+    if model.is_champion:
+        return model
     if model.is_erased():
         raise FilesErased(f"{model} has been erased with the snapshot that it learnt from: promote another one.")
     others = RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk)

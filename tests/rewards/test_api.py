@@ -298,6 +298,14 @@ def test_a_model_that_is_not_there_is_404(carol: APIClient, project: Project, mo
     assert told(scored(carol, model=model)) == (404, "not_found")
 
 
+def test_a_model_of_another_project_than_the_named_one_is_404(carol: APIClient, project: Project, cast: Cast) -> None:
+    other = make_project("other")
+    make_member(other, cast.carol, role=Role.MANAGER)
+    model = make_model(project, is_champion=True)
+    assert told(scored(carol, model=model.pk, project="other")) == (404, "not_found")
+    assert told(scored(carol, model=model.pk, project="talk")) == (503, "no_worker")
+
+
 def test_annotators_score_nothing(project: Project, cast: Cast, as_user: As) -> None:
     model = make_model(project, is_champion=True)
     assert told(scored(as_user(cast.alice), model=model.pk)) == (404, "not_found")

@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from annotator.models import Project
+from annotator.models import AuditEntry, Project
 from rewards import promotion
 from rewards.learning.bootstrap import Gain, paired_bootstrap
 from rewards.learning.data import Response, Task, Turn
@@ -169,3 +170,11 @@ def test_promoting_an_earlier_model_is_the_rollback(project: Project) -> None:
     for model in (first, second, first):
         promotion.promote(model, now=NOW)
     assert RewardModel.objects.get(is_champion=True) == first
+
+
+def test_promoting_the_champion_changes_nothing(project: Project) -> None:
+    model = promotion.promote(make_model(project, 1), now=NOW)
+    promotion.promote(model, now=NOW + timedelta(hours=1))
+    model.refresh_from_db()
+    assert (model.is_champion, model.promoted_at) == (True, NOW)
+    assert AuditEntry.objects.filter(action="model.promoted").count() == 1

@@ -1,4 +1,4 @@
-"""A labelled project without annotators: labels that come with the file, length and level bound together."""
+"""Projects without annotators, whose labels or preferences come with the file: longer responses are better."""
 
 import random
 
@@ -44,3 +44,17 @@ def _row(dice: random.Random, number: int, level: int) -> dict[str, object]:
     text = " ".join(dice.choice(WORDS) for _ in range(4 + 12 * level + dice.randint(0, 4)))
     scores = {"helpfulness": level, "correctness": level, "verbosity": level, "complexity": dice.randint(0, 4)}
     return label_row(f"Question {number}: what is it?", f"{text}.", **scores)
+
+
+def preferred_project(slug: str = "preferred", *, tasks: int = 12, **fields: object) -> Project:
+    """HelpSteer2's preferences as they are released, strengths 1 to 3 by turns: no rating anywhere."""
+    project = make_project(slug, **{"validation_share": 0.5, **fields})
+    dice = random.Random(7)
+    imported(project, *(_preferred(dice, number) for number in range(tasks)))
+    return project
+
+
+def _preferred(dice: random.Random, number: int) -> dict[str, object]:
+    short, long = (" ".join(dice.choice(WORDS) for _ in range(count)) for count in (6, 40))
+    prompt, strength = f"Question {number}: what is it?", 1 + number % 3
+    return {"prompt": prompt, "response_1": f"{short}.", "response_2": f"{long}.", "preference_strength": strength}

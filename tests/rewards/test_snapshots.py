@@ -14,7 +14,7 @@ from rewards.learning.data import read_snapshot
 from rewards.models import Snapshot
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_project, make_task, rate
 from tests.conftest import Cast
-from tests.rewards.labelled import labelled_project
+from tests.rewards.labelled import labelled_project, preferred_project
 
 
 def rows(taken: Snapshot) -> list[dict[str, object]]:
@@ -120,19 +120,6 @@ def test_a_reviewers_scores_and_preference_are_written(cast: Cast) -> None:
 @pytest.mark.parametrize(("settled", "written"), [(None, 1), (NEITHER_VALID, None)])
 def test_a_reviewer_may_leave_the_preference_or_refuse_it(cast: Cast, settled: int | None, written: int | None) -> None:
     assert settled_task(cast, preference=settled)["preference"] == written
-
-
-def preferred_project(*, tasks: int = 12) -> Project:
-    """HelpSteer2's preferences as they are released: no rating anywhere."""
-    project = make_project("preferred", validation_share=0.5)
-    imported(
-        project,
-        *(
-            {"prompt": f"Prompt {n}", "response_1": "One.", "response_2": "Two.", "preference_strength": 1 + n % 3}
-            for n in range(tasks)
-        ),
-    )
-    return project
 
 
 def test_preferences_alone_are_something_to_learn_from(db: None) -> None:

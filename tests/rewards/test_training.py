@@ -1,24 +1,34 @@
 """One run from snapshot to verdict, with a real trainer."""
 
 import pytest
+from django.test import Client
 
 from annotator import workers
+from annotator.models import Project
 from annotator.workers import QueueHealth
 from rewards import promotion, registry, retraining, tasks
-from rewards.models import RewardModel, RunState
-from tests.builders import NOW
-from tests.rewards.labelled import labelled_project
+from rewards.models import RewardModel, RunState, TrainingRun
+from tests.builders import NOW, make_user
+from tests.rewards.labelled import labelled_project, preferred_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("training")]
 CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "seed": 5}
 
 
-def test_a_better_model_waits_where_a_manager_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def listening(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.5)))
-    project = labelled_project(tasks=60, training_config=CONFIG, promote_automatically=False)
+
+
+def trained(project: Project) -> TrainingRun:
     run = retraining.request(project, reason="a test")
     tasks.train(run.pk)
     run.refresh_from_db()
+    return run
+
+
+def test_a_better_model_waits_where_a_manager_decides() -> None:
+    run = trained(labelled_project(tasks=60, training_config=CONFIG, promote_automatically=False))
     model = RewardModel.objects.get(run=run)
     assert (run.state, run.finished_at, model.is_champion) == (RunState.AWAITING_PROMOTION, None, False), run.error
     assert run.verdict["promote"]
@@ -29,3 +39,25 @@ def test_a_better_model_waits_where_a_manager_decides(monkeypatch: pytest.Monkey
     promotion.promote(model, now=NOW)
     run.refresh_from_db()
     assert (run.state, run.finished_at) == (RunState.PROMOTED, NOW)
+
+
+def test_preferences_alone_make_a_model_that_is_judged_by_pairs(client: Client) -> None:
+    run = trained(preferred_project(tasks=60, training_config=CONFIG | {"stages": ["bradley_terry"]}))
+    assert (run.state, run.verdict["measure"]) == (RunState.PROMOTED, promotion.PAIRS), run.error
+    pairs = run.metrics["candidate"]["pairwise"]
+    assert (run.metrics["candidate"]["rmse"], pairs["pairs"]) == (None, run.verdict["prompts"])
+    assert pairs["accuracy"] > 0.9
+    client.force_login(make_user("root", is_staff=True, is_superuser=True))
+    model = RewardModel.objects.get(run=run)
+    for page in (f"trainingrun/{run.pk}", f"rewardmodel/{model.pk}", f"snapshot/{model.run.snapshot_id}"):
+        assert client.get(f"/admin/rewards/{page}/change/").status_code == 200
+    told = client.get(f"/admin/rewards/trainingrun/{run.pk}/change/").content.decode()
+    assert f"{pairs['pairs']} pairs (of which the longer response is right in 1.000)" in told
+    assert "Pairs in the right order" in client.get("/admin/").content.decode()
+
+
+def test_preferences_alone_teach_the_ridge_where_the_stage_needs_ratings() -> None:
+    run = trained(preferred_project(tasks=60, training_config=CONFIG | {"epochs": 1}))
+    assert run.state == RunState.PROMOTED, run.error
+    assert run.metrics["candidate"]["kind"] == "ridge"
+    assert run.metrics["candidate"]["pairwise"]["accuracy"] > 0.9

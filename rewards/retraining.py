@@ -157,8 +157,9 @@ def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
 
 def _why_not_now(active: TrainingRun | None) -> str:
     if active and active.waits_for_decision():
-        return f"{active} waits for a decision: promote or reject its model first."
-    return f"{active or 'A run'} is under way; wait for it or cancel it."
+        return f"Run {active.pk} of {active.project} waits for a decision: promote or reject its model first."
+    run = f"Run {active.pk} of {active.project}" if active else "A run"
+    return f"{run} is under way; wait for it or cancel it."
 
 
 def check_config(config: Any) -> TrainConfig:

@@ -3,7 +3,7 @@
 `python -m benchmarks.bench_learning [pairs] [ratings]`. Pairs: Anthropic's HH pairs (HH_PAIRS, or
 ../shared/data/hh_pairs_train.jsonl.gz). Ratings: three scores of 1..5 for each response (JUDGE_RATINGS, or
 ../shared/data/llm_judge_ratings.jsonl). Both over five divisions of the prompts, so that each is held out once.
-Intervals are 95 % and resample prompts. PAIRS, THREADS and LAYERS save time.
+Intervals are 95 % and resample prompts. PAIRS, THREADS and LAYERS save time; EPOCHS=0 fits ridges of ratings only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +27,11 @@ from sklearn.model_selection import GridSearchCV
 
 from annotator.bootstrap import ROOT
 from benchmarks.training.pairs import read_hh
-from rewards.learning.data import Item
+from rewards.learning.checkpoint import load_checkpoint
+from rewards.learning.data import Item, items_of, read_snapshot
+from rewards.learning.inference import frozen_features
+from rewards.learning.objectives import answers_of
+from rewards.learning.ridge import scaling_of, solve_ridge
 from rewards.learning.train import train
 
 DATA = ROOT.parent / "shared" / "data"
@@ -35,10 +40,11 @@ RATINGS = Path(os.environ.get("JUDGE_RATINGS", DATA / "llm_judge_ratings.jsonl")
 OPTIONS: dict[str, dict[str, Any]] = {
     "mean of the ratings": {},
     "rounded label": {"targets": "label"},
-    "mean, weighted by agreement": {"weight_by_agreement": True},
 }
+WEIGHTED = "mean, weighted by agreement"
 THREADS = int(os.environ.get("THREADS", "0"))  # 0: torch decides
 LAYERS = int(os.environ.get("LAYERS", "0"))  # 0: the ridge decides
+EPOCHS = int(os.environ.get("EPOCHS", "3"))  # of the ratings
 FOLDS = 5
 Row = dict[str, Any]
 
@@ -203,7 +209,7 @@ def ratings() -> None:
                 run = Path(name) / f"{fold}-{label}"
                 # Fine-tuned once; the options are compared by what they make of the ridge.
                 tuned = {"ridge": "baseline_predictions"} | ({} if option else {"fine-tuned if better": "predictions"})
-                epochs = 0 if option else 3
+                epochs = 0 if option else EPOCHS
                 metrics = trained(
                     run,
                     snapshot,
@@ -218,11 +224,37 @@ def ratings() -> None:
                     scores = predicted(run / f"{file}.jsonl")
                     errors = [(scores[each] - labels[each]) ** 2 for _, each in told]
                     found.setdefault(f"{kind}, {label}", []).append(errors)
+            found.setdefault(f"ridge, {WEIGHTED}", []).append(_weighted(Path(name), fold, snapshot, labels))
             mean = metrics["mean"]["values"][0]
             found.setdefault("the training mean", []).append([(mean - labels[each]) ** 2 for _, each in told])
     for label, errors in found.items():
         squared = np.concatenate([np.array(part) for part in errors])
         tell(label, **{key: value**0.5 for key, value in interval(squared, prompts).items() if key != "n"})
+    plain = np.concatenate([np.array(part) for part in found["ridge, mean of the ratings"]])
+    for label in ("ridge, rounded label", f"ridge, {WEIGHTED}"):
+        gain = np.concatenate([np.array(part) for part in found[label]]) - plain
+        tell(f"squared error of {label}, less that of the mean of the ratings", **interval(gain, prompts))
+
+
+def _weighted(folder: Path, fold: int, snapshot: Path, labels: dict[str, float]) -> list[float]:
+    """Squared errors of the plain ridge's likeness that weighs each label by its raters' agreement, by row held out.
+
+    The trainer's own ridge knows no weights: only fine-tuning does.
+    """
+    plain = folder / f"{fold}-{next(iter(OPTIONS))}"
+    loaded = load_checkpoint(plain / "baseline", device=torch.device("cpu")).loaded
+    alphas = json.loads((plain / "metrics.json").read_text(encoding="utf-8"))["baseline"]["alphas"]
+    rows = read_snapshot(snapshot)
+    answers = answers_of(rows.train, ["score"], reward={"score": 1.0}, rounded=False, by_agreement=True)
+    fit, told = (
+        frozen_features(loaded, [loaded.frame.encode(item) for item in items_of(tasks)], batch_tokens=4_096)
+        for tasks in (rows.train, rows.validation)
+    )
+    scaling = scaling_of(fit, loaded.network.blocks)
+    weight, bias = solve_ridge(scaling.apply(fit), answers.labels, np.array(alphas), times=answers.weights[:, 0])
+    scores = (scaling.apply(told) @ weight.T + bias)[:, 0]
+    ids = [item.id for item in items_of(rows.validation)]
+    return [(score - labels[each]) ** 2 for score, each in zip(scores.tolist(), ids, strict=True)]
 
 
 def rated_rows(given: Sequence[Row]) -> list[Row]:

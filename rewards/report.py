@@ -76,6 +76,9 @@ class Predictor:
         found: float | None = self.metrics.get("pairwise", {}).get("accuracy")
         return found
 
+    def is_measured(self, attributes: Sequence[str]) -> bool:
+        return self.accuracy() is not None or any(self.of(key, "rmse") is not None for key in attributes)
+
 
 @dataclass(frozen=True)
 class Line:
@@ -95,7 +98,7 @@ class SideBySide:
 
 def side_by_side(metrics: Mapping[str, Any], attributes: Sequence[str]) -> SideBySide | None:
     """What each predictor of a run makes of the held-out prompts; None before that is known."""
-    predictors = list(_predictors(metrics))
+    predictors = [each for each in _predictors(metrics) if each.is_measured(attributes)]
     by_attribute = [
         (title, [Line(key, [each.of(key, name) for each in predictors]) for key in attributes])
         for title, name in (("RMSE", "rmse"), ("Spearman", "spearman"))

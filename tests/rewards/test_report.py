@@ -76,7 +76,8 @@ def test_the_predictors_of_a_run_stand_side_by_side() -> None:
 
 def test_a_fine_tuned_model_that_was_not_kept_is_told_of() -> None:
     ridge = compared(0.65)
-    metrics = {"baseline": ridge, "fine_tuned": compared(0.6), "candidate": ridge | {"kind": "ridge"}}
+    unrated = {"attributes": {"helpfulness": {"rmse": None}}}
+    metrics = {"mean": unrated, "baseline": ridge, "fine_tuned": compared(0.6), "candidate": ridge | {"kind": "ridge"}}
     found = report.side_by_side(metrics, ["helpfulness"])
     assert found is not None
     assert found.columns == ["ridge on frozen features (candidate)", "fine-tuned"]

@@ -113,7 +113,10 @@ def _write_rows(project: Project, folder: Path) -> Written:
 
 def _rows(project: Project) -> Iterator[tuple[int, datetime | None, Row]]:
     """Each task's id, when it was redacted, and its row, in the order of the ids; texts as they are now."""
-    for batch in _batches(merge(_labelled(project), _preferred(project), key=itemgetter(0))):
+    both = merge(_labelled(project), _preferred(project), key=itemgetter(0))
+    # A task that is labelled while they are read comes out of both: its labels count.
+    once = (next(same) for _, same in groupby(both, key=itemgetter(0)))
+    for batch in _batches(once):
         kept = [annotation for _, group in batch for annotation in group[0]["kept"] or []]
         ratings = _kept_ratings(kept)
         for task, group in batch:

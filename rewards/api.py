@@ -208,14 +208,15 @@ class ScoreItems(APIView):
 def _model_for(user: User, wish: dict[str, Any]) -> RewardModel:
     """The model that is named, or the champion of the project that is named, or of the only one there is."""
     projects = access.reviewed_projects(user)
+    models = RewardModel.objects.filter(project__in=projects)
     if "project" in wish:
-        projects = projects.filter(slug=wish["project"])
-        get_object_or_404(projects)
+        project = get_object_or_404(projects, slug=wish["project"])
+        if "model" not in wish:
+            return scoring.champion(project)
+        models = models.filter(project=project)
     if "model" in wish:
-        return get_object_or_404(RewardModel.objects.filter(project__in=projects), pk=wish["model"])
-    if "project" in wish:
-        return scoring.champion(projects.get())
-    champions = list(RewardModel.objects.filter(project__in=projects, is_champion=True)[:2])
+        return get_object_or_404(models, pk=wish["model"])
+    champions = list(models.filter(is_champion=True)[:2])
     if not champions:
         raise scoring.NoChampion("None of your projects has a champion yet: retrain one, or promote a model.")
     if len(champions) > 1:

@@ -123,9 +123,8 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     training = _training(fit.rows, loaded, place, config, work.started)
     # Against the ridge that would be kept, which knows the other dev prompts as well.
     instead = _losses_by_prompt(work, baseline.left_out()[count:])
-    helped = any(place.kept)
-    fine_tuned = _scores(work, loaded, work.parts.validation) if helped else None
-    better = helped and beyond_chance(instead - _losses_by_prompt(work, _scores(work, loaded, dev)))
+    fine_tuned = _scores(work, loaded, work.parts.validation) if any(place.kept) else None
+    better = fine_tuned is not None and beyond_chance(instead - _losses_by_prompt(work, _scores(work, loaded, dev)))
     features = baseline.features[:ENSEMBLE_ROWS]
     if not better:
         # The ridge stays: the one fitted on all train rows, dev included.
@@ -145,11 +144,14 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
 def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -> None:
     """metrics.json comes last: where it is, the run is done."""
     tasks, directory = work.parts.validation.tasks, work.directory
-    said = {"baseline": scores, "fine_tuned": candidate.fine_tuned}
+    said = {
+        "baseline_predictions": scores,
+        "fine_tuned_predictions": candidate.fine_tuned,
+        "predictions": candidate.scores,
+    }
     for name, of in said.items():
         if of is not None:
-            write_rows(directory / f"{name}_predictions.jsonl", prediction_rows(tasks, of, candidate.manifest))
-    write_rows(directory / "predictions.jsonl", prediction_rows(tasks, candidate.scores, candidate.manifest))
+            write_rows(directory / f"{name}.jsonl", prediction_rows(tasks, of, candidate.manifest))
     attributes = work.manifest.attributes
     write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
     metrics = {

@@ -254,6 +254,11 @@ CELERY_BEAT_SCHEDULE = {
 }
 WORKER_HEARTBEAT_SECONDS = 5
 
+# What one annotator may do -----------------------------------------------------------------------------------
+RELEASES_AN_HOUR = _number("RELEASES_AN_HOUR", 20)  # tasks given back, in each project
+SKIPS_AN_HOUR = _number("SKIPS_AN_HOUR", 120)
+OPEN_REPORTS = _number("OPEN_REPORTS", 10)  # tasks set aside that no manager has decided on
+
 # Reward models ---------------------------------------------------------------------------------------------
 TRAINING_CONFIG_CHECK = "rewards.retraining.check_config"
 REWARD_BACKBONE = os.environ.get("REWARD_BACKBONE", "minilm")

@@ -1,23 +1,26 @@
 """Stage 3: what an annotator does with a task. Each function is one transaction, and safe to repeat.
 
 `submitting` stores ratings that `completeness` finds whole, `passing` is skip, report and what follows, `drafts` keeps
-half-filled forms.
+half-filled forms; `entitlement` says who may still act.
 """
 
 from annotator.annotation.completeness import IncompleteRating, check_complete
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
-from annotator.annotation.passing import UNDO_FOR, decide_quarantine, report, skip, undo_skip
+from annotator.annotation.entitlement import NotAtWork
+from annotator.annotation.passing import UNDO_FOR, TooMany, decide_quarantine, report, skip, undo_skip
 from annotator.annotation.refused import Refused
 from annotator.annotation.submitting import Submitted, by_position, submit, submit_and_claim, submit_own
 
 __all__ = [
     "UNDO_FOR",
     "IncompleteRating",
+    "NotAtWork",
     "Refused",
     "ResponseRating",
     "Submission",
     "Submitted",
+    "TooMany",
     "by_position",
     "check_complete",
     "decide_quarantine",

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
+from annotator.annotation.entitlement import require_holding_or_at_work
 from annotator.assignment import locked
 from annotator.models import Assignment, Draft
 from annotator.retrying import in_transaction
@@ -21,6 +22,7 @@ def save_draft(
     current = assignment.annotations.current().first()
     if current and current.revision > revision:
         return current.submitted_at
+    require_holding_or_at_work(assignment)
     if assignment.state == Assignment.State.LEASED:
         assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
         assignment.save(update_fields=["lease_expires_at"])

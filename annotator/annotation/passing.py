@@ -3,11 +3,14 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
+from django.conf import settings
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from annotator import consensus, gold
+from annotator.annotation.entitlement import require_holding_or_at_work
 from annotator.annotation.refused import Refused, record
-from annotator.assignment import free_slot, locked
+from annotator.assignment import free_slot, locked, passed_lately
 from annotator.models import Assignment, Report, Skip, SkipReason, Task
 from annotator.pii import quoting
 from annotator.retrying import in_transaction
@@ -15,6 +18,13 @@ from annotator.retrying import in_transaction
 UNDO_FOR = timedelta(seconds=10)
 ON_THE_WAY = timedelta(seconds=5)
 """What an undo in the last of the ten seconds may take to arrive."""
+
+
+class TooMany(Refused):
+    """The person has done this so often, or has so much of it open, that it is no honest work."""
+
+    status = 429
+    code = "too_many"
 
 
 @in_transaction
@@ -29,26 +39,54 @@ def skip(
 ) -> Skip:
     """Passes the task by. PII takes it from everyone until a manager decides; the rest is for this person only.
 
-    With PII the annotator may say what is personal: detected spans by id, and quotes of the task's texts.
+    With PII the annotator may say what is personal: detected spans by id, and quotes of the task's texts. Who finds it
+    after another reason, or after rating the task, says so in the same way; a rating stays.
 
     Raises:
-        Refused: it has been rated already.
+        Refused: it has been rated already, and the reason is another than PII.
+        NotAtWork: the annotator is excluded or paused, and does not hold the task.
+        TooMany: they have skipped, or set aside, too many tasks.
         pii.quoting.NotInTheText, pii.quoting.MarksWithoutReason: what is marked makes no sense.
     """
     if (spans or quotes) and reason != SkipReason.PII:
         raise quoting.MarksWithoutReason
     assignment = locked(assignment_id)
-    if assignment.state == Assignment.State.SUBMITTED:
+    earlier = assignment.skips.order_by("created_at", "pk").last()
+    if assignment.state == Assignment.State.SUBMITTED and reason != SkipReason.PII:
         raise Refused(_("You have rated this task already, so it cannot be skipped."))
-    if assignment.state == Assignment.State.SKIPPED:
-        return assignment.skips.latest("created_at")
-    _let_go(assignment, Assignment.State.SKIPPED)
+    if earlier and (reason != SkipReason.PII or assignment.skips.filter(reason=SkipReason.PII).exists()):
+        return earlier
+    require_holding_or_at_work(assignment)
+    if assignment.state not in (Assignment.State.SKIPPED, Assignment.State.SUBMITTED):
+        _refuse_skipping_everything(assignment, now)
+        _let_go(assignment, Assignment.State.SKIPPED)
     if reason == SkipReason.PII:
+        _refuse_setting_everything_aside(assignment)
         quoting.mark(assignment.task, spans=spans, quotes=quotes, by=assignment.annotator, now=now)
         _quarantine(assignment.task)
     consensus.settle([assignment.task], project=assignment.task.project, now=now)
     record("task.skipped", assignment.task, reason=reason)
     return Skip.objects.create(assignment=assignment, reason=reason, note=note, created_at=now)
+
+
+def _refuse_skipping_everything(assignment: Assignment, now: datetime) -> None:
+    """Who skips one task after the other only reads them."""
+    if passed_lately(assignment, state=Assignment.State.SKIPPED, now=now) >= settings.SKIPS_AN_HOUR:
+        text = _("You have skipped %(number)s tasks within an hour. Rate this one, or go on later.")
+        raise TooMany(text % {"number": settings.SKIPS_AN_HOUR})
+
+
+def _refuse_setting_everything_aside(assignment: Assignment) -> None:
+    """One person alone must not take all tasks from the others: after a few, a manager looks first."""
+    theirs = Assignment.objects.filter(annotator=assignment.annotator_id, task__project=assignment.task.project_id)
+    waiting = theirs.filter(task__state=Task.State.QUARANTINED).exclude(pk=assignment.pk)
+    said = Q(reports__decision="") | Q(skips__reason=SkipReason.PII)
+    if waiting.filter(said).distinct().count() >= settings.OPEN_REPORTS:
+        text = _(
+            "%(number)s tasks that you have set aside wait for a manager's decision. Ask your manager to look at them; "
+            "until then, skip this task for another reason."
+        )
+        raise TooMany(text % {"number": settings.OPEN_REPORTS})
 
 
 @in_transaction
@@ -57,14 +95,16 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
 
     Raises:
         Refused: too late, or others have the task or have set it aside by now.
+        NotAtWork: the annotator is excluded or paused.
     """
     assignment = locked(assignment_id)
-    task, skipped = assignment.task, assignment.skips.order_by("-created_at").first()
+    task, skipped = assignment.task, assignment.skips.order_by("created_at", "pk").last()
     if skipped is None or assignment.state != Assignment.State.SKIPPED:
         raise Refused(_("This task is not skipped, so there is nothing to undo."))
     if now > skipped.created_at + UNDO_FOR + ON_THE_WAY:
         raise Refused(_("It is too late to undo the skip."))
-    skipped.delete()
+    require_holding_or_at_work(assignment)
+    assignment.skips.all().delete()
     quoting.unmark(task, by=assignment.annotator)
     if task.state == Task.State.QUARANTINED and not _set_aside_by_others(task):
         task.state = task.state_in_use()
@@ -89,8 +129,15 @@ def _set_aside_by_others(task: Task) -> bool:
 
 @in_transaction
 def report(assignment_id: int, *, category: str, note: str = "", now: datetime) -> Report:
-    """Reports unsafe content and takes the task from everyone until a manager decides. A finished rating stays."""
+    """Reports unsafe content and takes the task from everyone until a manager decides. A finished rating stays.
+
+    Raises:
+        NotAtWork: the annotator is excluded or paused, and does not hold the task.
+        TooMany: they have set too many tasks aside that still wait for a decision.
+    """
     assignment = locked(assignment_id)
+    require_holding_or_at_work(assignment)
+    _refuse_setting_everything_aside(assignment)
     if assignment.state == Assignment.State.LEASED:
         _let_go(assignment, Assignment.State.RELEASED)
     _quarantine(assignment.task)
@@ -109,7 +156,8 @@ def _let_go(assignment: Assignment, state: str) -> None:
 
 
 def _quarantine(task: Task) -> None:
-    if task.state != Task.State.RETIRED:
+    """A gold task stays in use: what is said of it is kept, and nobody gets rid of what measures them."""
+    if task.state not in (Task.State.RETIRED, Task.State.GOLD):
         task.state = Task.State.QUARANTINED
         task.save(update_fields=["state"])
 
@@ -125,6 +173,8 @@ def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task
     decision = Report.Decision.DISMISSED if safe_to_use else Report.Decision.UPHELD
     Report.objects.filter(assignment__task=task, decision="").update(decision=decision)
     consensus.settle([task], project=task.project, now=now)
+    if safe_to_use:
+        consensus.put_in_force([task.pk], now=now)
     decided = "task.released" if safe_to_use else "task.retired"
     record(decided, task)
     return task

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from annotator import consensus, gold
 from annotator.annotation.completeness import check_complete
 from annotator.annotation.content import Submission
+from annotator.annotation.entitlement import ENTITLEMENT, Entitlement
 from annotator.annotation.refused import Refused, record
 from annotator.assignment import Claim, free_slot, locked, locked_own, locked_to_claim, next_task
 from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Task, User, Verdict
@@ -33,10 +34,11 @@ class Submitted:
 def submit(assignment_id: int, submission: Submission, *, now: datetime, origin: str = Origin.PERSON) -> Submitted:
     """Stores a finished rating: the same again changes nothing, another one is a revision while the task is open.
 
-    A lease that ran out is no obstacle: the work takes a free slot, or is kept beside the slots.
+    A lease that ran out is no obstacle: the work takes a free slot, or is kept as an extra that does not count.
 
     Raises:
         IncompleteRating: an answer is missing or off the scale.
+        NotAtWork: the annotator is excluded or paused, and does not hold the task.
         Refused: the task was skipped by this person, or is closed for edits.
     """
     return _submit(locked(assignment_id), submission, now=now, origin=origin)
@@ -60,15 +62,16 @@ def submit_and_claim(
 
 def _submit(assignment: Assignment, submission: Submission, *, now: datetime, origin: str = Origin.PERSON) -> Submitted:
     task = assignment.task
-    responses, current = _before(assignment)
+    responses, entitlement, current = _before(assignment)
     check_complete(submission, project=task.project, responses=responses)
     if current and current.content_hash == submission.content_hash():
         return Submitted(current, created=False, scores=_scores(current))
     if current:
+        entitlement.require_at_work()
         _allow_revision(assignment)
         Annotation.objects.filter(pk=current.pk).update(is_current=False)
     else:
-        _may_be_taken(assignment)
+        _take_place(assignment, entitlement, now)
     revision = current.revision + 1 if current else 1
     annotation, scores = _store(assignment, submission, revision=revision, now=now, origin=origin)
     if task.state == Task.State.GOLD and current is None:
@@ -81,15 +84,20 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
 _ANNOTATION = Columns(Annotation, "a", ("origin", "preference", "justification", "active_seconds", "guideline_version"))
 # Not in the statement that locks: after waiting for the lock it would not see what was committed meanwhile.
 _BEFORE = Statement(f"""
-SELECT ARRAY(SELECT r.id FROM annotator_response r WHERE r.task_id = %(task)s ORDER BY r.position), {_ANNOTATION}
+SELECT ARRAY(SELECT r.id FROM annotator_response r WHERE r.task_id = %(task)s ORDER BY r.position),
+    {ENTITLEMENT}, {_ANNOTATION}
 FROM (SELECT 1) AS one LEFT JOIN annotator_annotation a ON a.assignment_id = %(assignment)s AND a.is_current
 """)
 
 
-def _before(assignment: Assignment) -> tuple[list[int], Annotation | None]:
-    """The ids of the task's responses by position, and the annotation that stands until now."""
-    ((responses, *annotation),) = _BEFORE.rows(task=assignment.task_id, assignment=assignment.pk)
-    return responses, _ANNOTATION.instance(annotation) if annotation[0] else None
+def _before(assignment: Assignment) -> tuple[list[int], Entitlement, Annotation | None]:
+    """The ids of the task's responses by position, how its annotator stands, and what they submitted until now."""
+    project = assignment.task.project
+    ((responses, *row),) = _BEFORE.rows(
+        task=assignment.task_id, assignment=assignment.pk, annotator=assignment.annotator_id, project=project.pk
+    )
+    entitlement, annotation = Entitlement.read(row[: Entitlement.COLUMNS], project), row[Entitlement.COLUMNS :]
+    return responses, entitlement, _ANNOTATION.instance(annotation) if annotation[0] else None
 
 
 _SCORES = Statement("""
@@ -110,11 +118,25 @@ def _allow_revision(assignment: Assignment) -> None:
         raise Refused(_("This task is complete: its labels are made, so the rating can no longer be changed."))
 
 
-def _may_be_taken(assignment: Assignment) -> None:
+def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime) -> None:
+    """A lease has its slot. What comes late takes one where the task has room for this person, else it is an extra."""
     if assignment.state == Assignment.State.SKIPPED:
         raise Refused(_("You skipped this task, so it cannot be rated."))
-    if assignment.slot is None and assignment.counts:
-        assignment.slot = free_slot(assignment.task)
+    if assignment.state == Assignment.State.LEASED:
+        return
+    if not assignment.counts:
+        # Taken from somebody excluded while they rated it: they may hand it in until their lease would have run out.
+        if assignment.lease_expires_at < now:
+            entitlement.require_at_work()
+        return
+    if assignment.state == Assignment.State.RELEASED:
+        entitlement.require_at_work()
+    if assignment.task.state == Task.State.GOLD:
+        gold.make_room(assignment.task)
+    barred = entitlement.barred_because() or entitlement.has_filled_quota()
+    assignment.slot = None if barred else free_slot(assignment.task)
+    if assignment.slot is None:
+        assignment.counts, assignment.extra = False, True
 
 
 # All rows of one submission in one statement: this runs more often than anything else that writes.
@@ -135,7 +157,8 @@ WITH annotation AS (
     )
     RETURNING response_id, scores
 ), held AS (
-    UPDATE annotator_assignment SET state = 'submitted', slot = %(slot)s WHERE id = %(assignment)s
+    UPDATE annotator_assignment SET state = 'submitted', slot = %(slot)s, counts = %(counts)s, extra = %(extra)s
+    WHERE id = %(assignment)s
 ), tally AS (
     INSERT INTO annotator_tally (annotator_id, project_id, done) SELECT %(annotator)s, %(project)s, 1
     WHERE %(revision)s = 1
@@ -160,6 +183,8 @@ def _store(
         "annotator": assignment.annotator_id,
         "project": assignment.task.project_id,
         "slot": assignment.slot,
+        "counts": assignment.counts,
+        "extra": assignment.extra,
         "revision": revision,
         "origin": origin,
         "preference": preference,

@@ -106,7 +106,7 @@ class OneAssignment(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, assignment_id: int) -> Response:
-        assignment.release(access.own_assignment(access.user_of(request), assignment_id).pk)
+        assignment.give_back(access.own_assignment(access.user_of(request), assignment_id).pk, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotator.models import Assignment, Draft, Project, Response, Task, User
@@ -18,6 +19,13 @@ class NotLeased(Refusal):
     """The assignment is not leased to this annotator any more."""
 
     code = "not_leased"
+
+
+class TooManyReleases(Refusal):
+    """The annotator has given back too many tasks within an hour."""
+
+    status = 429
+    code = "too_many"
 
 
 NEVER_ASKED_FOR = (
@@ -94,6 +102,27 @@ def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
 
 
 @in_transaction
+def give_back(assignment_id: int, *, now: datetime) -> Assignment:
+    """`release` at the annotator's own wish, which they may have so often within an hour.
+
+    Raises:
+        TooManyReleases: who claims and gives back one task after the other only reads them.
+    """
+    assignment = locked(assignment_id)
+    if passed_lately(assignment, state=Assignment.State.RELEASED, now=now) >= settings.RELEASES_AN_HOUR:
+        text = _("You have given back %(number)s tasks within an hour. Rate or skip this one.")
+        raise TooManyReleases(text % {"number": settings.RELEASES_AN_HOUR})
+    return release(assignment_id)
+
+
+def passed_lately(assignment: Assignment, *, state: str, now: datetime) -> int:
+    """How many other tasks of the project its annotator has been leased within an hour and has let go in this way."""
+    others = Assignment.objects.filter(annotator=assignment.annotator_id, state=state).exclude(pk=assignment.pk)
+    lately = others.filter(leased_at__gt=now - timedelta(hours=1))
+    return lately.filter(task__project=assignment.task.project_id).count()
+
+
+@in_transaction
 def release(assignment_id: int) -> Assignment:
     """Gives a leased task back unrated. Twice does no harm."""
     assignment = locked(assignment_id)
@@ -158,7 +187,12 @@ _reclaim_some = in_transaction(reclaim_expired)
 
 
 def free_slot(task: Task) -> int | None:
-    """The lowest slot that nobody holds, or None."""
+    """The lowest slot that nobody holds, or None where the task has no room.
+
+    Numbers above those that are wanted may be held since more were wanted: a free number alone is no room.
+    """
+    if task.open_slots == 0:
+        return None
     held = set(Assignment.objects.filter(task=task, slot__isnull=False).values_list("slot", flat=True))
     return next((slot for slot in range(1, task.slots_wanted + 1) if slot not in held), None)
 

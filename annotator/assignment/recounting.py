@@ -114,8 +114,11 @@ def _of_tasks(numbers: Sequence[int], *, project: Project, now: datetime) -> lis
 
 def _facts(numbers: Sequence[int]) -> dict[str, Facts]:
     """By the tasks' external ids."""
-    rows = Task.objects.filter(pk__in=numbers).values("pk", "external_id", *_OF_TASK)
+    rows = list(Task.objects.filter(pk__in=numbers).values("pk", "external_id", *_OF_TASK))
     names = {row["pk"]: row["external_id"] for row in rows}
+    for row in rows:
+        if row["review_because"] == Task.Review.UNLIKELY:
+            row["review_because"] = ""  # a model's doubt, which no recount decides
     found: dict[str, Facts] = {row["external_id"]: {name: row[name] for name in _OF_TASK} for row in rows}
     for row in Consensus.objects.filter(task__in=numbers).values("task", *_OF_CONSENSUS):
         found[names[row["task"]]] |= {f"consensus.{name}": row[name] for name in _OF_CONSENSUS}

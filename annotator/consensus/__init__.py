@@ -12,7 +12,7 @@ from annotator.consensus.rules import (
     outcome,
     spread,
 )
-from annotator.consensus.settling import settle
+from annotator.consensus.settling import put_in_force, settle
 
 __all__ = [
     "TOO_FAR_APART",
@@ -24,6 +24,7 @@ __all__ = [
     "most_agreeing",
     "needs_more",
     "outcome",
+    "put_in_force",
     "settle",
     "spread",
 ]

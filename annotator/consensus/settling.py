@@ -33,6 +33,7 @@ class Standing:
     done: int = 0
     rated: list[Rated] = field(default_factory=list)
     has_consensus: bool = False
+    was_dropped: bool = False
 
     def annotators(self) -> int:
         """Those who rated; where nobody did, those who preferred."""
@@ -94,7 +95,7 @@ def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rule
 # In the order of submission. Read at every submission, hence the plan of its own for one task.
 _STANDINGS = """
 SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, r.response_id, r.scores, r.safe,
-    EXISTS (SELECT FROM annotator_consensus c WHERE c.task_id = s.task_id)
+    (SELECT c.dropped_because FROM annotator_consensus c WHERE c.task_id = s.task_id)
 FROM annotator_assignment s
 LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
 LEFT JOIN annotator_rating r ON r.annotation_id = a.id
@@ -111,9 +112,9 @@ def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
     last = 0
     one = len(task_ids) == 1
     rows = _STANDING_OF_ONE.rows(task=task_ids[0]) if one else _STANDINGS_OF_MANY.rows(tasks=list(task_ids))
-    for task, assignment, slot, state, annotation, preference, response, scores, safe, has_consensus in rows:
+    for task, assignment, slot, state, annotation, preference, response, scores, safe, dropped in rows:
         standing = found[task]
-        standing.has_consensus = has_consensus
+        standing.has_consensus, standing.was_dropped = dropped is not None, bool(dropped)
         if assignment != last:
             last = assignment
             standing.held += slot is not None
@@ -211,9 +212,17 @@ def _write_labels(outcomes: Mapping[Task, Outcome], found: Mapping[int, Standing
         for response, means in each.means.items()
     ]
     _WRITE_LABELS.run(rows=json.dumps(labels), now=now)
+    kept = (task.pk for task, each in outcomes.items() if not each.dropped_because)
+    if kept_again := [task for task in kept if found[task].was_dropped]:
+        put_in_force(kept_again, now=now)
     if earlier := [task for task in outcomes if found[task.pk].has_consensus]:
         agreed = Label.objects.filter(response__task__in=earlier, source=Label.Source.CONSENSUS)
         agreed.exclude(response__in=[label["response"] for label in labels]).delete()
+
+
+def put_in_force(tasks: Sequence[int], *, now: datetime) -> None:
+    """Labels that were there and come into force only now are news to retraining, and to `since` exports."""
+    Label.objects.filter(response__task__in=tasks).update(made_at=now)
 
 
 def _consensus_row(task: Task, found: Outcome, standing: Standing) -> dict[str, Any]:

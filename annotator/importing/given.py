@@ -139,29 +139,33 @@ def _present_work(given: Sequence[_Given], raters: Mapping[str, User]) -> dict[t
 
 
 def _make_room(tasks: Mapping[int, Task], given: Sequence[_Given], project: Project) -> None:
-    """A task that was here before its ratings wants as many raters as if it had come with them."""
+    """An open task that was here before its ratings wants as many raters as if it had come with them."""
     narrow = {}
     for each in given:
         task, wanted = tasks[each.placed.task], min(each.placed.row.raters(), project.max_annotators)
-        if task.slots_wanted < wanted:
+        if task.state == Task.State.OPEN and task.slots_wanted < wanted:
             task.slots_wanted = wanted
             narrow[task.pk] = task
     Task.objects.bulk_update(narrow.values(), ["slots_wanted"])
 
 
 def _store(given: Sequence[_Given], raters: Mapping[str, User], tasks: Sequence[Task], now: datetime) -> None:
-    slots = _free_slots(tasks)
+    free = _free_slots(tasks)
+    slots = [free[each.placed.task].pop(0) if each.ratings and free[each.placed.task] else None for each in given]
     assignments = Assignment.objects.bulk_create(
         Assignment(
             task_id=each.placed.task,
             annotator=raters[each.rater],
-            slot=slots[each.placed.task].pop(0) if each.ratings and slots[each.placed.task] else None,
+            slot=slot,
+            # Ratings beyond what the task has room for are kept, and do not count.
+            counts=slot is not None or not each.ratings,
+            extra=slot is None and bool(each.ratings),
             state=Assignment.State.SUBMITTED,
             response_order=sorted(each.ratings),
             leased_at=now,
             lease_expires_at=now,
         )
-        for each in given
+        for each, slot in zip(given, slots, strict=True)
     )
     annotations = Annotation.objects.bulk_create(
         Annotation(
@@ -190,8 +194,11 @@ def _count_work(project: Project, given: Sequence[_Given], raters: Mapping[str, 
 
 
 def _free_slots(tasks: Sequence[Task]) -> dict[int, list[int]]:
+    """As many as each task has room for, the lowest first."""
     free = {task.pk: list(range(1, task.slots_wanted + 1)) for task in tasks}
+    held = Counter[int]()
     for task, slot in Assignment.objects.filter(task__in=tasks, slot__isnull=False).values_list("task", "slot"):
+        held[task] += 1
         if slot in free[task]:
             free[task].remove(slot)
-    return free
+    return {task.pk: free[task.pk][: max(task.slots_wanted - held[task.pk], 0)] for task in tasks}

@@ -35,10 +35,12 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
 
 
 class Assignment(models.Model):
-    """One annotator's hold on one task. While leased, or submitted in time, it holds one of the task's slots.
+    """One annotator's hold on one task. While leased, and once submitted, it holds one of the task's slots.
 
-    A submission that came after its slot went to somebody else is kept without a slot: nothing finished is lost. What a
-    reviewer has rejected, or an excluded annotator made, does not count: it has no slot and no part in any label.
+    What has no slot does not count, and has no part in any label: what a reviewer has rejected, what an excluded
+    annotator made, and an `extra`, which came when the task had no room left. Nothing finished is lost: an extra is
+    kept, and a reviewer may admit it. Only imported preferences count without a slot, as the ratings of their task are
+    still wanted; their `response_order` is empty.
     """
 
     class State(models.TextChoices):
@@ -50,7 +52,7 @@ class Assignment(models.Model):
 
     TRANSITIONS: ClassVar[dict[str, frozenset[str]]] = {
         State.LEASED: frozenset({State.SUBMITTED, State.SKIPPED, State.RELEASED, State.EXPIRED}),
-        # What is late still counts, and who comes back may have the task again.
+        # What is late is kept, and counts where there is room. Who comes back may have the task again.
         State.EXPIRED: frozenset({State.LEASED, State.SUBMITTED, State.SKIPPED}),
         State.RELEASED: frozenset({State.LEASED, State.SUBMITTED, State.SKIPPED}),
         # Only by an undo, within seconds.
@@ -66,6 +68,9 @@ class Assignment(models.Model):
     state = models.CharField(max_length=10, choices=State.choices, default=State.LEASED)
     response_order = ArrayField(models.PositiveSmallIntegerField(), default=list)
     counts = models.BooleanField(db_default=True)
+    extra = models.BooleanField(
+        db_default=False, help_text="submitted when its task had no room; a reviewer may admit it"
+    )
     leased_at = models.DateTimeField()
     lease_expires_at = models.DateTimeField()
 
@@ -85,11 +90,21 @@ class Assignment(models.Model):
             models.CheckConstraint(
                 condition=Q(counts=True) | Q(slot__isnull=True), name="what_does_not_count_holds_no_slot"
             ),
+            models.CheckConstraint(
+                condition=~Q(state="submitted") | Q(counts=False) | Q(slot__isnull=False) | Q(response_order=[]),
+                name="what_counts_holds_a_slot",
+            ),
+            models.CheckConstraint(condition=Q(extra=False) | Q(counts=False), name="an_extra_does_not_count"),
         ]
         indexes = [
             models.Index(fields=["lease_expires_at"], condition=Q(state="leased"), name="lease_by_expiry"),
             models.Index(fields=["annotator"], condition=Q(state="leased"), name="lease_by_annotator"),
             models.Index(fields=["annotator"], condition=Q(state="expired"), name="expired_by_annotator"),
+            models.Index(
+                fields=["annotator", "leased_at"],
+                condition=Q(state__in=["released", "skipped"]),
+                name="passed_by_annotator",
+            ),
         ]
 
     def __str__(self) -> str:

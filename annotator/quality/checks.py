@@ -16,7 +16,7 @@ WORDS_A_MINUTE = 238
 CHARACTERS_A_WORD = 6
 HURRY = 4
 """Times that speed: faster than anybody reads."""
-SHORTEST, LONGEST = 20.0, 600.0
+SHORTEST, LONGEST = 5.0, 600.0
 """Seconds of reading. Shorter texts say nothing; nobody is expected to read longer than that."""
 FEWEST_SCORES = 4
 

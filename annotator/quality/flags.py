@@ -19,6 +19,8 @@ FEWEST = 20
 BY_CHANCE = 0.001
 """How likely it may be that anybody at all of a project does so by chance."""
 HURRIED_SHARE = 0.2
+FEWEST_HURRIED = 4
+"""Nobody reads so fast by chance, so a few are enough, however many tasks there were."""
 FLAT_SHARE = 0.3
 FLAT_ABOVE = 0.2
 LEAST_CHANCE = 0.02
@@ -91,7 +93,7 @@ Found = Iterator[tuple[Kind, Mapping[str, Any]]]
 
 def _speeding(speed: Mapping[str, Any]) -> Found:
     timed, hurried = speed["timed"], speed["hurried"]
-    if timed >= FEWEST and hurried >= HURRIED_SHARE * timed:
+    if hurried >= max(FEWEST_HURRIED, HURRIED_SHARE * timed):
         yield Kind.SPEEDING, {"hurried": hurried, "timed": timed, "seconds": speed["median_seconds"]}
 
 

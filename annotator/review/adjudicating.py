@@ -5,11 +5,10 @@ from datetime import datetime
 
 from django.utils.translation import gettext_lazy
 
-from annotator import audit
+from annotator import audit, consensus
 from annotator.annotation import Refused, ResponseRating, Submission, check_complete
 from annotator.models import Adjudication, Label, Project, Task, User
 from annotator.retrying import in_transaction
-from annotator.review.seating import seat_and_settle
 
 WHY_NOT = {
     Task.State.OPEN: gettext_lazy("This task still waits for annotators: it can be settled once it is complete."),
@@ -73,6 +72,7 @@ def withdraw(task_id: int, *, now: datetime) -> Task:
         task.adjudications.filter(is_current=True).update(is_current=False)
         Label.objects.filter(response__task=task, source=Label.Source.ADJUDICATED).delete()
         _settle(task, adjudicated=False, now=now)
+        consensus.put_in_force([task.pk], now=now)
         audit.record("label.withdrawn", f"task {task}", project=task.project)
     return task
 
@@ -117,4 +117,4 @@ def _write_labels(scores: Scores, now: datetime) -> None:
 def _settle(task: Task, *, adjudicated: bool, now: datetime) -> None:
     task.adjudicated = adjudicated
     task.save(update_fields=["adjudicated"])
-    seat_and_settle([task], project=task.project, now=now)
+    consensus.settle([task], project=task.project, now=now)

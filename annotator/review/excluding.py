@@ -12,12 +12,12 @@ from functools import partial
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, workers
+from annotator import audit, consensus, workers
 from annotator.assignment import one_claim_at_a_time
 from annotator.celery import app
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
 from annotator.retrying import in_transaction
-from annotator.review.seating import seat_and_settle
+from annotator.review.admission import admit_and_settle
 
 AT_ONCE = 200
 AT_THE_DOOR = 500
@@ -40,7 +40,7 @@ def exclude(project: Project, annotator: User, *, reason: str, by: User, now: da
 def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | None:
     """Brings their work back but for what a reviewer rejected; the exclusion that goes on until all is back, or None.
 
-    Tasks that others have filled meanwhile count it beside their slots.
+    Tasks that others have filled meanwhile get a slot more for it.
 
     Raises:
         workers.NoWorker: there is too much of it to be waited for, and no light worker listens.
@@ -95,9 +95,9 @@ def counting(project: Project, annotator: User) -> QuerySet[Assignment]:
 
 
 def to_return(project: Project, annotator: User) -> QuerySet[Assignment]:
-    """What a readmission brings back: all but what a reviewer has rejected."""
+    """What a readmission brings back: all but what a reviewer has rejected, and extras, which never counted."""
     latest = Verdict.objects.filter(assignment=OuterRef("pk")).order_by("-pk").values("decision")[:1]
-    out = Assignment.objects.filter(annotator=annotator, task__project=project, counts=False)
+    out = Assignment.objects.filter(annotator=annotator, task__project=project, counts=False, extra=False)
     known = out.annotate(verdict=Subquery(latest))
     return known.filter(Q(verdict__isnull=True) | ~Q(verdict=Verdict.Decision.REJECTED))
 
@@ -155,7 +155,7 @@ def _take_out(exclusion: Exclusion, task_ids: Sequence[int], *, now: datetime) -
     theirs = counting(exclusion.project, exclusion.annotator).filter(task__in=task_ids)
     theirs.filter(state=Assignment.State.LEASED).update(state=Assignment.State.RELEASED, counts=False, slot=None)
     theirs.update(counts=False, slot=None)
-    seat_and_settle(tasks, project=exclusion.project, now=now)
+    consensus.settle(tasks, project=exclusion.project, now=now)
     return len(tasks)
 
 
@@ -163,8 +163,8 @@ def _take_out(exclusion: Exclusion, task_ids: Sequence[int], *, now: datetime) -
 def _give_back(exclusion: Exclusion, task_ids: Sequence[int], *, now: datetime) -> int:
     tasks = _locked(task_ids)
     returned = to_return(exclusion.project, exclusion.annotator).filter(task__in=task_ids)
-    Assignment.objects.filter(pk__in=list(returned.values_list("pk", flat=True))).update(counts=True)
-    seat_and_settle(tasks, project=exclusion.project, now=now)
+    chosen = Assignment.objects.filter(pk__in=list(returned.values_list("pk", flat=True)))
+    admit_and_settle(chosen, tasks, project=exclusion.project, now=now)
     return len(tasks)
 
 

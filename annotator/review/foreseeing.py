@@ -60,7 +60,7 @@ def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
     tasks = Task.objects.filter(pk__in=slots, state__in=[Task.State.OPEN, Task.State.COMPLETE])
     for task in tasks.only("state", "adjudicated"):
         left = _without(standing[task.pk], annotations[task.pk], had_slot=slots[task.pk] is not None)
-        complete = task.adjudicated or _is_complete(left, rules)
+        complete = task.adjudicated or left.done >= wanted(left.rated, left.done, rules)
         before, after = labels.in_force(task.pk), labels.after(task.pk, _outcome(left, rules, complete=complete))
         found["tasks_reopened"] += task.state == Task.State.COMPLETE and not complete
         found["tasks_losing_labels"] += bool(before) and not after
@@ -71,15 +71,6 @@ def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
 def _without(standing: Standing, annotation: int, *, had_slot: bool) -> Standing:
     rated = [each for each in standing.rated if each.annotation != annotation]
     return Standing(standing.held - had_slot, standing.done - had_slot, rated)
-
-
-def _is_complete(standing: Standing, rules: Rules) -> bool:
-    """Once those who rated beside the slots have taken what is free."""
-    held, done = standing.held, standing.done
-    scored = sum(1 for each in standing.rated if each.ratings)
-    while done < scored and held < wanted(standing.rated, done, rules):
-        held, done = held + 1, done + 1
-    return done >= wanted(standing.rated, done, rules)
 
 
 def _outcome(standing: Standing, rules: Rules, *, complete: bool) -> Outcome | None:

@@ -1,17 +1,20 @@
-"""A reviewer accepts or rejects one annotation. A rejected one leaves the consensus, and its slot is free again."""
+"""A reviewer accepts or rejects one annotation. A rejected one leaves the consensus, and its slot is free again.
+
+An extra, which came when its task had no room, counts once it is accepted.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from annotator import audit
+from annotator import audit, consensus
 from annotator.annotation import Refused
 from annotator.assignment import locked
 from annotator.models import Assignment, Exclusion, Task, User, Verdict
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
-from annotator.review.seating import seat_and_settle
+from annotator.review.admission import admit_and_settle
 from annotator.review.unlikely import ask_for_review
 
 
@@ -46,11 +49,12 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
         raise CommentNeeded
     assignment = locked(assignment_id)
     _check_judgeable(assignment, by)
-    last = latest_verdict(assignment)
-    if last and (last.decision, last.comment) == (decision, comment):
+    last, counts = latest_verdict(assignment), _would_count(assignment, decision)
+    if last and (last.decision, last.comment) == (decision, comment) and counts == assignment.counts:
         return last
     verdict = Verdict.objects.create(assignment=assignment, decision=decision, comment=comment, by=by, made_at=now)
-    _let_count(assignment, accepted=decision == Verdict.Decision.ACCEPTED, now=now)
+    if counts != assignment.counts:
+        _let_count(assignment, counts=counts, now=now)
     subject = f"annotation of task {assignment.task.external_id} by {assignment.annotator.pseudonym}"
     audit.record(f"annotation.{decision}", subject, project=assignment.task.project, assignment=assignment.pk)
     ask_for_review(Task.objects.filter(pk=assignment.task_id))
@@ -77,13 +81,19 @@ def _check_judgeable(assignment: Assignment, by: User) -> None:
         raise OwnWork(_("This rating is your own: somebody else has to judge it."))
 
 
-def _let_count(assignment: Assignment, *, accepted: bool, now: datetime) -> None:
+def _would_count(assignment: Assignment, decision: str) -> bool:
     """What an excluded annotator made does not count, accepted or not."""
-    task = assignment.task
-    excluded = Exclusion.objects.filter(project=task.project_id, annotator=assignment.annotator_id)
-    counts = accepted and not excluded.exists()
-    if counts == assignment.counts:
-        return
-    assignment.counts, assignment.slot = counts, None
-    assignment.save(update_fields=["counts", "slot"])
-    seat_and_settle([task], project=task.project, now=now)
+    if decision == Verdict.Decision.REJECTED:
+        return False
+    excluded = Exclusion.objects.filter(project=assignment.task.project_id, annotator=assignment.annotator_id)
+    return not excluded.exists()
+
+
+def _let_count(assignment: Assignment, *, counts: bool, now: datetime) -> None:
+    """What is accepted takes a slot, an extra too; what is rejected leaves its slot to others."""
+    task, chosen = assignment.task, Assignment.objects.filter(pk=assignment.pk)
+    if counts:
+        admit_and_settle(chosen, [task], project=task.project, now=now)
+    else:
+        chosen.update(counts=False, slot=None)
+        consensus.settle([task], project=task.project, now=now)

@@ -129,7 +129,10 @@ def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
     given = request.GET.get("revision", "0")
     revision = int(given) if given.isdecimal() and len(given) < 6 else 0
     changed = request.POST.getlist("changed")
-    saved_at = annotation.save_draft(held.pk, form, changed=changed, revision=revision, now=timezone.now())
+    try:
+        saved_at = annotation.save_draft(held.pk, form, changed=changed, revision=revision, now=timezone.now())
+    except Refusal as refused:
+        return JsonResponse({"detail": str(refused)}, status=refused.status)
     return JsonResponse({"saved_at": saved_at})
 
 
@@ -195,8 +198,12 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     form = ReportForm(request.POST)
     if not form.is_valid():
         return _refused_form(request, held, {"report_form": form})
-    annotation.report(held.pk, **form.cleaned_data, now=timezone.now())
-    messages.info(request, _("Reported. Nobody gets this task until a manager has looked at it."))
+    try:
+        annotation.report(held.pk, **form.cleaned_data, now=timezone.now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.info(request, _("Reported. Nobody gets this task until a manager has looked at it."))
     return redirect("annotate", held.task.project.slug)
 
 

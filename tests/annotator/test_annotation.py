@@ -100,7 +100,7 @@ def test_a_late_submission_takes_a_free_slot(project: Project, cast: Cast) -> No
     assert (held.state, held.slot) == (Assignment.State.SUBMITTED, 1)
 
 
-def test_a_late_submission_without_a_slot_is_kept_beside(cast: Cast) -> None:
+def test_a_late_submission_without_room_is_kept_as_an_extra(cast: Cast) -> None:
     narrow = make_project("narrow", base_annotators=1, max_annotators=1)
     task = make_task(narrow)
     held = claimed(narrow, cast.alice)
@@ -108,8 +108,9 @@ def test_a_late_submission_without_a_slot_is_kept_beside(cast: Cast) -> None:
     annotation.submit(held.pk, submission(task), now=LATER)
     held.refresh_from_db()
     task.refresh_from_db()
-    assert (held.state, held.slot) == (Assignment.State.SUBMITTED, None)
+    assert (held.state, held.slot, held.counts, held.extra) == (Assignment.State.SUBMITTED, None, False, True)
     assert (task.state, task.open_slots) == (Task.State.COMPLETE, 0)
+    assert Consensus.objects.get().annotators == 1
 
 
 def test_it_refuses_a_rating_with_a_missing_attribute(project: Project, cast: Cast) -> None:

@@ -222,7 +222,8 @@ def test_imported_ratings_leave_people_their_slots(project: Project, cast: Cast)
     imported(project, *RATED_PAIR)
     held.refresh_from_db()
     assert (held.slot, Assignment.objects.filter(slot__isnull=True).count()) == (1, 1)
-    assert Task.objects.get().consensus.annotators == 4
+    assert Task.objects.get().consensus.annotators == 3
+    assert Assignment.objects.get(extra=True).counts is False
 
 
 def test_two_projects_do_not_share_tasks(project: Project) -> None:

@@ -88,16 +88,14 @@ def test_accepting_later_brings_it_back(project: Project, cast: Cast, rita: User
     assert list(Label.objects.order_by("response").values("response", "scores", "means")) == before
 
 
-def test_it_stays_beside_the_slots_where_others_took_its_own(
-    project: Project, cast: Cast, rita: User, task: Task
-) -> None:
+def test_it_gets_one_more_slot_where_others_took_its_own(project: Project, cast: Cast, rita: User, task: Task) -> None:
     held = rated_by(project, *cast.annotators)
     rejected(held[0], rita)
     rate(project, rita, 4)
     accepted(held[0], rita)
     held[0].refresh_from_db()
     task.refresh_from_db()
-    assert (held[0].counts, held[0].slot, task.done) == (True, None, 3)
+    assert (held[0].counts, held[0].slot, task.done, task.slots_wanted) == (True, 4, 4, 4)
     assert Consensus.objects.get().annotators == 4
 
 

@@ -28,7 +28,7 @@ def visible_project(user: User, slug: str) -> Project:
 def managed_project(user: User, slug: str) -> Project:
     """A project that the user manages; 403 for its other members."""
     project = visible_project(user, slug)
-    if not Project.objects.managed_by(user).filter(pk=project.pk).exists():
+    if not manages(user, project):
         raise PermissionDenied("Only managers of this project may do this.")
     return project
 
@@ -53,8 +53,12 @@ WHERE m.user_id = %(user)s AND p.slug = %(slug)s
 
 def name_shown_to(user: User, project: Project) -> Literal["username", "pseudonym"]:
     """The field by which annotators are called to this user: pseudonyms to reviewers, names to managers."""
-    manages = Project.objects.managed_by(user).filter(pk=project.pk).exists()
-    return "username" if manages else "pseudonym"
+    return "username" if manages(user, project) else "pseudonym"
+
+
+def manages(user: User, project: Project) -> bool:
+    """Whether the user is a manager of the project, or a superuser."""
+    return Project.objects.managed_by(user).filter(pk=project.pk).exists()
 
 
 def own_assignment(user: User, assignment_id: int) -> Assignment:

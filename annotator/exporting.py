@@ -9,13 +9,14 @@ from itertools import groupby
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import F, OuterRef, Subquery, Value
+from django.db.models import F, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from annotator import audit
 from annotator.importing.prompts import prompt_from_messages
-from annotator.models import Annotation, Label, Project, Rating, Verdict
+from annotator.models import Annotation, Label, Project, Rating, User, Verdict
 from annotator.refusals import Refusal
+from annotator.review.blindness import tasks_held_by
 
 Row = dict[str, Any]
 CHUNK = 500
@@ -29,8 +30,12 @@ class UnknownExport(Refusal):
     code = "unknown_export"
 
 
-def export(project: Project, *, layout: str, format: str, since: datetime | None = None) -> Iterator[bytes]:
+def export(
+    project: Project, *, layout: str, format: str, since: datetime | None = None, by: User | None = None
+) -> Iterator[bytes]:
     """Streams the project's rows in the layout, encoded in the format.
+
+    Single ratings of tasks that the person is rating are left out of what they get.
 
     Raises:
         UnknownExport: before the first byte.
@@ -41,14 +46,14 @@ def export(project: Project, *, layout: str, format: str, since: datetime | None
         raise UnknownExport(f"There is no format {format!r}. Formats: {', '.join(FORMATS)}.")
     moment = since.isoformat() if since else None
     audit.record("labels.exported", f"layout {layout}", project=project, layout=layout, format=format, since=moment)
-    rows = LAYOUTS[layout](project, since)
+    rows = LAYOUTS[layout](project, since, tasks_held_by(by))
     return _csv_lines(rows, _columns(project, layout)) if format == "csv" else _json_lines(rows)
 
 
 # Layouts ---------------------------------------------------------------------------------------------------
 
 
-def helpsteer2_rows(project: Project, since: datetime | None) -> Iterator[Row]:
+def helpsteer2_rows(project: Project, since: datetime | None, _unseen: QuerySet[Any]) -> Iterator[Row]:
     """A row per labelled response: prompt, response and one whole number per attribute; a task's rows together."""
     labels = _since(Label.objects.in_force().for_project(project.pk), "made_at", since)
     rows = labels.order_by("response__task", "response__position").values_list(
@@ -59,12 +64,12 @@ def helpsteer2_rows(project: Project, since: datetime | None) -> Iterator[Row]:
         yield {"prompt": prompt_from_messages(conversation), "response": text, **_ordered(scores, keys)}
 
 
-def disagreement_rows(project: Project, since: datetime | None) -> Iterator[Row]:
+def disagreement_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
     """A row per rated response: each attribute a list with one rating a rater that counts, raters in the same order.
 
     `since` picks the responses with a new rating; their lists are whole.
     """
-    ratings = _current_ratings(project).filter(annotation__assignment__counts=True)
+    ratings = _current_ratings(project, unseen).filter(annotation__assignment__counts=True)
     if since:
         news = _since(ratings, "annotation__submitted_at", since)
         ratings = ratings.filter(response__in=news.values("response"))
@@ -77,12 +82,12 @@ def disagreement_rows(project: Project, since: datetime | None) -> Iterator[Row]
         yield {"prompt": prompt_from_messages(raters[0][1]), "response": raters[0][2], **lists}
 
 
-def annotation_rows(project: Project, since: datetime | None) -> Iterator[Row]:
+def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
     """A row per annotation and response, with ids as imported and raters by pseudonym.
 
     `counts` is false for what a reviewer has rejected and for the work of the excluded; `verdict` is the reviewer's.
     """
-    ratings = _since(_current_ratings(project), "annotation__submitted_at", since)
+    ratings = _since(_current_ratings(project, unseen), "annotation__submitted_at", since)
     rows = ratings.order_by("response__task", "annotation", "response__position").values(
         "scores",
         "checks",
@@ -114,9 +119,10 @@ def annotation_rows(project: Project, since: datetime | None) -> Iterator[Row]:
 _verdict = Verdict.objects.filter(assignment=OuterRef("annotation__assignment")).order_by("-pk").values("decision")[:1]
 
 
-def _current_ratings(project: Project) -> Any:
+def _current_ratings(project: Project, unseen: QuerySet[Any]) -> Any:
     current = Annotation.objects.current().for_project(project.pk)
-    return Rating.objects.filter(annotation__in=current, response__task__state__in=["open", "complete"])
+    ratings = Rating.objects.filter(annotation__in=current, response__task__state__in=["open", "complete"])
+    return ratings.exclude(response__task__in=unseen)
 
 
 def _since(queryset: Any, field: str, since: datetime | None) -> Any:
@@ -127,7 +133,7 @@ def _ordered(scores: dict[str, int], keys: Sequence[str]) -> dict[str, int]:
     return {key: scores[key] for key in keys if key in scores}
 
 
-LAYOUTS: dict[str, Callable[[Project, datetime | None], Iterator[Row]]] = {
+LAYOUTS: dict[str, Callable[[Project, datetime | None, QuerySet[Any]], Iterator[Row]]] = {
     "helpsteer2": helpsteer2_rows,
     "disagreements": disagreement_rows,
     "annotations": annotation_rows,

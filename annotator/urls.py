@@ -3,10 +3,14 @@
 from django.contrib import admin
 from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_required
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from annotator.public_ids import TaskIdConverter
 from annotator.views import agreement, annotators, history, person, projects, qualification, review, settings, work
+
+# Before the addresses that use it are read.
+register_converter(TaskIdConverter, "task")
 
 handler400 = "annotator.api.errors.bad_request"
 handler404 = "annotator.api.errors.not_found"
@@ -32,14 +36,14 @@ urlpatterns = [
     path("projects/<slug:slug>/qualification/begin/", qualification.begin, name="begin-qualification"),
     path("qualification/<int:run_id>/", qualification.take, name="take-qualification"),
     path("qualification/<int:run_id>/draft/", qualification.draft, name="draft-qualification"),
-    path("qualification/<int:run_id>/tasks/<int:task_id>/", qualification.explained, name="explained-gold"),
+    path("qualification/<int:run_id>/tasks/<task:task_id>/", qualification.explained, name="explained-gold"),
     path("projects/<slug:slug>/history/", history.history, name="history"),
     path("projects/<slug:slug>/review/", review.review, name="review"),
     path("projects/<slug:slug>/review/submissions/", review.review_submissions, name="review-submissions"),
     path("projects/<slug:slug>/review/submissions/<int:assignment_id>/", review.verdict, name="verdict"),
-    path("projects/<slug:slug>/review/<int:task_id>/", review.review_task, name="review-task"),
-    path("projects/<slug:slug>/review/<int:task_id>/withdraw/", review.withdraw_adjudication, name="withdraw"),
-    path("projects/<slug:slug>/review/<int:task_id>/decide/", review.decide, name="decide"),
+    path("projects/<slug:slug>/review/<task:task_id>/", review.review_task, name="review-task"),
+    path("projects/<slug:slug>/review/<task:task_id>/withdraw/", review.withdraw_adjudication, name="withdraw"),
+    path("projects/<slug:slug>/review/<task:task_id>/decide/", review.decide, name="decide"),
     path("projects/<slug:slug>/agreement/", agreement.agreement, name="agreement"),
     path("projects/<slug:slug>/annotators/", annotators.annotators, name="annotators"),
     path("projects/<slug:slug>/annotate/", work.annotate, name="annotate"),

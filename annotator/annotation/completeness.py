@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.models import PREFERENCES, Project
+from annotator.public_ids import response_number
 from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
@@ -30,11 +31,11 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
     """
     errors: Errors = {}
     for stranger in set(submission.ratings).difference(responses):
-        text = _("response id %(id)s does not belong to this task") % {"id": stranger}
+        text = _("response id %(id)s does not belong to this task") % {"id": response_number(stranger)}
         errors.setdefault("ratings", []).append(text)
     for number, response in enumerate(responses):
         rating = submission.ratings.get(response)
-        place = f"ratings.{response}"
+        place = f"ratings.{response_number(response)}"
         if rating is None:
             errors[place] = [_("response %(number)s is not rated") % {"number": number + 1}]
         elif found := _rating_errors(rating, project):

@@ -7,6 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotator.models import UnsafeCategory
+from annotator.public_ids import response_number, response_of
 
 LARGEST = 2**31 - 1
 """Of a setting: what PostgreSQL's integer holds."""
@@ -58,6 +59,22 @@ class WholeNumberField(serializers.IntegerField):
         if type(data) is not int:
             self.fail("not_whole", value=repr(data))
         return super().to_internal_value(data)
+
+
+class ResponseIdField(WholeNumberField):
+    """A response by its number outside; the row's own inside."""
+
+    default_error_messages = {"unknown": "There is no response {value}."}
+
+    def to_internal_value(self, data: Any) -> int:
+        sent = super().to_internal_value(data)
+        found = response_of(sent)
+        if found is None:
+            self.fail("unknown", value=sent)
+        return found
+
+    def to_representation(self, value: int) -> int:
+        return response_number(value)
 
 
 class ScoreField(WholeNumberField):

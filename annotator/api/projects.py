@@ -19,6 +19,7 @@ from annotator.api.serializers import (
     TaskSerializer,
 )
 from annotator.models import Annotation, Membership, Project, Task
+from annotator.review.blindness import tasks_held_by
 
 
 class Projects(generics.ListCreateAPIView[Project]):
@@ -93,15 +94,17 @@ class Members(generics.ListCreateAPIView[Membership]):
 
 
 class Tasks(generics.ListAPIView[Task]):
-    """A project's tasks, for its managers and reviewers."""
+    """A project's tasks, for its managers and reviewers; those that measure annotators for managers alone."""
 
     serializer_class = TaskSerializer
     queryset = Task.objects.none()
     filterset_fields = {"state": ["exact"], "external_id": ["exact"]}
 
     def get_queryset(self) -> QuerySet[Task]:
-        project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])
-        return project.tasks.prefetch_related("responses")
+        user = access.user_of(self.request)
+        project = access.reviewed_project(user, self.kwargs["slug"])
+        tasks = project.tasks.prefetch_related("responses")
+        return tasks if access.manages(user, project) else tasks.exclude(state=Task.State.GOLD)
 
 
 def _require_utc_year(moment: datetime) -> None:
@@ -132,13 +135,20 @@ class AnnotationFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 class Annotations(generics.ListAPIView[Annotation]):
-    """Current annotations, under pseudonyms, for managers and reviewers."""
+    """Current annotations, under pseudonyms, for managers and reviewers; without the tasks that the caller is rating.
+
+    Reviewers do not see those of tasks that measure annotators.
+    """
 
     serializer_class = AnnotationSerializer
     queryset = Annotation.objects.none()
     filterset_class = AnnotationFilter
 
     def get_queryset(self) -> QuerySet[Annotation]:
-        project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])
+        user = access.user_of(self.request)
+        project = access.reviewed_project(user, self.kwargs["slug"])
         annotations = Annotation.objects.current().for_project(project.pk)
+        annotations = annotations.exclude(assignment__task__in=tasks_held_by(user))
+        if not access.manages(user, project):
+            annotations = annotations.exclude(assignment__task__state=Task.State.GOLD)
         return annotations.select_related("assignment__task", "assignment__annotator").prefetch_related("ratings")

@@ -14,10 +14,11 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import KnownFields, ScoreField, WholeNumberField
+from annotator.api.fields import KnownFields, ResponseIdField, ScoreField, WholeNumberField
 from annotator.api.pagination import CursorPages
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer
 from annotator.models import Adjudication, Task, Verdict
+from annotator.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.queue import Place, page, waiting, with_beginnings
 from annotator.review.sheets import Rater, Reviewed, reviewed
@@ -28,7 +29,7 @@ from annotator.review.sheets import Rater, Reviewed, reviewed
 class WaitingSerializer(serializers.ModelSerializer[Task]):
     """A task that waits. `task` is its number here, `id` the one that it was imported with."""
 
-    task = serializers.IntegerField(source="pk")
+    task = serializers.IntegerField(source="public_id")
     id = serializers.CharField(source="external_id")
     state = serializers.CharField()
     because = serializers.CharField(source="review_because")
@@ -87,7 +88,7 @@ class Queue(generics.ListAPIView[Task]):
 
 
 class DecidedSerializer(KnownFields):
-    response = WholeNumberField()
+    response = ResponseIdField()
     scores = serializers.DictField(child=ScoreField())
 
 
@@ -170,18 +171,18 @@ class OneReviewed(APIView):
     @extend_schema(responses=ReviewedSerializer)
     def get(self, request: Request, task_id: int) -> Response:
         task = access.reviewed_task(access.user_of(request), task_id)
-        return Response(_told(reviewed(task, task.project)))
+        return Response(_told(reviewed(task, task.project, by=access.user_of(request))))
 
 
 def _told(shown: Reviewed) -> dict[str, Any]:
     task = shown.task
     return {
-        "task": task.pk,
+        "task": task.public_id,
         "id": task.external_id,
         "state": task.state,
         "because": task.review_because,
         "conversation": task.conversation,
-        "responses": [{"id": each.response.pk, "text": each.response.text} for each in shown.sheets],
+        "responses": [{"id": each.response.public_id, "text": each.response.text} for each in shown.sheets],
         "raters": [_rater(each) for each in shown.raters],
         "adjudication": _adjudication(shown.adjudication) if shown.adjudication else None,
     }
@@ -196,19 +197,21 @@ def _rater(rater: Rater) -> dict[str, Any]:
         "counts": rater.counts,
         "kept": rater.kept,
         "ratings": [
-            {"response": response} | {name: vars(rating)[name] for name in answers}
+            {"response": response_number(response)} | {name: vars(rating)[name] for name in answers}
             for response, rating in rater.ratings.items()
         ],
         "preference": made.preference,
         "justification": made.justification,
         "active_seconds": made.active_seconds,
         "verdict": _verdict(rater.verdict) if rater.verdict else None,
-        "unlikely": list(rater.unlikely),
+        "unlikely": [each | {"response": response_number(each["response"])} for each in map(dict, rater.unlikely)],
     }
 
 
 def _adjudication(made: Adjudication) -> dict[str, Any]:
-    ratings = [{"response": int(response), "scores": scores} for response, scores in made.scores.items()]
+    ratings = [
+        {"response": response_number(int(response)), "scores": scores} for response, scores in made.scores.items()
+    ]
     return {"ratings": ratings, "preference": made.preference, "reason": made.reason} | _said(made)
 
 

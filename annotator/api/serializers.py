@@ -11,6 +11,7 @@ from annotator.api.fields import LARGEST, KnownFields, NumberField, SettingsFiel
 from annotator.guidelines import publish_guidelines
 from annotator.models import Annotation, Attribute, Membership, Project, Role, Rubric, Task, User
 from annotator.models.project import usable_by_the_trainer
+from annotator.public_ids import response_number
 from annotator.rubrics import DEFAULT_RUBRIC
 
 LANGUAGE = r"^[a-z]{2,3}(-[a-z0-9]{1,8})?$"
@@ -305,7 +306,7 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
     def get_ratings(self, annotation: Annotation) -> list[dict[str, Any]]:
         return [
             {
-                "response": rating.response_id,
+                "response": response_number(rating.response_id),
                 "scores": rating.scores,
                 "checks": rating.checks,
                 "confidence": rating.confidence,

@@ -5,12 +5,19 @@ from typing import Any
 from rest_framework import serializers
 
 from annotator.annotation import ResponseRating, Submission
-from annotator.api.fields import KnownFields, NumberField, OptionalCategoryField, ScoreField, WholeNumberField
+from annotator.api.fields import (
+    KnownFields,
+    NumberField,
+    OptionalCategoryField,
+    ResponseIdField,
+    ScoreField,
+    WholeNumberField,
+)
 from annotator.models import SkipReason, UnsafeCategory
 
 
 class RatingSerializer(KnownFields):
-    response = WholeNumberField()
+    response = ResponseIdField()
     scores = serializers.DictField(child=ScoreField())
     checks = serializers.ListField(child=serializers.CharField(), required=False)
     confidence = WholeNumberField(min_value=0, max_value=2, required=False, allow_null=True)

@@ -124,10 +124,11 @@ class Export(APIView):
         ],
     )
     def get(self, request: Request, slug: str) -> StreamingHttpResponse:
-        project = access.reviewed_project(access.user_of(request), slug)
+        user = access.user_of(request)
+        project = access.reviewed_project(user, slug)
         layout = request.query_params.get("layout", "helpsteer2")
         format = request.query_params.get("format", "jsonl")
-        rows = export(project, layout=layout, format=format, since=_since(request))
+        rows = export(project, layout=layout, format=format, since=_since(request), by=user)
         answer = StreamingHttpResponse(rows, content_type=FORMATS[format])
         answer["Content-Disposition"] = f'attachment; filename="{project.slug}-{layout}.{format}"'
         return answer

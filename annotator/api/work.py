@@ -27,6 +27,7 @@ from annotator.api.serializers import (
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
 from annotator.models import Assignment, Rubric
+from annotator.public_ids import response_number
 
 RUBRIC_SECONDS = 30
 
@@ -119,9 +120,9 @@ def lease(claimed: Claim) -> dict[str, Any]:
         "assignment": held.pk,
         "lease_expires_at": held.lease_expires_at,
         "task": {
-            "id": held.task_id,
+            "id": held.task.public_id,
             "conversation": held.task.conversation,
-            "responses": [{"id": each.pk, "text": each.text} for each in claimed.responses],
+            "responses": [{"id": each.public_id, "text": each.text} for each in claimed.responses],
         },
         "rubric": _rubric(held.task.project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
     }
@@ -140,6 +141,8 @@ def stored(done: Submitted) -> dict[str, Any]:
         "annotation": made.pk,
         "assignment": made.assignment_id,
         "revision": made.revision,
-        "ratings": [{"response": response, "scores": scores} for response, scores in done.scores.items()],
+        "ratings": [
+            {"response": response_number(response), "scores": scores} for response, scores in done.scores.items()
+        ],
         "submitted_at": made.submitted_at,
     }

@@ -39,25 +39,25 @@ class RatingForm(forms.Form):
         self.attributes = project.attributes_for()
         for letter, response in zip(ascii_uppercase, responses, strict=False):
             for attribute in self.attributes:
-                self.fields[f"{attribute.key}-{response.pk}"] = likert(attribute, letter)
+                self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)
                 if attribute.checks:
-                    self.fields[f"checks-{attribute.key}-{response.pk}"] = _checks(attribute)
+                    self.fields[f"checks-{attribute.key}-{response.public_id}"] = _checks(attribute)
             if project.ask_confidence:
                 confidence = choice(CONFIDENCE_TEXTS, _("Confidence in correctness"), letter)
-                self.fields[f"confidence-{response.pk}"] = confidence
+                self.fields[f"confidence-{response.public_id}"] = confidence
             if project.ask_safety:
-                self.fields[f"safe-{response.pk}"] = choice(SAFETY_TEXTS, _("Safety"), letter)
-                self.fields[f"unsafe-{response.pk}"] = _category()
+                self.fields[f"safe-{response.public_id}"] = choice(SAFETY_TEXTS, _("Safety"), letter)
+                self.fields[f"unsafe-{response.public_id}"] = _category()
         if project.ask_preference and len(responses) == 2:
             self.fields["preference"] = choice(PREFERENCE_TEXTS, _("Which response is better?"))
 
     def clean(self) -> dict[str, Any]:
         """What is unsafe about a response is asked once it is called unsafe."""
         for letter, response in zip(ascii_uppercase, self.responses, strict=False):
-            unsafe = self.cleaned_data.get(f"safe-{response.pk}") == 0
-            if unsafe and not self.cleaned_data.get(f"unsafe-{response.pk}"):
+            unsafe = self.cleaned_data.get(f"safe-{response.public_id}") == 0
+            if unsafe and not self.cleaned_data.get(f"unsafe-{response.public_id}"):
                 text = _("Response %(letter)s: say what is unsafe about it.") % {"letter": letter}
-                self.add_error(f"unsafe-{response.pk}", text)
+                self.add_error(f"unsafe-{response.public_id}", text)
         return self.cleaned_data
 
     def sheets(self) -> list[dict[str, Any]]:
@@ -68,19 +68,19 @@ class RatingForm(forms.Form):
                 "response": response,
                 "attributes": [self._row(attribute, response) for attribute in self.attributes],
                 "extra": [
-                    self[f"{name}-{response.pk}"]
+                    self[f"{name}-{response.public_id}"]
                     for name in ("confidence", "safe", "unsafe")
-                    if f"{name}-{response.pk}" in self.fields
+                    if f"{name}-{response.public_id}" in self.fields
                 ],
             }
             for letter, response in zip(ascii_uppercase, self.responses, strict=False)
         ]
 
     def _row(self, attribute: Attribute, response: Response) -> dict[str, Any]:
-        checks = f"checks-{attribute.key}-{response.pk}"
+        checks = f"checks-{attribute.key}-{response.public_id}"
         return {
             "attribute": attribute,
-            "field": self[f"{attribute.key}-{response.pk}"],
+            "field": self[f"{attribute.key}-{response.public_id}"],
             "checks": self[checks] if checks in self.fields else None,
         }
 
@@ -95,15 +95,15 @@ class RatingForm(forms.Form):
 
     def _rating(self, response: Response) -> ResponseRating:
         data = self.cleaned_data
-        safe = data.get(f"safe-{response.pk}")
+        safe = data.get(f"safe-{response.public_id}")
         return ResponseRating(
-            scores={each.key: data[f"{each.key}-{response.pk}"] for each in self.attributes},
+            scores={each.key: data[f"{each.key}-{response.public_id}"] for each in self.attributes},
             checks=tuple(
-                check for each in self.attributes for check in data.get(f"checks-{each.key}-{response.pk}", [])
+                check for each in self.attributes for check in data.get(f"checks-{each.key}-{response.public_id}", [])
             ),
-            confidence=data.get(f"confidence-{response.pk}"),
+            confidence=data.get(f"confidence-{response.public_id}"),
             safe=None if safe is None else bool(safe),
-            unsafe_category=data[f"unsafe-{response.pk}"] if safe == 0 else "",
+            unsafe_category=data[f"unsafe-{response.public_id}"] if safe == 0 else "",
         )
 
 

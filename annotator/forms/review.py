@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from annotator.forms.rating import PREFERENCE_TEXTS, choice, likert
 from annotator.models import Adjudication, Project, Response, Verdict
+from annotator.public_ids import response_number
 
 
 class AdjudicationForm(forms.Form):
@@ -28,13 +29,13 @@ class AdjudicationForm(forms.Form):
         self.responses, self.attributes = responses, project.attributes_for()
         for letter, response in zip(ascii_uppercase, responses, strict=False):
             for attribute in self.attributes:
-                self.fields[f"{attribute.key}-{response.pk}"] = likert(attribute, letter)
+                self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)
         if project.ask_preference and len(responses) == 2:
             self.fields["preference"] = choice(PREFERENCE_TEXTS, _("Which response is better?"))
 
     def scales(self, response: Response) -> list[dict[str, Any]]:
         """The bound fields of one response."""
-        keys = [(each, f"{each.key}-{response.pk}") for each in self.attributes]
+        keys = [(each, f"{each.key}-{response.public_id}") for each in self.attributes]
         return [{"attribute": attribute, "field": self[name]} for attribute, name in keys]
 
     def decision(self) -> dict[str, Any]:
@@ -42,7 +43,7 @@ class AdjudicationForm(forms.Form):
         data = self.cleaned_data
         return {
             "scores": {
-                response.pk: {each.key: data[f"{each.key}-{response.pk}"] for each in self.attributes}
+                response.pk: {each.key: data[f"{each.key}-{response.public_id}"] for each in self.attributes}
                 for response in self.responses
             },
             "preference": data.get("preference"),
@@ -53,7 +54,9 @@ class AdjudicationForm(forms.Form):
 
 def started_from(scores: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
     """Initial values of the form from scores by response."""
-    return {f"{key}-{response}": score for response, each in scores.items() for key, score in each.items()}
+    return {
+        f"{key}-{response_number(response)}": score for response, each in scores.items() for key, score in each.items()
+    }
 
 
 def as_it_stands(made: Adjudication) -> dict[str, Any]:

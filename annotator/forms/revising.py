@@ -2,6 +2,7 @@
 
 from annotator.annotation import by_position
 from annotator.models import Annotation
+from annotator.public_ids import response_number
 
 
 def filled(annotation: Annotation) -> dict[str, object]:
@@ -12,9 +13,10 @@ def filled(annotation: Annotation) -> dict[str, object]:
         "preference": by_position(annotation.preference, annotation.assignment.response_order),
     }
     for rating in annotation.ratings.all():
-        values |= {f"{key}-{rating.response_id}": score for key, score in rating.scores.items()}
-        values |= {f"checks-{key}-{rating.response_id}": rating.checks for key in rating.scores}
-        values[f"confidence-{rating.response_id}"] = rating.confidence
-        values[f"safe-{rating.response_id}"] = None if rating.safe is None else int(rating.safe)
-        values[f"unsafe-{rating.response_id}"] = rating.unsafe_category
+        response = response_number(rating.response_id)
+        values |= {f"{key}-{response}": score for key, score in rating.scores.items()}
+        values |= {f"checks-{key}-{response}": rating.checks for key in rating.scores}
+        values[f"confidence-{response}"] = rating.confidence
+        values[f"safe-{response}"] = None if rating.safe is None else int(rating.safe)
+        values[f"unsafe-{response}"] = rating.unsafe_category
     return values

@@ -8,6 +8,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Cast, Floor, Random
 from django.utils.translation import gettext_lazy as _
 
+from annotator.public_ids import response_number, task_number
+
 
 class TaskQuerySet(models.QuerySet["Task"]):
     def open(self) -> TaskQuerySet:
@@ -121,6 +123,11 @@ class Task(models.Model):
     def __str__(self) -> str:
         return self.external_id
 
+    @property
+    def public_id(self) -> int:
+        """Its number outside."""
+        return task_number(self.pk)
+
     def may_be_revised(self) -> bool:
         """While it waits for others. So does a gold task, to all appearances; what counts there are first ratings."""
         if self.state != Task.State.GOLD:
@@ -149,3 +156,8 @@ class Response(models.Model):
 
     def __str__(self) -> str:
         return self.external_id or f"response {self.position + 1}"
+
+    @property
+    def public_id(self) -> int:
+        """Its number outside."""
+        return response_number(self.pk)

@@ -9,6 +9,7 @@ from annotator import audit, consensus
 from annotator.annotation import Refused, ResponseRating, Submission, check_complete
 from annotator.models import Adjudication, Label, Project, Task, User
 from annotator.retrying import in_transaction
+from annotator.review.blindness import require_not_rating, require_others_work
 
 WHY_NOT = {
     Task.State.OPEN: gettext_lazy("This task still waits for annotators: it can be settled once it is complete."),
@@ -38,10 +39,13 @@ def adjudicate(
     Raises:
         IncompleteRating: a score is missing or off the scale.
         Refused: the task is not complete.
+        StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
     """
     task = _locked(task_id)
+    require_not_rating(task, by)
     if task.state != Task.State.COMPLETE:
         raise Refused(str(WHY_NOT[Task.State(task.state)]))
+    require_others_work(task, by)
     _check_complete(scores, preference, project=task.project, responses=[each.pk for each in task.responses.all()])
     made = Adjudication(
         task=task,

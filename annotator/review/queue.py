@@ -8,6 +8,7 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Coalesce, Left
 
 from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
+from annotator.review.blindness import tasks_held_by
 
 BEGINNING = 400
 """Characters of the prompt that a list reads."""
@@ -76,9 +77,13 @@ def with_beginnings(tasks: QuerySet[Task]) -> QuerySet[Any]:
     return found.annotate(beginning=Left(turn, BEGINNING), raters=Coalesce(raters, 0))
 
 
-def submissions(project: Project, *, before: int | None = None) -> QuerySet[Annotation]:
-    """The newest first. Those of gold tasks are compared with the experts', and reviewed by nobody."""
+def submissions(project: Project, *, reviewer: User, before: int | None = None) -> QuerySet[Annotation]:
+    """The newest first, but for tasks that the reviewer is rating.
+
+    Those of gold tasks are compared with the experts', and reviewed by nobody.
+    """
     found = Annotation.objects.current().for_project(project.pk)
+    found = found.exclude(assignment__task__in=tasks_held_by(reviewer))
     found = found.exclude(assignment__task__state=Task.State.GOLD).order_by("-pk")
     return found.filter(pk__lt=before) if before else found
 

@@ -21,9 +21,11 @@ from annotator.models import (
     SkipReason,
     Task,
     UnlikelyAnnotation,
+    User,
     Verdict,
 )
 from annotator.review.adjudicating import current_of
+from annotator.review.blindness import require_not_rating
 from annotator.review.verdicts import latest_verdicts
 
 
@@ -99,8 +101,13 @@ class Reviewed:
         return means if any(means.values()) else {}
 
 
-def reviewed(task: Task, project: Project) -> Reviewed:
-    """The task as it stands now."""
+def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
+    """The task as it stands now.
+
+    Raises:
+        StillRating: the reviewer holds it.
+    """
+    require_not_rating(task, by)
     consensus = Consensus.objects.filter(task=task).first()
     adjudication = current_of(task)
     raters = _raters(task, kept=set(consensus.kept) if consensus else set())

@@ -15,6 +15,7 @@ from annotator.models import Assignment, Exclusion, Task, User, Verdict
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
 from annotator.review.admission import admit_and_settle
+from annotator.review.blindness import OwnWork, require_not_rating
 from annotator.review.unlikely import ask_for_review
 
 
@@ -29,12 +30,6 @@ class CommentNeeded(Refusal):
         self.errors = {"comment": [str(self)]}
 
 
-class OwnWork(Refusal):
-    """Nobody judges what they made themselves."""
-
-    code = "own_work"
-
-
 @in_transaction
 def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now: datetime) -> Verdict:
     """Stores the verdict; the same again changes nothing, another one replaces it and stands beside it.
@@ -42,6 +37,7 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
     Raises:
         CommentNeeded: a rejection says nothing.
         OwnWork: the annotation is the reviewer's own.
+        StillRating: the reviewer holds the task.
         Refused: nothing has been submitted, or the task is one that measures annotators.
     """
     comment = comment.strip()
@@ -79,6 +75,7 @@ def _check_judgeable(assignment: Assignment, by: User) -> None:
         raise Refused(_("This task measures annotators: its ratings are compared with the experts', not reviewed."))
     if assignment.annotator_id == by.pk:
         raise OwnWork(_("This rating is your own: somebody else has to judge it."))
+    require_not_rating(assignment.task, by)
 
 
 def _would_count(assignment: Assignment, decision: str) -> bool:

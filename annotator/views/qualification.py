@@ -53,7 +53,7 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
     task = qualification.next_task(run)
     if run.finished_at or task is None:
         return redirect("qualification", run.member.project.slug)
-    if request.method == "POST" and request.POST.get("task") != str(task.pk):
+    if request.method == "POST" and request.POST.get("task") != str(task.public_id):
         messages.info(request, _("You have answered that task already, and that answer stands."))
         return redirect("take-qualification", run.pk)
     responses = _responses(run, task)

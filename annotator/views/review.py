@@ -93,7 +93,11 @@ def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """All ratings side by side; a POST sets the authoritative one and leads to the next task in the queue."""
     project = access.reviewed_project(user_of(request), slug)
     task = _task(project, task_id)
-    shown = reviewed(task, project)
+    try:
+        shown = reviewed(task, project, by=user_of(request))
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("review", slug)
     sent = request.POST if request.method == "POST" else None
     start = _start(request.GET.get("start", ""), shown)
     form = AdjudicationForm(project, list(task.responses.all()), sent, initial=start)
@@ -200,7 +204,7 @@ def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
     given = request.GET.get("before", "")
     before = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
     everything = request.GET.get("all") == "1"
-    rows = submissions(project, before=before)
+    rows = submissions(project, reviewer=user_of(request), before=before)
     rows = rows if everything else unjudged(rows, user_of(request))
     rows = rows.select_related("assignment").prefetch_related("ratings__response")
     found = list(rows[: PAGE + 1])

@@ -19,7 +19,7 @@ def client(cast: Cast, client: Client) -> Client:
 
 
 def form(task: Task, level: int) -> dict[str, str]:
-    return {f"{key}-{response.pk}": str(level) for response in task.responses.all() for key in ATTRIBUTES}
+    return {f"{key}-{response.public_id}": str(level) for response in task.responses.all() for key in ATTRIBUTES}
 
 
 def test_the_history_lists_ones_own_work_only(project: Project, cast: Cast, client: Client) -> None:

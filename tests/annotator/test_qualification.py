@@ -127,7 +127,7 @@ def test_a_run_of_somebody_else_is_not_found(project: Project, cast: Cast, alice
     client.force_login(cast.bob)
     task = qualification.next_task(run)
     assert task is not None
-    for path in ("", "draft/", f"tasks/{task.pk}/"):
+    for path in ("", "draft/", f"tasks/{task.public_id}/"):
         assert client.post(f"/qualification/{run.pk}/{path}").status_code in (404, 405)
         assert client.get(f"/qualification/{run.pk}/{path}").status_code in (404, 405)
 
@@ -140,14 +140,14 @@ def test_the_experts_are_not_shown_before_the_answer(
     task = qualification.next_task(run)
     assert task is not None
     assert "Level 3 it is." not in client.get(f"/qualification/{run.pk}/").content.decode()
-    assert client.get(f"/qualification/{run.pk}/tasks/{task.pk}/").status_code == 404
+    assert client.get(f"/qualification/{run.pk}/tasks/{task.public_id}/").status_code == 404
 
 
 def test_the_experts_are_never_shown_of_a_test(project: Project, cast: Cast, alice: Membership, client: Client) -> None:
     client.force_login(cast.alice)
     run = take(alice)
     for task in Task.objects.filter(gold__use="test"):
-        assert client.get(f"/qualification/{run.pk}/tasks/{task.pk}/").status_code == 404
+        assert client.get(f"/qualification/{run.pk}/tasks/{task.public_id}/").status_code == 404
 
 
 def test_an_unknown_kind_is_practice(project: Project, cast: Cast, client: Client) -> None:

@@ -113,7 +113,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest adjudication put": ("label.adjudicated", sent_settling),
     "rest adjudication delete": (
         "label.withdrawn",
-        lambda w: w.rest.delete(f"/api/v1/tasks/{settled(w).pk}/adjudication/"),
+        lambda w: w.rest.delete(f"/api/v1/tasks/{settled(w).public_id}/adjudication/"),
     ),
     "rest verdict post": (
         "annotation.accepted",
@@ -134,11 +134,11 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page review-task": ("label.adjudicated", settling),
     "page withdraw": (
         "label.withdrawn",
-        lambda w: w.page.post(f"/projects/talk/review/{settled(w).pk}/withdraw/"),
+        lambda w: w.page.post(f"/projects/talk/review/{settled(w).public_id}/withdraw/"),
     ),
     "page decide": (
         "task.retired",
-        lambda w: w.page.post(f"/projects/talk/review/{w.quarantined().pk}/decide/", {"decision": "retire"}),
+        lambda w: w.page.post(f"/projects/talk/review/{w.quarantined().public_id}/decide/", {"decision": "retire"}),
     ),
     "page verdict": (
         "annotation.rejected",

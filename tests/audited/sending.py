@@ -125,12 +125,12 @@ def new_project(world: World) -> dict[str, Any]:
 
 
 def rating_form(task: Task, level: int = 3, **fields: Any) -> dict[str, Any]:
-    return {f"{key}-{each.pk}": level for each in task.responses.all() for key in ATTRIBUTES} | fields
+    return {f"{key}-{each.public_id}": level for each in task.responses.all() for key in ATTRIBUTES} | fields
 
 
 def rating_body(task: Task, **fields: Any) -> dict[str, Any]:
     scores = dict.fromkeys(ATTRIBUTES, 3)
-    return {"ratings": [{"response": each.pk, "scores": scores} for each in task.responses.all()], **fields}
+    return {"ratings": [{"response": each.public_id, "scores": scores} for each in task.responses.all()], **fields}
 
 
 def submission(world: World) -> Any:
@@ -159,18 +159,18 @@ def sent_rating(world: World) -> Any:
 
 def settled(world: World) -> Task:
     task = world.complete()
-    world.rest.put(f"/api/v1/tasks/{task.pk}/adjudication/", rating_body(task, reason="slip"))
+    world.rest.put(f"/api/v1/tasks/{task.public_id}/adjudication/", rating_body(task, reason="slip"))
     return task
 
 
 def settling(world: World) -> Any:
     task = world.complete()
-    return world.page.post(f"/projects/talk/review/{task.pk}/", rating_form(task, reason="slip"))
+    return world.page.post(f"/projects/talk/review/{task.public_id}/", rating_form(task, reason="slip"))
 
 
 def sent_settling(world: World) -> Any:
     task = world.complete()
-    return world.rest.put(f"/api/v1/tasks/{task.pk}/adjudication/", rating_body(task, reason="slip"))
+    return world.rest.put(f"/api/v1/tasks/{task.public_id}/adjudication/", rating_body(task, reason="slip"))
 
 
 def exclusion(world: World) -> Any:

@@ -63,7 +63,7 @@ def addresses(talk: Project, alice: User) -> list[str]:
         "/projects/talk/annotate/?raw=1",
         "/projects/talk/qualification/",
         f"/qualification/{run.pk}/",
-        f"/qualification/{run.pk}/tasks/{task.pk}/",
+        f"/qualification/{run.pk}/tasks/{task.public_id}/",
         "/projects/talk/history/",
         f"/assignments/{done[0].pk}/revise/",
         f"/assignments/{done[1].pk}/revise/",
@@ -194,7 +194,7 @@ def _looked_into(talk: Project, user: User) -> None:
 
 
 def overseen(talk: Project) -> list[str]:
-    tasks = [f"/projects/talk/review/{task.pk}/" for task in talk.tasks.order_by("pk")]
+    tasks = [f"/projects/talk/review/{task.public_id}/" for task in talk.tasks.order_by("pk")]
     return [
         "/",
         "/projects/talk/annotators/",

@@ -45,7 +45,7 @@ def test_the_keyboard_settles_one_task_after_the_other(open_page: Open, rita: Us
 
 def test_the_keys_are_listed(open_page: Open, rita: User) -> None:
     page = open_page(rita)
-    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').pk}/")
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/")
     page.keyboard.press("?")
     listed = page.get_by_role("dialog")
     for text in ("Next task that waits", "Back to the queue", "Start from the rounded means"):
@@ -54,7 +54,7 @@ def test_the_keys_are_listed(open_page: Open, rita: User) -> None:
 
 def test_what_is_missing_is_led_to(open_page: Open, rita: User) -> None:
     page = open_page(rita)
-    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').pk}/")
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/")
     page.get_by_role("button", name="Settle and next").click()
     expect(page.get_by_role("alert")).to_be_focused()
     expect(page.get_by_role("alert").get_by_role("link")).to_have_count(11)
@@ -62,7 +62,7 @@ def test_what_is_missing_is_led_to(open_page: Open, rita: User) -> None:
 
 def test_it_works_without_javascript(open_page: Open, rita: User) -> None:
     page = open_page(rita, java_script_enabled=False)
-    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').pk}/?start=means")
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/?start=means")
     page.get_by_label("Somebody slipped").check()
     page.get_by_role("button", name="Settle and next").click()
     expect(page.get_by_role("heading", name="Task second")).to_be_visible()

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from annotator.public_ids import response_of, task_of
 from benchmarks.load import ATTRIBUTES, Connection, near
 from tests.storm.journal import STORED, Call, Journal, Ratings, Sent
 from tests.storm.preparing import SLUG
@@ -166,7 +167,7 @@ class Annotator:
             self.journal.surprises.append(repr(answer))
 
     async def rate(self, lease: Json) -> Json | None:
-        sent = self.written(lease["assignment"], lease["task"]["id"], self.opinion(lease["task"]))
+        sent = self.written(lease["assignment"], task_of(lease["task"]["id"]), self.opinion(lease["task"]))
         carry = self.chance(CARRY)
         clicks = 2 if self.chance(TWICE) else 1
         answers = await asyncio.gather(*(self.submit(sent, carry, line) for line in range(clicks)))
@@ -179,7 +180,7 @@ class Annotator:
         return following if following and following["assignment"] else None
 
     async def send_and_leave(self, lease: Json) -> None:
-        sent = self.written(lease["assignment"], lease["task"]["id"], self.opinion(lease["task"]))
+        sent = self.written(lease["assignment"], task_of(lease["task"]["id"]), self.opinion(lease["task"]))
         request = self.request("PUT", f"assignments/{sent.assignment}/annotation/", sent.body())
         with suppress(OSError):
             connection = await self.connection(0, self.port(0))
@@ -198,11 +199,12 @@ class Annotator:
         if self.chance(FAR_AWAY):
             level = 0 if level >= 2 else 4
         return {
-            each["id"]: {key: self.dice.randrange(5) for key in ATTRIBUTES} | {"helpfulness": near(level, self.dice)}
+            response_of(each["id"]) or 0: {key: self.dice.randrange(5) for key in ATTRIBUTES}
+            | {"helpfulness": near(level, self.dice)}
             for each in task["responses"]
         }
 
-    def written(self, assignment: int, task: int, ratings: Ratings, *, revises: bool = False) -> Sent:
+    def written(self, assignment: int, task: int | None, ratings: Ratings, *, revises: bool = False) -> Sent:
         self.texts += 1
         sent = Sent(self.number, assignment, task, f"{self.number}-{self.texts}", ratings, revises)
         self.journal.sent.append(sent)

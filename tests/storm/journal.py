@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from annotator.public_ids import response_number
+
 Ratings = dict[int, dict[str, int]]
 STORED = (200, 201)
 SLACK_SECONDS = 2.0
@@ -40,7 +42,7 @@ class Sent:
 
     annotator: int
     assignment: int
-    task: int
+    task: int | None
     text: str
     ratings: Ratings
     revises: bool = False
@@ -52,7 +54,7 @@ class Sent:
         return any(status in STORED for status in self.statuses)
 
     def body(self) -> dict[str, Any]:
-        ratings = [{"response": response, "scores": scores} for response, scores in self.ratings.items()]
+        ratings = [{"response": response_number(number), "scores": each} for number, each in self.ratings.items()]
         return {"ratings": ratings, "justification": self.text}
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from django.conf import settings
 
 from annotator import children
 from annotator.embedded import Postgres
@@ -126,7 +127,12 @@ def product(folder: Path) -> Iterator[Product]:
     """PostgreSQL runs, the others are made but not started; at the end all are gone."""
     account = postgres_account(folder)
     postgres = Postgres(postgres_home(folder, account), account, folder / "postgres.log", throwaway=False)
-    ours = {"DATABASE_URL": postgres.url, "VAR_DIR": str(folder), "SECRET_KEY": "storm-" * 10, "PYTHONUNBUFFERED": "1"}
+    ours = {
+        "DATABASE_URL": postgres.url,
+        "VAR_DIR": str(folder),
+        "SECRET_KEY": settings.SECRET_KEY,
+        "PYTHONUNBUFFERED": "1",
+    }
     environment = {**os.environ, **ours}
     webs = tuple(Server(GUNICORN, environment, folder / f"web-{number}.log", free_port()) for number in (1, 2))
     light = Server(LIGHT, environment, folder / "light.log")

@@ -39,7 +39,9 @@ def task(project: Project, cast: Cast) -> Task:
 
 def decision(task: Task, *levels: int, **fields: Any) -> dict[str, Any]:
     pairs = zip(task.responses.all(), levels or (3, 1), strict=True)
-    ratings = [{"response": response.pk, "scores": dict.fromkeys(ATTRIBUTES, level)} for response, level in pairs]
+    ratings = [
+        {"response": response.public_id, "scores": dict.fromkeys(ATTRIBUTES, level)} for response, level in pairs
+    ]
     return {"ratings": ratings, "reason": "slip", **fields}
 
 
@@ -49,7 +51,7 @@ def decision(task: Task, *levels: int, **fields: Any) -> dict[str, Any]:
 def test_the_queue_says_what_waits_and_why(client: APIClient, task: Task) -> None:
     (waiting,) = client.get("/api/v1/projects/talk/review/").json()["results"]
     assert waiting == {
-        "task": task.pk,
+        "task": task.public_id,
         "id": "t-1",
         "state": "complete",
         "because": "dropped",
@@ -92,7 +94,7 @@ def test_a_cursor_of_somebody_elses_making_is_refused(client: APIClient, task: T
 
 
 def test_a_task_comes_with_all_ratings_and_no_names(client: APIClient, cast: Cast, task: Task) -> None:
-    answer = client.get(f"/api/v1/review/{task.pk}/")
+    answer = client.get(f"/api/v1/review/{task.public_id}/")
     found = answer.json()
     assert [rater["number"] for rater in found["raters"]] == [1, 2, 3]
     assert sorted(rater["ratings"][0]["scores"]["helpfulness"] for rater in found["raters"]) == [0, 4, 4]
@@ -102,23 +104,23 @@ def test_a_task_comes_with_all_ratings_and_no_names(client: APIClient, cast: Cas
 
 
 def test_the_raters_keep_their_numbers(client: APIClient, task: Task) -> None:
-    first, again = (client.get(f"/api/v1/review/{task.pk}/").json()["raters"] for _ in range(2))
+    first, again = (client.get(f"/api/v1/review/{task.public_id}/").json()["raters"] for _ in range(2))
     assert first == again
 
 
 def test_a_reviewer_settles_a_task_and_takes_it_back(client: APIClient, task: Task) -> None:
-    address = f"/api/v1/tasks/{task.pk}/adjudication/"
+    address = f"/api/v1/tasks/{task.public_id}/adjudication/"
     answer = client.put(address, decision(task, comment="Alice mixed them up."))
     assert (answer.status_code, answer.json()["by"]) == (200, "rita")
     assert [label.scores["helpfulness"] for label in Label.objects.in_force().order_by("response")] == [3, 1]
-    assert client.get(f"/api/v1/review/{task.pk}/").json()["adjudication"]["comment"] == "Alice mixed them up."
+    assert client.get(f"/api/v1/review/{task.public_id}/").json()["adjudication"]["comment"] == "Alice mixed them up."
     assert client.delete(address).status_code == 204
     assert not Label.objects.in_force().exists()
 
 
 def test_the_same_put_twice_makes_one(client: APIClient, task: Task) -> None:
     for _ in range(2):
-        client.put(f"/api/v1/tasks/{task.pk}/adjudication/", decision(task))
+        client.put(f"/api/v1/tasks/{task.public_id}/adjudication/", decision(task))
     assert Adjudication.objects.count() == 1
 
 
@@ -126,7 +128,7 @@ def test_the_same_put_twice_makes_one(client: APIClient, task: Task) -> None:
     "wrong", [{"ratings": []}, {"reason": "boredom"}, {"preference": 0}, {"preference": "1"}, {"mood": "good"}]
 )
 def test_a_wrong_decision_is_refused(client: APIClient, task: Task, wrong: dict[str, Any]) -> None:
-    answer = client.put(f"/api/v1/tasks/{task.pk}/adjudication/", decision(task) | wrong)
+    answer = client.put(f"/api/v1/tasks/{task.public_id}/adjudication/", decision(task) | wrong)
     assert answer.status_code == 400
     assert not Adjudication.objects.exists()
 
@@ -134,12 +136,12 @@ def test_a_wrong_decision_is_refused(client: APIClient, task: Task, wrong: dict[
 def test_a_response_is_decided_once(client: APIClient, task: Task) -> None:
     body = decision(task)
     body["ratings"] *= 2
-    assert client.put(f"/api/v1/tasks/{task.pk}/adjudication/", body).status_code == 400
+    assert client.put(f"/api/v1/tasks/{task.public_id}/adjudication/", body).status_code == 400
 
 
 def test_an_open_task_is_refused(project: Project, client: APIClient) -> None:
     task = make_task(project)
-    answer = client.put(f"/api/v1/tasks/{task.pk}/adjudication/", decision(task))
+    answer = client.put(f"/api/v1/tasks/{task.public_id}/adjudication/", decision(task))
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
 
 
@@ -153,7 +155,7 @@ def test_a_rejection_takes_an_annotation_out(client: APIClient, task: Task) -> N
     assert not Assignment.objects.get(pk=held.pk).counts
     listed = client.get("/api/v1/projects/talk/annotations/").json()["results"]
     assert [row["counts"] for row in listed] == [False, True, True]
-    seen = client.get(f"/api/v1/review/{task.pk}/").json()["raters"]
+    seen = client.get(f"/api/v1/review/{task.public_id}/").json()["raters"]
     assert [(rater["counts"], rater["verdict"]["comment"]) for rater in seen if rater["verdict"]] == [(False, "No.")]
 
 

@@ -50,7 +50,7 @@ def test_next_leases_a_task(alice: APIClient, project: Project) -> None:
     lease = leased(alice)
     assert set(lease) == {"assignment", "lease_expires_at", "task", "rubric"}
     assert set(lease["task"]) == {"id", "conversation", "responses"}
-    assert lease["task"]["id"] == task.pk
+    assert lease["task"]["id"] == task.public_id
     assert lease["task"]["conversation"] == [{"role": "user", "content": "What is one?"}]
     assert {tuple(each) for each in lease["task"]["responses"]} == {("id", "text")}
 
@@ -122,7 +122,7 @@ def test_a_complete_task_is_closed_for_edits(project: Project, cast: Cast, as_us
 
 @pytest.mark.parametrize("query", ["?next=1", "?next=true"])
 def test_a_submit_may_answer_with_the_next_task(alice: APIClient, project: Project, query: str) -> None:
-    both = {make_task(project).pk, make_task(project).pk}
+    both = {make_task(project).public_id, make_task(project).public_id}
     lease = leased(alice)
     answer = submitted(alice, lease, form(lease), query)
     assert (answer.status_code, {lease["task"]["id"], answer.json()["next"]["task"]["id"]}) == (201, both)

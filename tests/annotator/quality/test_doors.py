@@ -96,7 +96,7 @@ def test_nobody_standing_out_is_said_as_such(known: Project, cast: Cast, client:
 def test_a_flag_comes_with_its_numbers_and_a_task_to_look_at(known: Project, cast: Cast, client: Client) -> None:
     shown = page(client, cast.carol)
     assert "30 of 40 tasks with a known time" in shown
-    assert f'<a href="/projects/talk/review/{known.tasks.get().pk}/"><bdi>t-17</bdi></a>' in shown
+    assert f'<a href="/projects/talk/review/{known.tasks.get().public_id}/"><bdi>t-17</bdi></a>' in shown
 
 
 def test_managers_see_names_and_reviewers_pseudonyms(known: Project, cast: Cast, client: Client, rita: User) -> None:

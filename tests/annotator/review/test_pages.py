@@ -72,12 +72,12 @@ def far_apart(project: Project, cast: Cast, name: str, *, least: int = 0) -> Tas
 
 
 def page_of(task: Task) -> str:
-    return f"{QUEUE}{task.pk}/"
+    return f"{QUEUE}{task.public_id}/"
 
 
 def filled(task: Task, *levels: int, **fields: Any) -> dict[str, Any]:
     pairs = zip(task.responses.all(), levels or (3, 1), strict=True)
-    scores = {f"{key}-{response.pk}": level for response, level in pairs for key in ATTRIBUTES}
+    scores = {f"{key}-{response.public_id}": level for response, level in pairs for key in ATTRIBUTES}
     return {**scores, "reason": "slip", **fields}
 
 

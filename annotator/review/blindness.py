@@ -1,0 +1,41 @@
+"""Whoever rates a task does not see what others gave it, and nobody settles what they alone have rated."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from annotator.models import Assignment, Task, User
+from annotator.refusals import Refusal
+
+
+class StillRating(Refusal):
+    """The reviewer holds the task as an annotator."""
+
+    code = "still_rating"
+
+
+class OwnWork(Refusal):
+    """Nobody judges what they made themselves."""
+
+    code = "own_work"
+
+
+def tasks_held_by(reviewer: User | None) -> QuerySet[Any]:
+    """The ids of the tasks whose ratings the reviewer must not see yet; nobody in particular holds none."""
+    return Assignment.objects.leased().filter(annotator=reviewer).values("task")
+
+
+def require_not_rating(task: Task, reviewer: User) -> None:
+    """Raises StillRating for somebody who holds the task."""
+    if Assignment.objects.leased().filter(task=task, annotator=reviewer).exists():
+        raise StillRating(
+            _("You are rating this task yourself. Hand it in, or give it back, before you look at the others' ratings.")
+        )
+
+
+def require_others_work(task: Task, reviewer: User) -> None:
+    """Raises OwnWork where every rating that counts is the reviewer's own."""
+    raters = set(Assignment.objects.submitted().filter(task=task, counts=True).values_list("annotator", flat=True))
+    if raters == {reviewer.pk}:
+        raise OwnWork(_("You alone have rated this task: somebody else has to settle it."))

@@ -1,0 +1,135 @@
+"""What annotators and reviewers could find out that would sway their ratings, or tell them which tasks measure them."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from annotator import assignment
+from annotator.models import Project, Role, Task, User
+from annotator.public_ids import response_number
+from annotator.review import adjudicate, judge
+from annotator.review.blindness import OwnWork, StillRating
+from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, rate
+from tests.conftest import Cast
+
+As = Callable[[User], APIClient]
+
+
+@pytest.fixture
+def rita(project: Project) -> User:
+    """She reviews, and rates as well."""
+    user = make_user("rita")
+    make_member(project, user, Role.REVIEWER)
+    return user
+
+
+def settled(task: Task) -> dict[str, Any]:
+    return {"scores": {each.pk: dict.fromkeys(ATTRIBUTES, 1) for each in task.responses.all()}, "reason": "other"}
+
+
+def test_numbers_tell_no_annotator_what_was_imported_together(project: Project, cast: Cast, as_user: As) -> None:
+    for _ in range(3):
+        make_task(project)
+    shown = []
+    alice = as_user(cast.alice)
+    for _ in range(3):
+        lease = alice.post("/api/v1/projects/talk/next/").json()
+        shown += [lease["task"]["id"], *(each["id"] for each in lease["task"]["responses"])]
+        alice.post(f"/api/v1/assignments/{lease['assignment']}/skip/", {"reason": "other"})
+    rows = {*project.tasks.values_list("pk", flat=True), *project.tasks.values_list("responses", flat=True)}
+    assert not rows & set(shown)
+    assert shown != sorted(shown)
+
+
+def test_the_rating_page_names_no_row(project: Project, cast: Cast, client: Client) -> None:
+    task = make_task(project)
+    client.force_login(cast.alice)
+    page = client.get("/projects/talk/annotate/").content.decode()
+    for response in task.responses.all():
+        assert f"helpfulness-{response.public_id}" in page
+        assert f'helpfulness-{response.pk}"' not in page
+
+
+def test_a_refused_rating_names_no_row(project: Project, cast: Cast, as_user: As) -> None:
+    task = make_task(project)
+    alice = as_user(cast.alice)
+    lease = alice.post("/api/v1/projects/talk/next/").json()
+    answer = alice.put(f"/api/v1/assignments/{lease['assignment']}/annotation/", {"ratings": []})
+    assert set(answer.json()["errors"]) == {f"ratings.{each.public_id}" for each in task.responses.all()}
+
+
+def test_reviewers_do_not_list_what_measures_them(project: Project, cast: Cast, rita: User, as_user: As) -> None:
+    make_task(project, "t-1")
+    make_gold(project, "g-1")
+    names = [
+        [row["id"] for row in as_user(user).get("/api/v1/projects/talk/tasks/").json()["results"]]
+        for user in (rita, cast.carol)
+    ]
+    assert names == [["t-1"], ["t-1", "g-1"]]
+
+
+def test_reviewers_read_no_ratings_of_gold_tasks(cast: Cast, project: Project, rita: User, as_user: As) -> None:
+    Project.objects.update(gold_every=1)
+    project.refresh_from_db()
+    make_task(project)
+    make_gold(project)
+    rate(project, cast.alice)
+    assert as_user(rita).get("/api/v1/projects/talk/annotations/").json()["results"] == []
+
+
+def test_who_rates_a_task_does_not_see_its_ratings(
+    project: Project, cast: Cast, rita: User, as_user: As, client: Client
+) -> None:
+    task = make_task(project)
+    rate(project, cast.alice, justification="Alice was here.")
+    claimed(project, rita)
+    client.force_login(rita)
+    seen = [
+        as_user(rita).get(f"/api/v1/review/{task.public_id}/"),
+        as_user(rita).get("/api/v1/projects/talk/annotations/"),
+        client.get(f"/projects/talk/review/{task.public_id}/"),
+        client.get("/projects/talk/review/submissions/"),
+    ]
+    assert [answer.status_code for answer in seen] == [409, 200, 302, 200]
+    assert not any("Alice was here." in answer.content.decode() for answer in seen)
+    exported: Any = as_user(rita).get("/api/v1/projects/talk/export/?layout=annotations")
+    assert b"".join(exported.streaming_content) == b""
+
+
+def test_once_they_have_rated_they_see_them(project: Project, cast: Cast, rita: User, as_user: As) -> None:
+    task = make_task(project)
+    rate(project, cast.alice)
+    rate(project, rita)
+    assert len(as_user(rita).get(f"/api/v1/review/{task.public_id}/").json()["raters"]) == 2
+
+
+def test_who_rates_a_task_neither_judges_nor_settles_it(project: Project, cast: Cast, rita: User) -> None:
+    task = make_task(project)
+    theirs = rate(project, cast.alice).annotation.assignment
+    held = claimed(project, rita)
+    with pytest.raises(StillRating):
+        judge(theirs.pk, decision="accepted", by=rita, now=NOW)
+    with pytest.raises(StillRating):
+        adjudicate(task.pk, **settled(task), by=rita, now=NOW)
+    assignment.release(held.pk)
+    assert judge(theirs.pk, decision="accepted", by=rita, now=NOW)
+
+
+def test_nobody_settles_what_they_alone_have_rated(project: Project, rita: User) -> None:
+    Project.objects.update(base_annotators=1)
+    project.refresh_from_db()
+    task = make_task(project)
+    rate(project, rita)
+    with pytest.raises(OwnWork):
+        adjudicate(task.pk, **settled(task), by=rita, now=NOW)
+
+
+def test_a_draft_from_before_the_upgrade_is_still_there() -> None:
+    renamed = import_module("annotator.migrations.0016_public_numbers_in_drafts").renamed
+    form = {"helpfulness-17": "3", "checks-correctness-17": ["a"], "justification": "so"}
+    number = response_number(17)
+    assert renamed(form) == {f"helpfulness-{number}": "3", f"checks-correctness-{number}": ["a"], "justification": "so"}

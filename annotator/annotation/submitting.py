@@ -65,6 +65,7 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
     responses, entitlement, current = _before(assignment)
     check_complete(submission, project=task.project, responses=responses)
     if current and current.content_hash == submission.content_hash():
+        current.assignment = assignment
         return Submitted(current, created=False, scores=_scores(current))
     if current:
         entitlement.require_at_work()

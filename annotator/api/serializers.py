@@ -248,6 +248,7 @@ class StoredAnnotationSerializer(serializers.Serializer[Any]):
     revision = serializers.IntegerField()
     ratings = StoredRatingSerializer(many=True)
     submitted_at = serializers.DateTimeField()
+    counts = serializers.BooleanField(help_text="false: the task had no room left, so it is kept as an extra")
     next = LeaseSerializer(required=False)
 
 
@@ -281,7 +282,10 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
     task = serializers.CharField(source="assignment.task.external_id")
     annotator = serializers.CharField(source="assignment.annotator.pseudonym")
     counts = serializers.BooleanField(
-        source="assignment.counts", help_text="false: a reviewer has rejected it, or its annotator is excluded"
+        source="assignment.counts", help_text="false: an extra, rejected by a reviewer, or its annotator is excluded"
+    )
+    extra = serializers.BooleanField(
+        source="assignment.extra", help_text="it came when its task had no room left; a reviewer may accept it"
     )
     ratings = serializers.SerializerMethodField()
 
@@ -300,6 +304,7 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
             "guideline_version",
             "submitted_at",
             "counts",
+            "extra",
         ]
 
     @extend_schema_field(RatingOutSerializer(many=True))

@@ -145,4 +145,5 @@ def stored(done: Submitted) -> dict[str, Any]:
             {"response": response_number(response), "scores": scores} for response, scores in done.scores.items()
         ],
         "submitted_at": made.submitted_at,
+        "counts": made.assignment.counts,
     }

@@ -18,6 +18,7 @@ class Stored:
     task: int
     annotator: int
     slot: int | None
+    counts: bool
     revision: int
     is_current: bool
     text: str
@@ -44,7 +45,8 @@ class Task:
         return [each for each in self.annotations if each.is_current and each.slot is None]
 
     def given(self) -> list[Given]:
-        current = [each for each in self.annotations if each.is_current]
+        """What counts, in the order of submission."""
+        current = [each for each in self.annotations if each.is_current and each.counts]
         current.sort(key=lambda each: (each.submitted_at, each.number))
         return [Given(each.number, each.ratings) for each in current]
 
@@ -59,8 +61,8 @@ class Books:
 
 
 _ANNOTATIONS = """
-SELECT a.id, s.id, s.task_id, split_part(u.username, '-', 2)::int, s.slot, a.revision, a.is_current, a.justification,
-    a.submitted_at
+SELECT a.id, s.id, s.task_id, split_part(u.username, '-', 2)::int, s.slot, s.counts, a.revision, a.is_current,
+    a.justification, a.submitted_at
 FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id
 JOIN annotator_user u ON u.id = s.annotator_id
 """

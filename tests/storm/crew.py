@@ -17,15 +17,17 @@ from tests.storm.journal import STORED, Call, Journal, Ratings, Sent
 from tests.storm.preparing import SLUG
 
 Json = dict[str, Any]
-HABITS = {"rate": 80, "heartbeat": 7, "dawdle": 4, "forget": 3, "give back": 3, "skip": 3}
+HABITS = {"rate": 78, "heartbeat": 7, "dawdle": 4, "forget": 3, "give back": 2, "regret": 3, "skip": 3}
 """How often an annotator does what with a task, in a hundred."""
-RATING = ("rate", "heartbeat", "dawdle")
+RATING = ("rate", "heartbeat", "dawdle", "regret")
 SIT_SECONDS = (0.3, 1.5)
 CARRY, TWICE, AGAIN, REVISE, FAR_AWAY = 0.5, 0.1, 0.05, 0.04, 0.1
 """Shares of the ratings: asking for the next task, sent twice at once, sent again, changed later, far from others."""
 PAUSE_SECONDS, IDLE_SECONDS = 0.1, 0.5
 ANSWER_SECONDS = 60
 LAST_WORDS = ("all_done", "you_did_all")
+EXCLUDED = 5
+"""The one of the crew who is excluded in the middle, and comes back later."""
 LEAVERS = 2
 """The last ones of the crew leave half-way, without waiting for the answer."""
 UNLOVED, FANS = 3, 2
@@ -109,7 +111,7 @@ class Annotator:
 
     async def rest(self, reason: str, acts: int) -> None:
         self.journal.reasons.append((self.number, reason))
-        if reason in LAST_WORDS:
+        if reason in (*LAST_WORDS, "excluded"):
             self.crew.idle[self.number] = acts
         await asyncio.sleep(IDLE_SECONDS)
 
@@ -133,8 +135,10 @@ class Annotator:
         assignment = lease["assignment"]
         if habit == "skip":
             await self.skip(assignment)
-        if habit == "give back":
+        if habit in ("give back", "regret"):
             await self.give_back(assignment)
+        if habit == "regret":
+            await asyncio.sleep(self.dice.uniform(*SIT_SECONDS))
         if habit in ("dawdle", "forget"):
             await self.sit(assignment)
         if habit == "heartbeat":
@@ -146,8 +150,12 @@ class Annotator:
         skips = [self.ask("skip", "POST", f"{assignment}/skip/", {"reason": "other"}, line) for line in range(clicks)]
         answers = await asyncio.gather(*skips)
         for answer in answers:
-            self.check(answer, answer.status == 200)
-        self.journal.skipped.add(assignment)
+            self.check(answer, answer.status == 200 or self.is_barred(answer))
+        if any(answer.status == 200 for answer in answers):
+            self.journal.skipped.add(assignment)
+
+    def is_barred(self, answer: Answer) -> bool:
+        return self.number == EXCLUDED and answer.status == 409 and answer.data["code"] == "not_at_work"
 
     async def give_back(self, assignment: int) -> None:
         answer = await self.ask("release", "DELETE", f"{assignment}/")

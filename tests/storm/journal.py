@@ -72,6 +72,15 @@ class Outage:
         return here and call.began <= self.ended + SLACK_SECONDS and call.ended >= self.began
 
 
+@dataclass(frozen=True)
+class Decision:
+    """What the manager did, how it was answered, and after how many seconds."""
+
+    what: str
+    status: int
+    seconds: float
+
+
 @dataclass
 class Journal:
     """Written by the crew's thread and by the weather's; read when both have ended."""
@@ -82,6 +91,7 @@ class Journal:
     reasons: list[tuple[int, str]] = field(default_factory=list)
     surprises: list[str] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
     acknowledged: int = 0
 
     @contextmanager

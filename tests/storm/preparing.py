@@ -1,6 +1,7 @@
-"""A process of its own: makes the tables, the crew and the tasks, and prints the crew's tokens as JSON.
+"""A process of its own: makes the tables, the crew, its manager and the tasks, and prints their tokens as JSON.
 
-A trigger writes down what the product does not keep: how often a lease ran out, and whether anybody held two at once.
+A trigger writes down what the product does not keep: how often a lease ran out, and whether anybody held two open tasks
+at once.
 """
 
 import json
@@ -20,7 +21,8 @@ BEGIN
     IF NEW.state = 'expired' THEN
         INSERT INTO storm_ran_out VALUES (NEW.id);
     ELSIF NEW.state = 'leased' AND EXISTS (
-        SELECT FROM annotator_assignment WHERE annotator_id = NEW.annotator_id AND state = 'leased' AND id <> NEW.id
+        SELECT FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id AND t.state = 'open'
+        WHERE s.annotator_id = NEW.annotator_id AND s.state = 'leased' AND s.id <> NEW.id
     ) THEN
         INSERT INTO storm_two_at_once VALUES (NEW.annotator_id);
     END IF;
@@ -37,11 +39,13 @@ def main(annotators: int, tasks: int) -> None:
     from benchmarks import filling
 
     call_command("migrate", interactive=False, verbosity=0)
-    crew = filling.make_crew(annotators)
-    filling.make_project(SLUG, crew=crew, tasks=tasks, characters=100)
+    everybody = filling.make_crew(annotators + 1)
+    project = filling.make_project(SLUG, crew=everybody, tasks=tasks, characters=100)
+    manager = list(everybody.values())[-1]
+    manager.memberships.filter(project=project).update(role="manager")
     with connection.cursor() as cursor:
         cursor.execute(_WATCH)
-    print(json.dumps(list(crew)))
+    print(json.dumps(list(everybody)))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import psycopg
 from django.conf import settings
 
 from annotator import children
-from annotator.embedded import Postgres
+from annotator.embedded import Postgres, Redis
 from annotator.embedded.accounts import postgres_account, postgres_home
 from annotator.running import COMMANDS, ROOT
 from tests.celery_workers import wait_for
@@ -88,9 +88,12 @@ class Server:
 @dataclass
 class Product:
     postgres: Postgres
+    redis: Redis
     environment: Mapping[str, str]
     webs: tuple[Server, ...]
     light: Server
+    manager: str = ""
+    """Their token."""
 
     @property
     def servers(self) -> tuple[Server, ...]:
@@ -117,6 +120,17 @@ class Product:
         command = [sys.executable, *words]
         return subprocess.run(command, env=self.environment, cwd=ROOT, capture_output=True, text=True, check=False)
 
+    @contextmanager
+    def redis_hung(self) -> Iterator[None]:
+        """It takes connections, and answers nobody."""
+        pid = self.redis.process.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
     def log(self) -> str:
         """PostgreSQL's."""
         return self.postgres.log.read_text(errors="replace")
@@ -127,22 +141,20 @@ def product(folder: Path) -> Iterator[Product]:
     """PostgreSQL runs, the others are made but not started; at the end all are gone."""
     account = postgres_account(folder)
     postgres = Postgres(postgres_home(folder, account), account, folder / "postgres.log", throwaway=False)
-    ours = {
-        "DATABASE_URL": postgres.url,
-        "VAR_DIR": str(folder),
-        "SECRET_KEY": settings.SECRET_KEY,
-        "PYTHONUNBUFFERED": "1",
-    }
-    environment = {**os.environ, **ours}
+    redis = Redis(folder / "redis", folder / "redis.log", throwaway=True)
+    ours = {"DATABASE_URL": postgres.url, "REDIS_URL": redis.url, "VAR_DIR": str(folder)}
+    environment = {**os.environ, **ours, "SECRET_KEY": settings.SECRET_KEY, "PYTHONUNBUFFERED": "1"}
     webs = tuple(Server(GUNICORN, environment, folder / f"web-{number}.log", free_port()) for number in (1, 2))
     light = Server(LIGHT, environment, folder / "light.log")
     (folder / "static").mkdir()
     try:
         postgres.start()
-        yield Product(postgres, environment, webs, light)
+        redis.start()
+        yield Product(postgres, redis, environment, webs, light)
     finally:
         for server in (*webs, light):
             server.kill()
+        redis.stop()
         postgres.stop()
 
 
@@ -152,7 +164,7 @@ def free_port() -> int:
 
 
 def tokens(product: Product, *, annotators: int, tasks: int) -> list[str]:
-    """Of a new crew, in a new project of so many tasks."""
+    """Of a new crew, in a new project of so many tasks; the last one is their manager's."""
     done = product.run("-m", "tests.storm.preparing", str(annotators), str(tasks))
     assert done.returncode == 0, done.stderr
     found: list[str] = json.loads(done.stdout)

@@ -1,4 +1,5 @@
-"""What happens to the servers while the crew works: leases run out, workers are killed, PostgreSQL restarts."""
+"""What happens while the crew works: leases run out, workers are killed, PostgreSQL restarts, Redis hangs, and the
+manager excludes somebody, readmits them, and changes the protocol twice."""
 
 import asyncio
 import random
@@ -7,8 +8,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from operator import itemgetter
 
-from tests.storm.crew import Crew
-from tests.storm.journal import Journal
+from tests.rest import Rest
+from tests.storm.crew import EXCLUDED, Crew
+from tests.storm.journal import Decision, Journal
+from tests.storm.preparing import SLUG
 from tests.storm.servers import Product
 
 TICK_SECONDS = 0.3
@@ -86,11 +89,48 @@ def crash_postgres(product: Product, journal: Journal) -> None:
         product.kill_a_backend()
 
 
+# What the manager does -------------------------------------------------------------------------------------
+
+
+def decide(product: Product, journal: Journal, what: str, *, method: str, path: str, body: object = None) -> None:
+    began = time.monotonic()
+    answer = Rest(f"http://127.0.0.1:{product.webs[0].port}", product.manager).call(
+        method, f"projects/{SLUG}/{path}", body
+    )
+    journal.decisions.append(Decision(what, answer.status, time.monotonic() - began))
+
+
+def exclude(product: Product, journal: Journal) -> None:
+    sent = {"annotator": f"annotator-{EXCLUDED}", "reason": "Clicks without reading."}
+    decide(product, journal, "exclude", method="POST", path="exclusions/", body=sent)
+
+
+def readmit(product: Product, journal: Journal) -> None:
+    decide(product, journal, "readmit", method="DELETE", path=f"exclusions/?annotator=annotator-{EXCLUDED}")
+
+
+def ask_for(annotators: int) -> Disaster:
+    """A protocol of so many annotators a task, and of three again; without a Celery worker the recount is ours."""
+
+    def change(product: Product, journal: Journal) -> None:
+        for number in (annotators, 3):
+            with product.redis_hung():
+                decide(product, journal, "protocol", method="PATCH", path="", body={"base_annotators": number})
+            done = product.run("manage.py", "recount", SLUG)
+            assert done.returncode == 0, done.stderr
+
+    return change
+
+
 DISASTERS: tuple[tuple[float, Disaster], ...] = (
     *((number / KILLED_WORKERS, kill_a_worker) for number in range(KILLED_WORKERS)),
     (0.15, kill_the_light_worker),
     (0.3, kill_a_server),
     (0.5, restart_postgres),
     (0.75, crash_postgres),
+    (0.2, exclude),
+    (0.4, ask_for(4)),
+    (0.6, readmit),
+    (0.65, ask_for(2)),
 )
 """By how much of the work is done."""

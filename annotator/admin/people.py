@@ -11,11 +11,12 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from annotator import access, gold, membership
+from annotator import access, gold
 from annotator.access import user_of
 from annotator.admin.exclusions import exclude_url
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role
+from annotator.projects import members
 from annotator.refusals import Refusal
 
 
@@ -40,7 +41,7 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> Membership:
         data = self.cleaned_data
-        member, _ = membership.admit(
+        member, _ = members.admit(
             data["project"], username=data["username"], role=data["role"], password=data["password"]
         )
         self.instance = member
@@ -56,11 +57,9 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     def _try_out(self, data: dict[str, Any]) -> None:
         try:
             with transaction.atomic():
-                membership.admit(
-                    data["project"], username=data["username"], role=data["role"], password=data["password"]
-                )
+                members.admit(data["project"], username=data["username"], role=data["role"], password=data["password"])
                 transaction.set_rollback(True)
-        except membership.WeakPassword as weak:
+        except members.WeakPassword as weak:
             self.add_error("password", str(weak))
         except Refusal as refused:
             self.add_error("username", str(refused))
@@ -105,7 +104,7 @@ class MembershipAdmin(OfManagedProjects):
         if change:
             super().save_model(request, obj, form, change)
             if "languages" in form.changed_data:
-                membership.look_anew(obj)
+                members.look_anew(obj)
 
     def recorded_name(self, row: Membership) -> str:
         return row.user.username
@@ -133,13 +132,13 @@ class MembershipAdmin(OfManagedProjects):
     @admin.action(description="Give another try of the test")
     def give_another_try(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            membership.give_another_try(member)
+            members.give_another_try(member)
         messages.success(request, "One more try each.")
 
     @admin.action(description="Qualify without the test")
     def qualify(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            membership.qualify(member, now=timezone.now())
+            members.qualify(member, now=timezone.now())
         messages.success(request, "Qualified.")
 
     @admin.action(description="Exclude: their work counts no more …")
@@ -175,7 +174,7 @@ class MembershipAdmin(OfManagedProjects):
     def remove_from_project(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         """Finished work stays; tasks they hold go back."""
         for member in queryset:
-            membership.dismiss(member)
+            members.dismiss(member)
         messages.success(request, "Removed. Their finished work stays.")
 
     @admin.display(description="annotations")

@@ -6,11 +6,12 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from unfold.admin import TabularInline
 
-from annotator import audit, protocol
+from annotator import audit
 from annotator.access import user_of
 from annotator.admin.scoping import OfManagedProjects
-from annotator.guidelines import publish_guidelines
 from annotator.models import Guideline, Project
+from annotator.projects import changing
+from annotator.projects.guidelines import publish_guidelines
 
 
 class GuidelineInline(TabularInline):
@@ -107,8 +108,8 @@ class ProjectAdmin(OfManagedProjects):
         if obj.gold_every and not obj.tasks.gold_for("stream").exists():
             messages.warning(request, "No gold task comes yet: import gold tasks for the stream first.")
         if not change:
-            protocol.opened(obj, by=user_of(request))
-        elif protocol.changed(obj, before=before):
+            changing.opened(obj, by=user_of(request))
+        elif changing.changed(obj, before=before):
             messages.info(request, "The protocol has changed: the light worker recomputes every task.")
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:

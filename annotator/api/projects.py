@@ -11,7 +11,7 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from annotator import access, membership, protocol
+from annotator import access
 from annotator.api.serializers import (
     AnnotationSerializer,
     MemberSerializer,
@@ -19,6 +19,7 @@ from annotator.api.serializers import (
     TaskSerializer,
 )
 from annotator.models import Annotation, Membership, Project, Task
+from annotator.projects import changing, members
 
 
 class Projects(generics.ListCreateAPIView[Project]):
@@ -38,7 +39,7 @@ class Projects(generics.ListCreateAPIView[Project]):
     @transaction.atomic
     def perform_create(self, serializer: serializers.BaseSerializer[Project]) -> None:
         project = serializer.save()
-        protocol.opened(project, by=access.user_of(self.request))
+        changing.opened(project, by=access.user_of(self.request))
         serializer.instance = with_progress(project)
 
 
@@ -59,7 +60,7 @@ class OneProject(generics.RetrieveUpdateDestroyAPIView[Project]):
         serializer.save()
 
     def perform_destroy(self, instance: Project) -> None:
-        protocol.delete(instance)
+        changing.delete(instance)
 
 
 def with_progress(project: Project) -> Project:
@@ -81,12 +82,10 @@ class Members(generics.ListCreateAPIView[Membership]):
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         data = sent.validated_data
-        member, created = membership.admit(
+        member, created = members.admit(
             project, username=data["user"]["username"], role=data.get("role"), password=data.get("password")
         )
-        membership.limit(
-            member, quota=data.get("quota", member.quota), languages=data.get("languages", member.languages)
-        )
+        members.limit(member, quota=data.get("quota", member.quota), languages=data.get("languages", member.languages))
         return Response(
             MemberSerializer(member).data, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK
         )

@@ -6,12 +6,13 @@ from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from annotator import audit, protocol
+from annotator import audit
 from annotator.api.fields import LARGEST, KnownFields, NumberField, SettingsField, WholeNumberField
-from annotator.guidelines import publish_guidelines
 from annotator.models import Annotation, Attribute, Membership, Project, Role, Rubric, Task, User
 from annotator.models.project import usable_by_the_trainer
-from annotator.rubrics import DEFAULT_RUBRIC
+from annotator.projects import changing
+from annotator.projects.guidelines import publish_guidelines
+from annotator.projects.rubrics import DEFAULT_RUBRIC
 
 LANGUAGE = r"^[a-z]{2,3}(-[a-z0-9]{1,8})?$"
 """As tasks have it: `de`, `pt-br`."""
@@ -116,7 +117,7 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
         guidelines = validated_data.pop("guidelines", "")
         project = super().update(instance, validated_data)
         publish_guidelines(project, guidelines)
-        protocol.changed(project, before=before)
+        changing.changed(project, before=before)
         return project
 
 

@@ -18,7 +18,7 @@ from annotator import annotation, assignment, audit
 from annotator.annotation import ResponseRating, Submission
 from annotator.importing import import_rows
 from annotator.models import Assignment, Guideline, Membership, Origin, Project, Role, Rubric, Task, User
-from annotator.rubrics import DEFAULT_RUBRIC
+from annotator.projects.rubrics import DEFAULT_RUBRIC
 
 SLUG = "demo"
 ACCOUNTS = ("manager", "alice", "bob", "erin")

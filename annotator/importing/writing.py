@@ -17,6 +17,7 @@ from annotator.importing.layouts import Rejected, TaskRow, read_tasks
 from annotator.importing.sources import read_rows
 from annotator.models import Project, Response, Task
 from annotator.pii import scanning
+from annotator.projects.archiving import require_in_use
 
 BATCH = 500
 _json = json.JSONEncoder(ensure_ascii=False).encode
@@ -58,7 +59,9 @@ def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: 
 
     Raises:
         UnreadableFile: nothing of the file can be read.
+        Archived: the project takes no tasks.
     """
+    require_in_use(project)
     result = ImportResult()
     if not dry_run:
         try:

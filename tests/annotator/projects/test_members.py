@@ -41,8 +41,8 @@ def test_a_weak_password_or_an_odd_name_makes_no_account(project: Project, name:
 
 
 def test_the_role_changes_where_one_is_given(project: Project, cast: Cast) -> None:
-    assert members.admit(project, username="alice", role=Role.MANAGER)[0].role == Role.MANAGER
-    assert members.admit(project, username="alice")[0].role == Role.MANAGER
+    assert members.admit(project, username="alice", role=Role.REVIEWER)[0].role == Role.REVIEWER
+    assert members.admit(project, username="alice")[0].role == Role.REVIEWER
 
 
 def test_who_leaves_gives_back_what_they_hold(project: Project, cast: Cast) -> None:

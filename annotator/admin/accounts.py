@@ -6,13 +6,15 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
+from django.http import HttpRequest
 from knox.admin import AuthTokenAdmin as KnoxTokenAdmin
 from knox.models import AuthToken
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from annotator import audit
 from annotator.admin.recorded import Recorded
-from annotator.models import User
+from annotator.models import Membership, Role, User
+from annotator.projects.members import is_last_manager
 
 admin.site.unregister(Group)
 admin.site.unregister(AuthToken)
@@ -24,6 +26,19 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     recorded_as = "account"
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Staff by an administrator's hand stays staff, whatever becomes of its roles."""
+        if "is_staff" in form.changed_data:
+            obj.staff_by_role = False
+        super().save_model(request, obj, form, change)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Nobody is deleted without whom a project had no manager."""
+        shown, counts, perms_needed, protected = super().get_deleted_objects(objs, request)
+        managers = Membership.objects.filter(user__in=objs, role=Role.MANAGER).select_related("user", "project")
+        last = [f"{each.user}, the last manager of {each.project}" for each in managers if is_last_manager(each)]
+        return shown, counts, perms_needed, [*protected, *last]
 
 
 @admin.register(Group)

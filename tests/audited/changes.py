@@ -150,6 +150,10 @@ CHANGES: dict[str, tuple[str, Change]] = {
             f"/projects/talk/review/submissions/{w.rated(w.cast.bob).pk}/", {"decision": "rejected", "comment": "No."}
         ),
     ),
+    "page offer": (
+        "membership.changed",
+        lambda w: w.offered().page.post("/projects/talk/offer/", {"answer": "accept"}),
+    ),
     # The admin's own buttons
     "page retrain": ("run.requested", run_request(lambda w: w.page.post("/admin/projects/talk/retrain/"))),
     "page cancel-run": ("run.cancelled", lambda w: w.page.post(f"/admin/training-runs/{w.run().pk}/cancel/")),
@@ -167,6 +171,18 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "admin annotator_task_decide": (
         "task.released",
         lambda w: w.page.post(f"/admin/annotator/task/{w.quarantined().pk}/decide/", {"decision": "release"}),
+    ),
+    "admin annotator_project_archive": (
+        "project.archived",
+        lambda w: w.page.post(f"/admin/annotator/project/{w.project.pk}/archive/"),
+    ),
+    "admin annotator_project_restore": (
+        "project.restored",
+        lambda w: w.archived().page.post(f"/admin/annotator/project/{w.project.pk}/restore/"),
+    ),
+    "admin annotator_project_erase": (
+        "project.deleted",
+        lambda w: w.archived().page.post(f"/admin/annotator/project/{w.project.pk}/erase/", {"confirm": "talk"}),
     ),
     "admin annotator_exclusion_exclude": ("annotator.excluded", exclusion),
     "admin annotator_exclusion_readmit": ("annotator.readmitted", readmission),

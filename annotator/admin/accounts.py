@@ -13,8 +13,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from annotator import audit
 from annotator.admin.recorded import Recorded
-from annotator.models import Membership, Role, User
-from annotator.projects.members import is_last_manager
+from annotator.models import User
 
 admin.site.unregister(Group)
 admin.site.unregister(AuthToken)
@@ -32,13 +31,6 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
         if "is_staff" in form.changed_data:
             obj.staff_by_role = False
         super().save_model(request, obj, form, change)
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Nobody is deleted without whom a project had no manager."""
-        shown, counts, perms_needed, protected = super().get_deleted_objects(objs, request)
-        managers = Membership.objects.filter(user__in=objs, role=Role.MANAGER).select_related("user", "project")
-        last = [f"{each.user}, the last manager of {each.project}" for each in managers if is_last_manager(each)]
-        return shown, counts, perms_needed, [*protected, *last]
 
 
 @admin.register(Group)

@@ -109,7 +109,7 @@ def give_role(member: Membership, role: str, *, agreed: bool = False) -> None:
     if role == Role.MANAGER and member.role != Role.MANAGER and not agreed:
         _offer(member, role)
         return
-    if member.role == Role.MANAGER and role != Role.MANAGER:
+    if role != Role.MANAGER:
         _require_another_manager(member)
     before = {"role": member.role, "offered_role": member.offered_role}
     member.role, member.offered_role = role, ""
@@ -163,13 +163,9 @@ def _one_change_at_a_time(project: Project) -> None:
     Project.objects.select_for_update(no_key=True).filter(pk=project.pk).values_list("pk").get()
 
 
-def is_last_manager(member: Membership) -> bool:
-    others = member.project.memberships.filter(role=Role.MANAGER).exclude(pk=member.pk)
-    return member.role == Role.MANAGER and not others.exists()
-
-
 def _require_another_manager(member: Membership) -> None:
-    if is_last_manager(member):
+    others = member.project.memberships.filter(role=Role.MANAGER).exclude(pk=member.pk)
+    if member.role == Role.MANAGER and not others.exists():
         raise LastManager(
             f"{member.user.username} is the last manager of {member.project.name}. Make somebody else a manager first."
         )

@@ -84,9 +84,10 @@ class ArchivedFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [("yes", _("Archived"))]
 
-    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+    def choices(self, changelist: Any) -> Iterator[Any]:
         in_use, *others = super().choices(changelist)
-        yield from [{**in_use, "display": _("In use")}, *others]
+        yield {**in_use, "display": _("In use")}
+        yield from others
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Project]) -> QuerySet[Project]:
         return queryset.filter(archived_at__isnull=self.value() != "yes")

@@ -61,7 +61,6 @@ def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: 
         UnreadableFile: nothing of the file can be read.
         Archived: the project takes no tasks.
     """
-    require_in_use(project)
     result = ImportResult()
     if not dry_run:
         try:
@@ -89,6 +88,7 @@ def _import(project: Project, stream: IO[bytes], result: ImportResult, *, now: d
         rows = [row for row in batch if isinstance(row, TaskRow)]
         with transaction.atomic():
             _one_import_at_a_time(project)
+            require_in_use(project)  # it may have been archived since the batch before
             stored = _stored_tasks(project, rows)
             plan = _planned(rows, stored, refused)
             refused += _write(project, plan, stored, now)

@@ -1,5 +1,7 @@
 """What is kept about a project is kept by its number; projects can be archived, and a role can be offered."""
 
+from typing import Any
+
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
@@ -10,7 +12,7 @@ ROLES = [("annotator", "Annotator"), ("reviewer", "Reviewer"), ("manager", "Mana
 ID = models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")
 
 
-def of_project(related_name: str) -> models.ForeignKey:
+def of_project(related_name: str) -> Any:
     return models.ForeignKey(
         on_delete=django.db.models.deletion.CASCADE, related_name=related_name, to="annotator.project"
     )

@@ -52,7 +52,7 @@ class NotConfirmed(Refusal):
 
 def contents(project: Project) -> Contents:
     annotations = Annotation.objects.current().for_project(project.pk)
-    return Contents(project.tasks.count(), annotations.count(), project.reward_models.count())  # type: ignore[attr-defined]
+    return Contents(project.tasks.count(), annotations.count(), project.reward_models.count())
 
 
 def delete(project: Project, *, confirm: str, now: datetime) -> bool:

@@ -1,5 +1,7 @@
 """The annotators page: what stands out in each one's work, for reviewers and managers to judge."""
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -23,7 +25,9 @@ def annotators(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.reviewed_project(user, slug)
     naming = access.naming_for(user, project)
     part = Paginator(most_flagged_first(project), PAGE).get_page(request.GET.get("page"))
-    rows = [{"finding": each, "name": naming(each.annotator)} for each in findings(project, part.object_list)]
+    rows: list[dict[str, Any]] = [
+        {"finding": each, "name": naming(each.annotator)} for each in findings(project, part.object_list)
+    ]
     computed_at = part.object_list[0].computed_at if rows else None
     page = {
         "project": project,

@@ -44,7 +44,7 @@ def test_an_archived_project_takes_no_work(rated: Project, cast: Cast, carol: AP
     assert carol.post(f"{TALK}archive/").json()["archived_at"]
     told = as_user(cast.bob).post(f"{TALK}next/").json()
     assert (told["assignment"], told["reason"]) == (None, "project_archived")
-    sent = carol.generic("POST", f"{TALK}import/", json_lines(task_row()).read(), content_type="application/x-ndjson")
+    sent = carol.post(f"{TALK}import/", [task_row()])
     assert (sent.status_code, sent.json()["code"]) == (409, "archived")
     assert carol.post(f"{TALK}training-runs/", {"reason": "now"}).json()["code"] == "archived"
     for call in (

@@ -201,6 +201,7 @@ class OwnMembershipSerializer(serializers.ModelSerializer[Membership]):
     """Its rows come from `with_pseudonym()`."""
 
     project = serializers.CharField(source="project.slug")
+    offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
     pseudonym = serializers.CharField(help_text="in this project's exports, and nowhere else")
 
     class Meta:

@@ -1,7 +1,5 @@
 """Who may reach what: fetched and authorised in one step, from the user. A stranger gets 404."""
 
-from typing import Literal
-
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
@@ -10,6 +8,7 @@ from rest_framework.request import Request
 
 from annotator import assignment
 from annotator.models import Assignment, Membership, Project, QualificationRun, Role, Task, User
+from annotator.projects.pseudonyms import Naming
 from annotator.statements import Columns, Statement
 
 
@@ -47,18 +46,18 @@ def membership(user: User, slug: str) -> Membership:
 _MEMBER, _PROJECT = Columns(Membership, "m"), Columns(Project, "p")
 _MEMBERSHIP = Statement(f"""
 SELECT {_MEMBER}, {_PROJECT} FROM annotator_membership m JOIN annotator_project p ON p.id = m.project_id
-WHERE m.user_id = %(user)s AND p.slug = %(slug)s
+WHERE m.user_id = %(user)s AND p.slug = %(slug)s AND p.deleted_at IS NULL
 """)
 
 
-def name_shown_to(user: User, project: Project) -> Literal["username", "pseudonym"]:
-    """The field by which annotators are called to this user: pseudonyms to reviewers, names to managers."""
-    return "username" if manages(user, project) else "pseudonym"
-
-
 def manages(user: User, project: Project) -> bool:
-    """Whether the user is a manager of the project, or a superuser."""
+    """Whether the user manages this project."""
     return Project.objects.managed_by(user).filter(pk=project.pk).exists()
+
+
+def naming_for(user: User, project: Project) -> Naming:
+    """How annotators are called to this user: by name to managers, by pseudonym to reviewers."""
+    return Naming(project, by_name=manages(user, project))
 
 
 def own_assignment(user: User, assignment_id: int) -> Assignment:
@@ -88,8 +87,10 @@ def may_create_projects(user: User) -> bool:
 def reviewed_projects(user: User) -> QuerySet[Project]:
     """Every project for a superuser, else those that the user manages or reviews."""
     if user.is_superuser:
-        return Project.objects.all()
-    return Project.objects.filter(memberships__user=user, memberships__role__in=[Role.MANAGER, Role.REVIEWER])
+        return Project.objects.standing()
+    return Project.objects.standing().filter(
+        memberships__user=user, memberships__role__in=[Role.MANAGER, Role.REVIEWER]
+    )
 
 
 def reviewed_project(user: User, slug: str) -> Project:

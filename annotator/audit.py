@@ -53,6 +53,7 @@ def record(action: str, subject: str, /, *, project: Project | None = None, **de
         via=who.via,
         token=who.token,
         project=project.slug if project else "",
+        project_id=project.pk if project else None,
         action=action,
         subject=subject[:300],
         details=json.dumps(details, cls=DjangoJSONEncoder),
@@ -60,8 +61,8 @@ def record(action: str, subject: str, /, *, project: Project | None = None, **de
 
 
 _ADD = Statement("""
-INSERT INTO annotator_auditentry (at, actor, via, token, project, action, subject, details)
-VALUES (%(at)s, %(actor)s, %(via)s, %(token)s, %(project)s, %(action)s, %(subject)s, %(details)s)
+INSERT INTO annotator_auditentry (at, actor, via, token, project, project_id, action, subject, details)
+VALUES (%(at)s, %(actor)s, %(via)s, %(token)s, %(project)s, %(project_id)s, %(action)s, %(subject)s, %(details)s)
 """)
 
 

@@ -1,6 +1,6 @@
 """`make messages`: gathers what annotators can read into locale/*/LC_MESSAGES/django.po, and compiles that.
 
-The staff's pages stay English and are left out. Needs Babel, which only those who develop have; no GNU gettext.
+The staff's pages stay English and are left out. Needs Babel; no GNU gettext.
 """
 
 from collections.abc import Iterable, Iterator

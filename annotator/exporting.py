@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce
 from annotator import audit
 from annotator.importing.prompts import prompt_from_messages
 from annotator.models import Annotation, Label, Project, Rating, User, Verdict
+from annotator.projects.pseudonyms import Pseudonyms
 from annotator.refusals import Refusal
 from annotator.review.blindness import tasks_held_by
 
@@ -97,7 +98,7 @@ def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[A
         task=F("response__task__external_id"),
         response_id_as_imported=F("response__external_id"),
         position=F("response__position"),
-        annotator=F("annotation__assignment__annotator__pseudonym"),
+        annotator=F("annotation__assignment__annotator"),
         revision=F("annotation__revision"),
         preference=F("annotation__preference"),
         justification=F("annotation__justification"),
@@ -108,12 +109,16 @@ def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[A
         counts=F("annotation__assignment__counts"),
         verdict=Coalesce(Subquery(_verdict), Value("")),
     )
-    keys = project.attribute_keys()
+    keys, pseudonyms = project.attribute_keys(), Pseudonyms(project.pk)
     for row in rows.iterator(chunk_size=CHUNK):
         imported = row.pop("response_id_as_imported")
         scores = _ordered(row.pop("scores"), keys)
         order = {"task": row.pop("task"), "response": imported or str(row["position"] + 1)}
-        yield order | {"annotator": row.pop("annotator"), "revision": row.pop("revision"), "scores": scores} | row
+        yield (
+            order
+            | {"annotator": pseudonyms[row.pop("annotator")], "revision": row.pop("revision"), "scores": scores}
+            | row
+        )
 
 
 _verdict = Verdict.objects.filter(assignment=OuterRef("annotation__assignment")).order_by("-pk").values("decision")[:1]

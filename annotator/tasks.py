@@ -6,6 +6,7 @@ from django.utils import timezone
 from annotator import agreement, assignment, quality, workers
 from annotator.models import Project
 from annotator.pii import scanning
+from annotator.projects import deleting
 from annotator.review import excluding
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "enforce_exclusions",
     "expire_leases",
     "find_pii",
+    "finish_deletion",
+    "finish_deletions",
     "lift_exclusion",
     "recount",
     "refresh_agreement",
@@ -68,3 +71,16 @@ def lift_exclusion(exclusion_id: int) -> int:
 def enforce_exclusions() -> int:
     """Finishes exclusions that a worker was killed in, and takes out what has come in since."""
     return excluding.enforce_all(now=timezone.now())
+
+
+@shared_task
+def finish_deletion(project_id: int) -> int:
+    """Deletes what is left of a project that somebody has deleted."""
+    return deleting.finish(project_id)
+
+
+@shared_task
+def finish_deletions() -> None:
+    """Finishes deletions that a worker was killed in, or that no worker has heard of; each in a task of its own."""
+    for project_id in deleting.unfinished():
+        finish_deletion.delay(project_id)

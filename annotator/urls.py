@@ -31,6 +31,7 @@ urlpatterns = [
     path("layout/", settings.layout, name="layout"),
     path("i18n/", include("django.conf.urls.i18n")),
     path("mine/", person.mine, name="mine"),
+    path("projects/<slug:slug>/offer/", projects.offer, name="offer"),
     path("projects/<slug:slug>/guidelines/", projects.guidelines, name="guidelines"),
     path("projects/<slug:slug>/qualification/", qualification.overview, name="qualification"),
     path("projects/<slug:slug>/qualification/begin/", qualification.begin, name="begin-qualification"),

@@ -56,7 +56,9 @@ class Card:
 
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Called by the theme for the admin's index."""
-    managed = Project.objects.managed_by(user_of(request)).with_progress().select_related("rubric").order_by("-pk")
+    managed = (
+        Project.objects.managed_by(user_of(request)).in_use().with_progress().select_related("rubric").order_by("-pk")
+    )
     context["cards"] = [_card(project) for project in managed[:PROJECTS_SHOWN]]
     context["health"] = readiness()
     return context

@@ -19,6 +19,7 @@ from django.utils import timezone
 from annotator import audit, workers
 from annotator.celery import app
 from annotator.models import Label, Project, User
+from annotator.projects.archiving import require_in_use
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
 from rewards import snapshots
@@ -83,8 +84,9 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
 
     Raises:
         NoWorker: nobody listens to the queue `train`.
-        AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew: as they say.
+        Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew: as they say.
     """
+    require_in_use(project)
     settled = {"backbone": settings.REWARD_BACKBONE, **project.training_config, **config}
     trained = check_config(settled)
     workers.require("train")
@@ -141,6 +143,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
 
 
 def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
+    require_in_use(run.project)
     workers.require("train")
     config = check_config(run.config)
     run.config_hash, run.seed = config_hash(config), config.seed
@@ -183,7 +186,7 @@ def send(run: TrainingRun) -> None:
 
 def start_due(*, now: datetime) -> list[TrainingRun]:
     """Starts a run in every project whose policy asks for one; nobody listening means later, not never."""
-    wanting = Project.objects.filter(Q(retrain_after_labels__gt=0) | Q(retrain_after_hours__gt=0))
+    wanting = Project.objects.in_use().filter(Q(retrain_after_labels__gt=0) | Q(retrain_after_hours__gt=0))
     idle = wanting.exclude(training_runs__state__in=ACTIVE_STATES).distinct()
     reasons = {project: due(project, now=now) for project in idle}
     wanted = {project: reason for project, reason in reasons.items() if reason}

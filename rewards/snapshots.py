@@ -265,7 +265,9 @@ def _sha256(path: Path) -> str:
 
 
 def _keep(project: Project, building: Path, manifest: dict[str, Any], written: Written) -> Snapshot:
-    path = Path("snapshots") / project.slug / manifest["content_hash"]
+    before = Snapshot.objects.filter(project=project, content_hash=manifest["content_hash"]).first()
+    # By number, as another project may get the slug; the dot keeps it apart from folders that older versions named so.
+    path = Path(before.path if before else f"snapshots/project.{project.pk}/{manifest['content_hash']}")
     final = settings.ARTIFACTS / path
     (building / "manifest.json").write_text(json.dumps(manifest, indent=2))
     building.chmod(0o755)

@@ -14,6 +14,7 @@ from annotator import annotation, assignment
 from annotator.annotation import ResponseRating, Submission, Submitted
 from annotator.importing import ImportResult, import_rows
 from annotator.models import Assignment, Membership, Project, Role, Rubric, Task, User
+from annotator.projects import pseudonyms
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
@@ -35,6 +36,11 @@ def make_project(slug: str = "talk", **fields: Any) -> Project:
 
 def make_member(project: Project, user: User, role: str = Role.ANNOTATOR) -> Membership:
     return Membership.objects.create(project=project, user=user, role=role)
+
+
+def pseudonym(user: User, project: Project) -> str:
+    """What the project calls the user where no name may stand."""
+    return pseudonyms.pseudonym(user.pk, project.pk)
 
 
 def task_row(name: str = "", *, prompt: str = "", responses: int = 2, **fields: Any) -> dict[str, Any]:

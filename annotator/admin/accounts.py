@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
+from django.http import HttpRequest
 from knox.admin import AuthTokenAdmin as KnoxTokenAdmin
 from knox.models import AuthToken
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
@@ -24,6 +25,12 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     recorded_as = "account"
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Staff by an administrator's hand stays staff, whatever becomes of its roles."""
+        if "is_staff" in form.changed_data:
+            obj.staff_by_role = False
+        super().save_model(request, obj, form, change)
 
 
 @admin.register(Group)

@@ -17,7 +17,7 @@ from unfold.utils import parse_date_str
 
 from annotator.access import user_of
 from annotator.audit import JSON
-from annotator.models import AuditEntry, Exclusion, Project, Verdict
+from annotator.models import AuditEntry, Exclusion, Project, Pseudonym, Verdict
 
 NO_PROJECT = "-"
 DECISIONS = "decisions"
@@ -51,13 +51,16 @@ class ProjectFilter(admin.SimpleListFilter):
     parameter_name = "project"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        managed = Project.objects.managed_by(user_of(request)).values_list("slug", "name")
-        return [*managed, (NO_PROJECT, _("of no project"))] if user_of(request).is_superuser else list(managed)
+        managed = [
+            (str(pk), name) for pk, name in Project.objects.managed_by(user_of(request)).values_list("pk", "name")
+        ]
+        return [*managed, (NO_PROJECT, _("of no project"))] if user_of(request).is_superuser else managed
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        if not self.value():
-            return queryset
-        return queryset.filter(project="" if self.value() == NO_PROJECT else self.value())
+        value = self.value() or ""
+        if value == NO_PROJECT:
+            return queryset.filter(project="")
+        return queryset.filter(project_id=int(value)) if value.isdecimal() and len(value) < 19 else queryset
 
 
 class KindFilter(admin.SimpleListFilter):
@@ -109,7 +112,7 @@ class AuditAdmin(ModelAdmin):
         entries: QuerySet[AuditEntry] = super().get_queryset(request)
         if user_of(request).is_superuser:
             return entries
-        return entries.filter(project__in=Project.objects.managed_by(user_of(request)).values("slug"))
+        return entries.filter(project_id__in=Project.objects.managed_by(user_of(request)).values("pk"))
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
@@ -163,11 +166,12 @@ def reasons(entry: AuditEntry) -> list[str]:
     """Why somebody was excluded or an annotation rejected, as long as the row that holds it is there."""
     if entry.action == "annotator.excluded":
         pseudonym = entry.subject.removeprefix("annotator ")
-        excluded = Exclusion.objects.filter(project__slug=entry.project, annotator__pseudonym=pseudonym)
+        people = Pseudonym.objects.filter(project=entry.project_id, name=pseudonym).values("user")
+        excluded = Exclusion.objects.filter(project=entry.project_id, annotator__in=people)
         return list(excluded.filter(made_at__lte=entry.at).values_list("reason", flat=True))
     if entry.action == "annotation.rejected":
         verdicts = Verdict.objects.filter(
-            assignment=entry.details.get("assignment"), assignment__task__project__slug=entry.project
+            assignment=entry.details.get("assignment"), assignment__task__project=entry.project_id
         )
         rejected = verdicts.filter(decision=Verdict.Decision.REJECTED, made_at__lte=entry.at)
         return list(rejected.order_by("-pk").values_list("comment", flat=True)[:1])

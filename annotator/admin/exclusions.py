@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -18,7 +18,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 
 from annotator.access import user_of
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
-from annotator.models import Exclusion, Project, User
+from annotator.models import Exclusion, Project, Pseudonym, User
 from annotator.refusals import Refusal
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
 from annotator.review.excluding import counting, people_of, person_named
@@ -72,10 +72,19 @@ class ExclusionAdmin(OfManagedProjects):
     list_display = ["annotator", "project", "reason", "by", "made_at"]
     list_filter = [("project", ManagedOnly)]
     list_select_related = ["annotator", "project", "by"]
-    search_fields = ["annotator__username", "annotator__pseudonym"]
+    search_fields = ["annotator__username"]
+    search_help_text = gettext_lazy("a user name, or a pseudonym as the project's exports have it")
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Exclusion], search_term: str
+    ) -> tuple[QuerySet[Exclusion], bool]:
+        """A pseudonym names somebody in its own project only."""
+        found, doubled = super().get_search_results(request, queryset, search_term)
+        called = Pseudonym.objects.filter(user=OuterRef("annotator"), project=OuterRef("project"), name=search_term)
+        return found | queryset.filter(Exists(called)), doubled
 
     def get_urls(self) -> list[URLPattern]:
         ours = [

@@ -11,11 +11,12 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from annotator import access, gold, membership
+from annotator import access, gold
 from annotator.access import user_of
 from annotator.admin.exclusions import exclude_url
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
-from annotator.models import Membership, PauseReason, Project, QualificationRun, Role
+from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, User
+from annotator.projects import members
 from annotator.refusals import Refusal
 
 
@@ -23,6 +24,7 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     """Adds somebody to a project, with a password where the account does not exist yet."""
 
     managed: Any = None
+    by: User
     username = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
     password = forms.CharField(
         required=False,
@@ -40,8 +42,8 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> Membership:
         data = self.cleaned_data
-        member, _ = membership.admit(
-            data["project"], username=data["username"], role=data["role"], password=data["password"]
+        member, _ = members.admit(
+            data["project"], username=data["username"], role=data["role"], password=data["password"], by=self.by
         )
         self.instance = member
         return member
@@ -56,14 +58,42 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     def _try_out(self, data: dict[str, Any]) -> None:
         try:
             with transaction.atomic():
-                membership.admit(
-                    data["project"], username=data["username"], role=data["role"], password=data["password"]
+                members.admit(
+                    data["project"], username=data["username"], role=data["role"], password=data["password"], by=self.by
                 )
                 transaction.set_rollback(True)
-        except membership.WeakPassword as weak:
+        except members.WeakPassword as weak:
             self.add_error("password", str(weak))
         except Refusal as refused:
             self.add_error("username", str(refused))
+
+
+class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Changes a member's role and limits by the rules that hold at every door."""
+
+    by: User
+
+    def clean(self) -> dict[str, Any]:
+        """Tries the change and takes it back, so that a refusal is shown in the form."""
+        data = super().clean() or {}
+        if self.errors:
+            return data
+        member = Membership.objects.select_related("user", "project").get(pk=self.instance.pk)
+        try:
+            with transaction.atomic():
+                self.store(member, data)
+                transaction.set_rollback(True)
+        except members.LastManager as last:
+            self.add_error("role", str(last))
+        except members.UnknownLanguage as unknown:
+            self.add_error("languages", str(unknown))
+        return data
+
+    def store(self, member: Membership, data: dict[str, Any]) -> None:
+        """The same for the trial and for good."""
+        if data["role"] != member.role:
+            members.give_role(member, data["role"], agreed=member.user == self.by)
+        members.limit(member, quota=data["quota"], languages=data["languages"] or [])
 
 
 class QualificationRunInline(ToBeRead):
@@ -75,27 +105,35 @@ class QualificationRunInline(ToBeRead):
 
 @admin.register(Membership)
 class MembershipAdmin(OfManagedProjects):
-    recorded_as = "membership"
     actions = ["pause", "let_go_on", "give_another_try", "qualify", "exclude_them", "remove_from_project"]
-    list_display = ["user", "project", "role", "acknowledged_version", "test", "paused", "submitted"]
+    list_display = ["user", "project", "role", "offered", "acknowledged_version", "test", "paused", "submitted"]
     list_filter = [("project", ManagedOnly), "role", "paused_because"]
     inlines = [QualificationRunInline]
     search_fields = ["user__username"]
     list_select_related = ["user", "project"]
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        by = user_of(request)
         if obj is not None:
-            return super().get_form(request, obj, change, **kwargs)
-        return type("Invitation", (InvitationForm,), {"managed": Project.objects.managed_by(user_of(request))})
+            form = super().get_form(request, obj, change, **{**kwargs, "form": MemberForm})
+            return type("Member", (form,), {"by": by})
+        return type("Invitation", (InvitationForm,), {"managed": Project.objects.managed_by(by), "by": by})
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         if obj is None:
             return ["project", "username", "role", "password"]
-        own = ["role", ("quota", "languages"), ("qualified_at", "extra_tries"), ("paused_at", "paused"), "with_experts"]
+        own = [
+            "role",
+            "offered",
+            ("quota", "languages"),
+            ("qualified_at", "extra_tries"),
+            ("paused_at", "paused"),
+            "with_experts",
+        ]
         return ["user", "project", *own]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return ["user", "project", "qualified_at", "paused_at", "paused", "with_experts"] if obj else []
+        return ["user", "project", "offered", "qualified_at", "paused_at", "paused", "with_experts"] if obj else []
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
@@ -103,12 +141,12 @@ class MembershipAdmin(OfManagedProjects):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """The invitation has made the member itself."""
         if change:
-            super().save_model(request, obj, form, change)
-            if "languages" in form.changed_data:
-                membership.look_anew(obj)
-
-    def recorded_name(self, row: Membership) -> str:
-        return row.user.username
+            member = Membership.objects.select_related("user", "project").get(pk=obj.pk)
+            form.store(member, form.cleaned_data)
+            if member.offered_role:
+                messages.info(request, f"{member.user} has been asked, and manages the project once they accept.")
+        elif obj.offered_role:
+            messages.info(request, f"{obj.user} has been asked, and manages the project once they accept.")
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """The invitation has no form for what belongs to a member."""
@@ -133,13 +171,13 @@ class MembershipAdmin(OfManagedProjects):
     @admin.action(description="Give another try of the test")
     def give_another_try(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            membership.give_another_try(member)
+            members.give_another_try(member)
         messages.success(request, "One more try each.")
 
     @admin.action(description="Qualify without the test")
     def qualify(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            membership.qualify(member, now=timezone.now())
+            members.qualify(member, now=timezone.now())
         messages.success(request, "Qualified.")
 
     @admin.action(description="Exclude: their work counts no more …")
@@ -150,6 +188,10 @@ class MembershipAdmin(OfManagedProjects):
             messages.warning(request, "Choose people of one project.")
             return None
         return redirect(exclude_url(projects.pop(), [member.user_id for member in queryset]))
+
+    @admin.display(description="asked to be")
+    def offered(self, member: Membership) -> str:
+        return member.get_offered_role_display() if member.offered_role else ""
 
     @admin.display(description="test")
     def test(self, member: Membership) -> str:
@@ -174,9 +216,15 @@ class MembershipAdmin(OfManagedProjects):
     @admin.action(description="Remove from the project")
     def remove_from_project(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         """Finished work stays; tasks they hold go back."""
+        removed = 0
         for member in queryset:
-            membership.dismiss(member)
-        messages.success(request, "Removed. Their finished work stays.")
+            try:
+                members.dismiss(member)
+                removed += 1
+            except Refusal as refused:
+                messages.error(request, str(refused))
+        if removed:
+            messages.success(request, "Removed. Their finished work stays.")
 
     @admin.display(description="annotations")
     def submitted(self, member: Membership) -> int:

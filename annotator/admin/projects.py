@@ -1,16 +1,28 @@
 """Projects and their guidelines."""
 
+from collections.abc import Iterator
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
-from django.http import HttpRequest
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
 from unfold.admin import TabularInline
+from unfold.widgets import UnfoldAdminTextInputWidget
 
-from annotator import audit, protocol
 from annotator.access import user_of
 from annotator.admin.scoping import OfManagedProjects
-from annotator.guidelines import publish_guidelines
 from annotator.models import Guideline, Project
+from annotator.projects import archiving, changing, deleting
+from annotator.projects.checking import InvalidProject, check, is_rated
+from annotator.projects.guidelines import publish_guidelines
+from annotator.refusals import Refusal
 
 
 class GuidelineInline(TabularInline):
@@ -42,10 +54,52 @@ class GuidelineInline(TabularInline):
         return formset
 
 
+class ProjectForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Holds the settings to the rules that hold at every door."""
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        before = Project.objects.get(pk=self.instance.pk) if self.instance.pk else None
+        if not self.errors:
+            try:
+                check(before, data)
+            except InvalidProject as invalid:
+                for field, texts in invalid.errors.items():
+                    self.add_error(field if field in self.fields else None, texts)
+        return data
+
+
+class DeletionForm(forms.Form):
+    """The slug, typed."""
+
+    confirm = forms.CharField(max_length=50, widget=UnfoldAdminTextInputWidget, label=_("The project's slug"))
+
+
+class ArchivedFilter(admin.SimpleListFilter):
+    """Archived projects stand in the list only where somebody asks for them."""
+
+    title = _("archived")
+    parameter_name = "archived"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("yes", _("Archived"))]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        in_use, *others = super().choices(changelist)
+        yield {**in_use, "display": _("In use")}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Project]) -> QuerySet[Project]:
+        return queryset.filter(archived_at__isnull=self.value() != "yes")
+
+
 @admin.register(Project)
 class ProjectAdmin(OfManagedProjects):
     project_path = "pk"
+    form = ProjectForm
+    change_form_outer_before_template = "admin/_project_life.html"
     list_display = ["name", "slug", "total", "open", "complete", "quarantined"]
+    list_filter = [ArchivedFilter]
     search_fields = ["name", "slug"]
     inlines = [GuidelineInline]
     fieldsets = [
@@ -91,25 +145,68 @@ class ProjectAdmin(OfManagedProjects):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         rows = super().get_queryset(request)
-        return rows.with_progress()
+        return rows.standing().with_progress()
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return ["slug", "rubric"] if obj else []
+        return ["rubric"] if obj and is_rated(obj) else []
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_module_permission(request)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        before = audit.fields_of(Project.objects.get(pk=obj.pk)) if change else {}
-        obj.save()
+        given = {name: value for name, value in form.cleaned_data.items() if name in form.changed_data or not change}
+        if change:
+            recounted = changing.change(obj, given)
+        else:
+            obj.pk, recounted = changing.create(given, by=user_of(request)).pk, False
+            obj.refresh_from_db()
         if obj.qualification_required and not obj.tasks.gold_for("test").exists():
             messages.warning(request, "Nobody can pass yet: import gold tasks for the test first.")
         if obj.gold_every and not obj.tasks.gold_for("stream").exists():
             messages.warning(request, "No gold task comes yet: import gold tasks for the stream first.")
-        if not change:
-            protocol.opened(obj, by=user_of(request))
-        elif protocol.changed(obj, before=before):
+        if recounted:
             messages.info(request, "The protocol has changed: the light worker recomputes every task.")
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        ours = [
+            path("<int:pk>/archive/", view(require_POST(self.archive_view)), name="annotator_project_archive"),
+            path("<int:pk>/restore/", view(require_POST(self.restore_view)), name="annotator_project_restore"),
+            path("<int:pk>/erase/", view(self.erase_view), name="annotator_project_erase"),
+        ]
+        return [*ours, *super().get_urls()]
+
+    def archive_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Puts the project away."""
+        project = get_object_or_404(self.get_queryset(request), pk=pk)
+        archiving.archive(project, now=timezone.now())
+        messages.success(request, f"{project.name} is archived: it takes no work, and nothing of it is lost.")
+        return redirect("admin:annotator_project_change", pk)
+
+    def restore_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Brings the project back."""
+        project = get_object_or_404(self.get_queryset(request), pk=pk)
+        archiving.restore(project)
+        messages.success(request, f"{project.name} takes work again.")
+        return redirect("admin:annotator_project_change", pk)
+
+    def erase_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Shows what would go; deletes it once the slug was typed."""
+        project = get_object_or_404(self.get_queryset(request), pk=pk)
+        form = DeletionForm(request.POST if request.method == "POST" else None)
+        if request.method == "POST" and form.is_valid():
+            try:
+                gone = deleting.delete(project, confirm=form.cleaned_data["confirm"], now=timezone.now())
+            except Refusal as refused:
+                form.add_error("confirm", str(refused))
+            else:
+                messages.success(
+                    request, f"{project.name} is deleted." if gone else f"{project.name} is being deleted."
+                )
+                return redirect("admin:annotator_project_changelist")
+        shown = {"form": form, "project": project, "contents": deleting.contents(project)}
+        context = {**self.admin_site.each_context(request), "title": "Delete the project", "opts": self.opts, **shown}
+        return TemplateResponse(request, "admin/delete_project.html", context)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         """A new text becomes the next version."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Literal
 
 import numpy as np
 from django.db.models import Q
@@ -12,6 +11,7 @@ from annotator.agreement import measures, totals
 from annotator.agreement.counting import Columns, Kind
 from annotator.agreement.measures import Floats, Meetings, known
 from annotator.models import AgreementTotal, Project, User
+from annotator.projects.pseudonyms import Naming
 
 TOGETHER = 10
 """Responses that two annotators must share to be told as a pair."""
@@ -53,7 +53,7 @@ class Week:
 def raters(project: Project, columns: Columns) -> list[Rater]:
     """Those who share a response with anybody, who shares most first."""
     found = Meetings.of(totals.stored(project, Kind.RATER), columns)
-    users = User.objects.only("username", "pseudonym").in_bulk(found.owners.tolist())
+    users = User.objects.only("username").in_bulk(found.owners.tolist())
     kappa, exact, bias = (measure(found.tables) for measure in (measures.kappa, measures.exact, measures.bias))
     return [
         Rater(
@@ -76,7 +76,7 @@ def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list
     most = rows.order_by("-shared", "one", "other").values_list("one", "other", "cells")[:PAIRS]
     found = Meetings.of(totals.unpacked(Kind.PAIR, list(most)), columns)
     sides = {side for owner in found.owners.tolist() for side in totals.sides(owner)}
-    users = User.objects.only("username", "pseudonym").in_bulk(sides)
+    users = User.objects.only("username").in_bulk(sides)
     kappa = measures.kappa(found.tables)
     told = ((place, [users.get(side) for side in totals.sides(owner)]) for place, owner in _most_first(found))
     return [
@@ -86,9 +86,9 @@ def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list
     ]
 
 
-def rater_called(project: Project, name: str, *, field: Literal["username", "pseudonym"]) -> User | None:
+def rater_called(project: Project, name: str, *, naming: Naming) -> User | None:
     """The annotator of that name, if they have rated anything of the project."""
-    user = User.objects.filter(**{field: name}).first() if name.isprintable() else None
+    user = naming.person(name)
     return user if user and user.assignments.submitted().filter(task__project=project).exists() else None
 
 

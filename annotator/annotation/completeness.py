@@ -42,6 +42,8 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
             errors[place] = found
     if found := _preference_errors(submission, project, len(responses)):
         errors["preference"] = found
+    if not errors and submission.preference is None and not any(each.scores for each in submission.ratings.values()):
+        errors["ratings"] = [_("the rating says nothing: it has no score and no preference")]
     if errors:
         raise IncompleteRating(errors)
 

@@ -1,6 +1,5 @@
 """How far a project's annotators agree."""
 
-from operator import attrgetter
 from typing import Any
 
 from django.utils import timezone
@@ -119,5 +118,5 @@ class ProjectAgreement(APIView):
         user = access.user_of(request)
         project = access.reviewed_project(user, slug)
         found = report(project, now=timezone.now())
-        name = attrgetter(access.name_shown_to(user, project))
-        return Response(ProjectAgreementSerializer(told(found, name=name)).data)
+        naming = access.naming_for(user, project)
+        return Response(ProjectAgreementSerializer(told(found, name=naming)).data)

@@ -33,7 +33,7 @@ class AnnotatorQualitySerializer(serializers.Serializer[Finding]):
     measures = serializers.DictField(help_text="all that was measured")
 
     def get_annotator(self, finding: Finding) -> str:
-        return str(getattr(finding.annotator, self.context["name"]))
+        return str(self.context["naming"](finding.annotator))
 
     def get_excluded(self, finding: Finding) -> bool:
         return finding.exclusion is not None
@@ -49,6 +49,6 @@ class AnnotatorQualities(generics.ListAPIView[RaterQuality]):
         user = access.user_of(request)
         project = access.reviewed_project(user, self.kwargs["slug"])
         page = self.paginate_queryset(project.rater_qualities.select_related("annotator"))
-        shown = {"name": access.name_shown_to(user, project)}
+        shown = {"naming": access.naming_for(user, project)}
         told = [AnnotatorQualitySerializer(each, context=shown).data for each in findings(project, page or [])]
         return self.get_paginated_response(told)

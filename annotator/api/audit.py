@@ -57,4 +57,4 @@ class Audit(generics.ListAPIView[AuditEntry]):
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
-        return AuditEntry.objects.filter(project=project.slug)
+        return AuditEntry.objects.filter(project_id=project.pk)

@@ -15,17 +15,21 @@ from annotator import access
 from annotator.api.fields import KnownFields
 from annotator.api.parameters import flag
 from annotator.models import Exclusion, Project, User
+from annotator.projects.pseudonyms import Pseudonyms
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
 from annotator.review.excluding import counting, person_named
 
 
 class ExclusionSerializer(serializers.ModelSerializer[Exclusion]):
-    annotator = serializers.CharField(source="annotator.pseudonym", read_only=True)
+    annotator = serializers.SerializerMethodField(help_text="pseudonym")
     by = serializers.CharField(source="by.username", read_only=True)
 
     class Meta:
         model = Exclusion
         fields = ["annotator", "reason", "by", "made_at"]
+
+    def get_annotator(self, exclusion: Exclusion) -> str:
+        return str(self.context["pseudonyms"][exclusion.annotator_id])
 
 
 class NamedSerializer(serializers.Serializer[Any]):
@@ -67,7 +71,10 @@ class Exclusions(generics.ListAPIView[Exclusion]):
     queryset = Exclusion.objects.none()
 
     def get_queryset(self) -> QuerySet[Exclusion]:
-        return self._project().exclusions.select_related("annotator", "by").order_by("pk")
+        return self._project().exclusions.select_related("by").order_by("pk")
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "pseudonyms": Pseudonyms(self._project().pk)}
 
     @extend_schema(
         description="Takes all that an annotator did out of the labels: 201 once it is done, 202 where the light "
@@ -89,7 +96,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         made = exclude(project, annotator, reason=reason, by=by, now=timezone.now())
         done = not counting(project, annotator).exists()
         return Response(
-            ExclusionSerializer(made).data, status=status.HTTP_201_CREATED if done else status.HTTP_202_ACCEPTED
+            self.get_serializer(made).data, status=status.HTTP_201_CREATED if done else status.HTTP_202_ACCEPTED
         )
 
     @extend_schema(
@@ -107,7 +114,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
             return Response(asdict(readmission_preview(project, annotator)))
         going_on = readmit(project, annotator, now=timezone.now())
         if going_on:
-            return Response(ExclusionSerializer(going_on).data, status=status.HTTP_202_ACCEPTED)
+            return Response(self.get_serializer(going_on).data, status=status.HTTP_202_ACCEPTED)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _project(self) -> Project:

@@ -6,91 +6,179 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
-from rest_framework import generics, serializers, status
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import generics, status
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from annotator import access, membership, protocol
+from annotator import access
 from annotator.api.serializers import (
     AnnotationSerializer,
+    AnswerSerializer,
     MemberSerializer,
+    OwnMembershipSerializer,
+    ProjectByRole,
     ProjectSerializer,
     TaskSerializer,
 )
-from annotator.models import Annotation, Membership, Project, Task
+from annotator.models import Annotation, Membership, Project, Task, User
+from annotator.models.project import ProjectQuerySet
+from annotator.projects import archiving, changing, deleting, members
+from annotator.projects.pseudonyms import name_of
 from annotator.review.blindness import tasks_held_by
 
 
+class ProjectFilter(filters.FilterSet):  # type: ignore[misc]
+    archived = filters.BooleanFilter("archived_at", "isnull", exclude=True, help_text="true: the archived ones instead")
+
+
+@extend_schema_view(get=extend_schema(responses=ProjectByRole), post=extend_schema(responses={201: ProjectSerializer}))
 class Projects(generics.ListCreateAPIView[Project]):
-    """The caller's projects; staff and managers may open new ones, and manage those."""
+    """The caller's projects, but for archived ones; staff and managers may open new ones, and manage those."""
 
     serializer_class = ProjectSerializer
     queryset = Project.objects.none()
+    filterset_class = ProjectFilter
 
     def get_queryset(self) -> QuerySet[Project]:
-        return Project.objects.visible_to(access.user_of(self.request)).with_progress().select_related("rubric")
+        seen = _shown_to(access.user_of(self.request), Project.objects.visible_to(access.user_of(self.request)))
+        return seen if "archived" in self.request.query_params else seen.in_use()
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        if not access.may_create_projects(access.user_of(request)):
+        user = access.user_of(request)
+        if not access.may_create_projects(user):
             raise PermissionDenied("Only staff and managers may open projects.")
-        return super().create(request, *args, **kwargs)
-
-    @transaction.atomic
-    def perform_create(self, serializer: serializers.BaseSerializer[Project]) -> None:
-        project = serializer.save()
-        protocol.opened(project, by=access.user_of(self.request))
-        serializer.instance = with_progress(project)
+        sent = self.get_serializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        guidelines = sent.validated_data.pop("guidelines", "")
+        project = changing.create(sent.validated_data, by=user, guidelines=guidelines)
+        return Response(_told(project, user), status=status.HTTP_201_CREATED)
 
 
-class OneProject(generics.RetrieveUpdateDestroyAPIView[Project]):
+class OneProject(generics.GenericAPIView[Project]):
     """One project; changes and deletion by its managers."""
 
     serializer_class = ProjectSerializer
     queryset = Project.objects.none()
-    lookup_field = "slug"
-    http_method_names = ["get", "patch", "delete", "options"]
 
-    def get_object(self) -> Project:
-        reach = access.visible_project if self.request.method == "GET" else access.managed_project
-        return with_progress(reach(access.user_of(self.request), self.kwargs["slug"]))
+    @extend_schema(responses=ProjectByRole, description="As much of the project as the caller's role lets them see.")
+    def get(self, request: Request, slug: str) -> Response:
+        user = access.user_of(request)
+        return Response(_told(access.visible_project(user, slug), user))
 
-    @transaction.atomic
-    def perform_update(self, serializer: serializers.BaseSerializer[Project]) -> None:
-        serializer.save()
+    @extend_schema(description="Changes settings. The rubric stays once something has been rated.")
+    def patch(self, request: Request, slug: str) -> Response:
+        user = access.user_of(request)
+        project = access.managed_project(user, slug)
+        sent = self.get_serializer(project, data=request.data, partial=True)
+        sent.is_valid(raise_exception=True)
+        guidelines = sent.validated_data.pop("guidelines", "")
+        changing.change(project, sent.validated_data, guidelines=guidelines)
+        return Response(_told(project, user))
 
-    def perform_destroy(self, instance: Project) -> None:
-        protocol.delete(instance)
+    @extend_schema(
+        description="Deletes an archived project with all that is in it: 204 once it is gone, 202 where the light "
+        "worker goes on with it. Without the slug as `confirm` it says what would go, and deletes nothing.",
+        parameters=[OpenApiParameter("confirm", str, description="the project's slug")],
+        responses={202: None, 204: None},
+    )
+    def delete(self, request: Request, slug: str) -> Response:
+        project = access.managed_project(access.user_of(request), slug)
+        gone = deleting.delete(project, confirm=request.query_params.get("confirm", ""), now=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT if gone else status.HTTP_202_ACCEPTED)
 
 
-def with_progress(project: Project) -> Project:
-    return Project.objects.with_progress().select_related("rubric").get(pk=project.pk)
+class Archive(generics.GenericAPIView[Project]):
+    """An archived project takes no claims, imports or runs, and stands in no list; for its managers."""
+
+    serializer_class = ProjectSerializer
+    queryset = Project.objects.none()
+
+    @extend_schema(request=None, description="Archives the project.")
+    def post(self, request: Request, slug: str) -> Response:
+        user = access.user_of(request)
+        project = access.managed_project(user, slug)
+        archiving.archive(project, now=timezone.now())
+        return Response(_told(project, user))
+
+    @extend_schema(description="Brings the project back.", responses=ProjectSerializer)
+    def delete(self, request: Request, slug: str) -> Response:
+        user = access.user_of(request)
+        project = access.managed_project(user, slug)
+        archiving.restore(project)
+        return Response(_told(project, user))
+
+
+def _shown_to(user: User, projects: ProjectQuerySet) -> ProjectQuerySet:
+    return projects.with_progress().as_seen_by(user).select_related("rubric")
+
+
+def _told(project: Project, user: User) -> Any:
+    return ProjectSerializer(_shown_to(user, Project.objects.filter(pk=project.pk)).get()).data
 
 
 class Members(generics.ListCreateAPIView[Membership]):
-    """A project's people; managers add them, with a password for a new account."""
+    """A project's people; managers add them, with a password for a new account.
+
+    Who is to manage the project accepts that first, unless the account is made for them here.
+    """
 
     serializer_class = MemberSerializer
     queryset = Membership.objects.none()
 
     def get_queryset(self) -> QuerySet[Membership]:
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
-        return project.memberships.select_related("user").order_by("pk")
+        return project.memberships.with_pseudonym().select_related("user").order_by("pk")
 
+    @transaction.atomic
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        project = access.managed_project(access.user_of(request), self.kwargs["slug"])
+        user = access.user_of(request)
+        project = access.managed_project(user, self.kwargs["slug"])
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         data = sent.validated_data
-        member, created = membership.admit(
-            project, username=data["user"]["username"], role=data.get("role"), password=data.get("password")
+        member, created = members.admit(
+            project, username=data["user"]["username"], role=data.get("role"), password=data.get("password"), by=user
         )
-        membership.limit(
-            member, quota=data.get("quota", member.quota), languages=data.get("languages", member.languages)
-        )
+        members.limit(member, quota=data.get("quota", member.quota), languages=data.get("languages", member.languages))
         return Response(
-            MemberSerializer(member).data, status=status.HTTP_201_CREATED if created else status.HTTP_200_OK
+            MemberSerializer(self.get_queryset().get(pk=member.pk)).data,
+            status=status.HTTP_201_CREATED if created else status.HTTP_200_OK,
         )
+
+
+class OneMember(APIView):
+    """One of a project's people; for its managers."""
+
+    @extend_schema(
+        description="Ends the membership. Tasks that they hold go back, finished work stays. The last manager stays.",
+        responses={204: None},
+    )
+    def delete(self, request: Request, slug: str, username: str) -> Response:
+        project = access.managed_project(access.user_of(request), slug)
+        members.dismiss(get_object_or_404(project.memberships.select_related("user"), user__username=username))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Offer(APIView):
+    """The role that the caller is offered in a project."""
+
+    @extend_schema(
+        description="Accepts the role that a manager has offered, or declines it.",
+        request=AnswerSerializer,
+        responses=OwnMembershipSerializer,
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        member = access.membership(access.user_of(request), slug)
+        sent = AnswerSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        (members.accept if sent.validated_data["accept"] else members.decline)(member)
+        shown = Membership.objects.with_pseudonym().select_related("project").get(pk=member.pk)
+        return Response(OwnMembershipSerializer(shown).data)
 
 
 class Tasks(generics.ListAPIView[Task]):
@@ -151,4 +239,5 @@ class Annotations(generics.ListAPIView[Annotation]):
         annotations = annotations.exclude(assignment__task__in=tasks_held_by(user))
         if not access.manages(user, project):
             annotations = annotations.exclude(assignment__task__state=Task.State.GOLD)
-        return annotations.select_related("assignment__task", "assignment__annotator").prefetch_related("ratings")
+        named = annotations.annotate(pseudonym=name_of("assignment__annotator", "assignment__task__project"))
+        return named.select_related("assignment__task").prefetch_related("ratings")

@@ -3,21 +3,12 @@
 from typing import Any
 
 from django.db import models
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
-from annotator import audit, protocol
 from annotator.api.fields import LARGEST, KnownFields, NumberField, SettingsField, WholeNumberField
-from annotator.guidelines import publish_guidelines
 from annotator.models import Annotation, Attribute, Membership, Project, Role, Rubric, Task, User
-from annotator.models.project import usable_by_the_trainer
 from annotator.public_ids import response_number
-from annotator.rubrics import DEFAULT_RUBRIC
-
-LANGUAGE = r"^[a-z]{2,3}(-[a-z0-9]{1,8})?$"
-"""As tasks have it: `de`, `pt-br`."""
-MOST = 25
-"""Annotators of one task, as the model's validator of max_annotators has it."""
 
 
 class AttributeSerializer(serializers.ModelSerializer[Attribute]):
@@ -43,13 +34,73 @@ class ProgressSerializer(serializers.Serializer[Project]):
     quarantined = serializers.IntegerField(source="tasks_quarantined")
 
 
+class OwnPartSerializer(serializers.Serializer[Project]):
+    """The caller's own part in a project."""
+
+    role = serializers.CharField(source="own_role", allow_null=True)
+    done = serializers.IntegerField(source="own_done", help_text="tasks that they have rated")
+    quota = serializers.IntegerField(source="own_quota", help_text="tasks that they may rate; 0: no limit")
+
+
+class AnnotatorsProjectSerializer(serializers.ModelSerializer[Project]):
+    """What annotators see of a project: what they are asked, and their own part. Its rows come from `as_seen_by()`."""
+
+    rubric = serializers.CharField(source="rubric.key")
+    guidelines_version = serializers.IntegerField(read_only=True, help_text="the one in force; 0: none")
+    own = OwnPartSerializer(source="*", read_only=True)
+
+    class Meta:
+        model = Project
+        fields = [
+            "slug",
+            "name",
+            "description",
+            "rubric",
+            "guidelines_version",
+            "lease_minutes",
+            "paused",
+            "ask_preference",
+            "ask_safety",
+            "ask_confidence",
+            "qualification_required",
+            "created_at",
+            "archived_at",
+            "own",
+        ]
+
+
+class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
+    """What reviewers see: the protocol and the progress as well. Its rows come from `with_progress()` too."""
+
+    progress = ProgressSerializer(source="*", read_only=True)
+
+    class Meta(AnnotatorsProjectSerializer.Meta):
+        fields = [
+            *AnnotatorsProjectSerializer.Meta.fields,
+            "base_annotators",
+            "max_annotators",
+            "escalate_above",
+            "keep",
+            "drop_above",
+            "spread_scope",
+            "spread_attribute",
+            "queue_order",
+            "quota",
+            "review_unlikely_percent",
+            "progress",
+        ]
+
+
 class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
-    """Its rows come from `with_progress()`."""
+    """All of a project, for its managers. Which settings it may have is the stage's to say."""
 
     serializer_field_mapping = {**serializers.ModelSerializer.serializer_field_mapping, models.FloatField: NumberField}
+    slug = serializers.SlugField(max_length=50)
     rubric = serializers.SlugRelatedField(slug_field="key", queryset=Rubric.objects.all(), required=False)
     guidelines = serializers.CharField(required=False, allow_blank=True, write_only=True)
-    training_config = SettingsField(required=False, validators=[usable_by_the_trainer])
+    guidelines_version = serializers.IntegerField(read_only=True, help_text="the one in force; 0: none")
+    training_config = SettingsField(required=False)
+    own = OwnPartSerializer(source="*", read_only=True)
     progress = ProgressSerializer(source="*", read_only=True)
 
     class Meta:
@@ -60,6 +111,7 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
             "description",
             "rubric",
             "guidelines",
+            "guidelines_version",
             "base_annotators",
             "max_annotators",
             "escalate_above",
@@ -88,60 +140,74 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
             "validation_share",
             "training_config",
             "created_at",
+            "archived_at",
+            "own",
             "progress",
         ]
+        read_only_fields = ["created_at", "archived_at"]
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        base = attrs.get("base_annotators", self.instance.base_annotators if self.instance else 3)
-        most = attrs.get("max_annotators", self.instance.max_annotators if self.instance else min(max(5, base), MOST))
-        if most < base:
-            raise serializers.ValidationError({"max_annotators": f"It must be at least base_annotators ({base})."})
-        rubric = attrs.get("rubric") or (
-            self.instance.rubric if self.instance else Rubric.objects.get(key=DEFAULT_RUBRIC)
-        )
-        spread = attrs.get("spread_attribute", self.instance.spread_attribute if self.instance else "helpfulness")
-        if not rubric.attributes.filter(key=spread).exists():
-            raise serializers.ValidationError(
-                {"spread_attribute": f"The rubric {rubric.key} has no attribute {spread}."}
-            )
-        return {**attrs, "rubric": rubric, "max_annotators": most}
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        """As much as the caller's role in the project lets them see; rows come from `as_seen_by()`."""
+        if instance.own_role == Role.MANAGER:
+            return dict(super().to_representation(instance))
+        shown = ReviewersProjectSerializer if instance.own_role == Role.REVIEWER else AnnotatorsProjectSerializer
+        return dict(shown(instance).data)
 
-    def create(self, validated_data: dict[str, Any]) -> Project:
-        guidelines = validated_data.pop("guidelines", "")
-        project = super().create(validated_data)
-        publish_guidelines(project, guidelines)
-        return project
 
-    def update(self, instance: Project, validated_data: dict[str, Any]) -> Project:
-        before = audit.fields_of(instance)
-        guidelines = validated_data.pop("guidelines", "")
-        project = super().update(instance, validated_data)
-        publish_guidelines(project, guidelines)
-        protocol.changed(project, before=before)
-        return project
+ProjectByRole = PolymorphicProxySerializer(
+    component_name="ProjectByRole",
+    serializers=[ProjectSerializer, ReviewersProjectSerializer, AnnotatorsProjectSerializer],
+    resource_type_field_name=None,
+)
+"""What a caller sees of a project follows from their role in it."""
 
 
 class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
+    """Its rows come from `with_pseudonym()`."""
+
     username = serializers.CharField(source="user.username", max_length=150)
-    pseudonym = serializers.CharField(source="user.pseudonym", read_only=True)
+    pseudonym = serializers.CharField(read_only=True, help_text="in this project's exports, and nowhere else")
     role = serializers.ChoiceField(choices=Role.choices, required=False)
+    offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
+    accepted = serializers.SerializerMethodField(help_text="false: they have not answered the offer of a role yet")
     password = serializers.CharField(write_only=True, required=False, trim_whitespace=False)
     quota = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=LARGEST)
-    languages = serializers.ListField(
-        child=serializers.RegexField(LANGUAGE, max_length=16), required=False, max_length=20
-    )
+    languages = serializers.ListField(child=serializers.CharField(max_length=60), required=False, max_length=20)
 
     class Meta:
         model = Membership
-        fields = ["username", "pseudonym", "role", "password", "quota", "languages", "created_at"]
+        fields = [
+            "username",
+            "pseudonym",
+            "role",
+            "offered_role",
+            "accepted",
+            "password",
+            "quota",
+            "languages",
+            "created_at",
+        ]
+
+    def get_accepted(self, member: Membership) -> bool:
+        return not member.offered_role
+
+
+class AnswerSerializer(KnownFields):
+    """The answer to the offer of a role."""
+
+    accept = serializers.BooleanField()
 
 
 class OwnMembershipSerializer(serializers.ModelSerializer[Membership]):
+    """Its rows come from `with_pseudonym()`."""
+
     project = serializers.CharField(source="project.slug")
+    offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
+    pseudonym = serializers.CharField(help_text="in this project's exports, and nowhere else")
 
     class Meta:
         model = Membership
-        fields = ["project", "role"]
+        fields = ["project", "role", "offered_role", "pseudonym"]
 
 
 class MeSerializer(serializers.ModelSerializer[User]):
@@ -149,11 +215,12 @@ class MeSerializer(serializers.ModelSerializer[User]):
 
     class Meta:
         model = User
-        fields = ["username", "pseudonym", "is_staff", "memberships"]
+        fields = ["username", "is_staff", "memberships"]
 
     @extend_schema_field(OwnMembershipSerializer(many=True))
     def get_memberships(self, user: User) -> Any:
-        rows = user.memberships.select_related("project").order_by("project__slug")
+        rows = Membership.objects.filter(user=user).in_use().with_pseudonym()
+        rows = rows.select_related("project").order_by("project__slug")
         return OwnMembershipSerializer(rows, many=True).data
 
 
@@ -277,10 +344,10 @@ class RatingOutSerializer(StoredRatingSerializer):
 
 
 class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
-    """One annotation with its ratings, under the rater's pseudonym."""
+    """One annotation with its ratings, under the rater's pseudonym in the project, which its rows come with."""
 
     task = serializers.CharField(source="assignment.task.external_id")
-    annotator = serializers.CharField(source="assignment.annotator.pseudonym")
+    annotator = serializers.CharField(source="pseudonym")
     counts = serializers.BooleanField(
         source="assignment.counts", help_text="false: an extra, rejected by a reviewer, or its annotator is excluded"
     )

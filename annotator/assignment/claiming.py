@@ -31,6 +31,7 @@ REASONS = {
     "other_languages": gettext_lazy("Every remaining task is in a language that you are not asked to rate."),
     "quota": gettext_lazy("You have rated as many tasks as this project asks of one annotator. Thank you!"),
     "project_paused": gettext_lazy("The manager has paused this project for everybody. Look again later."),
+    "project_archived": gettext_lazy("This project is archived: nobody gets tasks from it."),
     "not_qualified": gettext_lazy(
         "This project asks for a test before the first task. Take it on the qualification page."
     ),

@@ -17,8 +17,8 @@ from django.db import transaction
 from annotator import annotation, assignment, audit
 from annotator.annotation import ResponseRating, Submission
 from annotator.importing import import_rows
-from annotator.models import Assignment, Guideline, Membership, Origin, Project, Role, Rubric, Task, User
-from annotator.rubrics import DEFAULT_RUBRIC
+from annotator.models import Assignment, Membership, Origin, Project, Role, Task, User
+from annotator.projects import changing, members
 
 SLUG = "demo"
 ACCOUNTS = ("manager", "alice", "bob", "erin")
@@ -72,22 +72,20 @@ def _account(name: str, password: str) -> User:
 
 
 def _project(people: dict[str, User]) -> Project:
-    project = Project.objects.create(
-        slug=SLUG,
-        name="Demo",
-        description="Invented conversations with two responses each, to try everything on.",
-        rubric=Rubric.objects.get(key=DEFAULT_RUBRIC),
-        ask_preference=True,
-        ask_confidence=True,
-        ask_safety=True,
-        retrain_after_labels=40,
-        validation_share=0.25,
-    )
-    audit.record("project.created", f"project {SLUG}", project=project, **audit.fields_of(project))
-    Guideline.objects.create(project=project, version=1, text=(_FOLDER / "guidelines.md").read_text())
-    for name, user in people.items():
-        role = Role.MANAGER if name == "manager" else Role.ANNOTATOR
-        Membership.objects.create(project=project, user=user, role=role)
+    given = {
+        "slug": SLUG,
+        "name": "Demo",
+        "description": "Invented conversations with two responses each, to try everything on.",
+        "ask_preference": True,
+        "ask_confidence": True,
+        "ask_safety": True,
+        "retrain_after_labels": 40,
+        "validation_share": 0.25,
+    }
+    guidelines = (_FOLDER / "guidelines.md").read_text()
+    project = changing.create(given, by=people["manager"], guidelines=guidelines)
+    for name in people.keys() - {"manager"}:
+        members.admit(project, username=name)
     return project
 
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from annotator.annotation import ResponseRating, Submission
 from annotator.models import NEITHER_VALID, Attribute, Project, Response, UnsafeCategory
-from annotator.rubrics import LEVELS
+from annotator.projects.rubrics import LEVELS
 
 Texts = dict[int, str | Promise]
 

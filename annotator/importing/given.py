@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from django.db.models import F
 from annotator import consensus
 from annotator.importing.copying import copy_rows
 from annotator.importing.layouts import Rejected, TaskRow
-from annotator.models import Annotation, Assignment, Label, Origin, Project, Rating, Tally, Task, User
+from annotator.models import Annotation, Assignment, ImportedRater, Label, Origin, Project, Rating, Tally, Task, User
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class _Given:
-    """One imported rater's work on one task: ratings by response position, or a preference."""
+    """One imported rater's work on one task: ratings by response position, or a preference. `rater` is their place."""
 
     placed: Placed
     rater: str
@@ -76,10 +77,10 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
     Ratings take the task's slots; preferences alone take none, as the ratings are still wanted. A rater's first word
     on a task stays, and rows that contradict it are reported.
     """
-    given = [each for where in placed for each in _given(project, where)]
+    given = [each for where in placed for each in _given(where)]
     if not given:
         return []
-    raters = _raters({each.rater for each in given})
+    raters = _raters(project, {each.rater for each in given})
     touched = {each.placed.task for each in given}
     locked = Task.objects.filter(pk__in=touched).select_for_update().order_by("pk")
     tasks = {task.pk: task for task in locked.defer("conversation", "metadata")}
@@ -93,7 +94,7 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
     return refused
 
 
-def _given(project: Project, placed: Placed) -> Iterator[_Given]:
+def _given(placed: Placed) -> Iterator[_Given]:
     """Place n of the lists is rater n. The files name nobody, so neither do we."""
     for number in range(placed.row.raters()):
         ratings = {
@@ -101,18 +102,22 @@ def _given(project: Project, placed: Placed) -> Iterator[_Given]:
             for position, response in enumerate(placed.row.responses)
             if number < len(response.ratings)
         }
-        yield _Given(placed, f"imported.{project.slug}.rater-{number + 1}", ratings)
+        yield _Given(placed, f"rater-{number + 1}", ratings)
     for number, given in enumerate(placed.row.preferences):
-        rater = f"imported.{project.slug}.preference-{number + 1}"
-        yield _Given(placed, rater, {}, given.strength, given.justification)
+        yield _Given(placed, f"preference-{number + 1}", {}, given.strength, given.justification)
 
 
-def _raters(names: set[str]) -> dict[str, User]:
-    """Accounts that nobody can log in to, made on first use."""
-    User.objects.bulk_create(
-        [User(username=name, is_active=False, password="!") for name in sorted(names)], ignore_conflicts=True
-    )
-    return {user.username: user for user in User.objects.filter(username__in=names)}
+def _raters(project: Project, places: set[str]) -> dict[str, User]:
+    """The project's accounts by place; nobody can log in to them, and they are made on first use."""
+    known = ImportedRater.objects.filter(project=project, place__in=places).select_related("user")
+    raters = {each.place: each.user for each in known}
+    for place in sorted(places - set(raters)):
+        # A person may have taken the name.
+        called = f"imported.{project.pk}.{place}"
+        free = called if not User.objects.filter(username=called).exists() else f"{called}.{secrets.token_hex(4)}"
+        user = User.objects.create(username=free, is_active=False, password="!")
+        raters[place] = ImportedRater.objects.create(project=project, place=place, user=user).user
+    return raters
 
 
 def _unknown(given: Sequence[_Given], raters: Mapping[str, User]) -> tuple[list[_Given], list[Rejected]]:

@@ -17,6 +17,7 @@ from annotator.importing.layouts import Rejected, TaskRow, read_tasks
 from annotator.importing.sources import read_rows
 from annotator.models import Project, Response, Task
 from annotator.pii import scanning
+from annotator.projects.archiving import require_in_use
 
 BATCH = 500
 _json = json.JSONEncoder(ensure_ascii=False).encode
@@ -58,6 +59,7 @@ def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: 
 
     Raises:
         UnreadableFile: nothing of the file can be read.
+        Archived: the project takes no tasks.
     """
     result = ImportResult()
     if not dry_run:
@@ -86,6 +88,7 @@ def _import(project: Project, stream: IO[bytes], result: ImportResult, *, now: d
         rows = [row for row in batch if isinstance(row, TaskRow)]
         with transaction.atomic():
             _one_import_at_a_time(project)
+            require_in_use(project)  # it may have been archived since the batch before
             stored = _stored_tasks(project, rows)
             plan = _planned(rows, stored, refused)
             refused += _write(project, plan, stored, now)

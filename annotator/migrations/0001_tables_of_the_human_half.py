@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import migrations, models
 
 import annotator.models.project
+import annotator.models.rater
 import annotator.models.scores
-import annotator.models.user
 
 
 class Migration(migrations.Migration):
@@ -199,7 +199,7 @@ class Migration(migrations.Migration):
                 (
                     "pseudonym",
                     models.CharField(
-                        default=annotator.models.user.new_pseudonym, editable=False, max_length=32, unique=True
+                        default=annotator.models.rater.new_pseudonym, editable=False, max_length=32, unique=True
                     ),
                 ),
                 (

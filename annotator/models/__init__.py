@@ -17,9 +17,11 @@ from annotator.models.annotation import (
 from annotator.models.audit import AuditEntry
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.label import Consensus, Label
+from annotator.models.member import Membership, PauseReason, Tally
 from annotator.models.pii import PiiKind, PiiSpan
-from annotator.models.project import Attribute, Guideline, Membership, PauseReason, Project, Role, Rubric, Tally
+from annotator.models.project import Attribute, Guideline, Project, Role, Rubric
 from annotator.models.quality import RaterQuality
+from annotator.models.rater import ImportedRater, Pseudonym
 from annotator.models.review import Adjudication, Exclusion, UnlikelyAnnotation, Verdict
 from annotator.models.task import Response, Task
 from annotator.models.user import User
@@ -41,6 +43,7 @@ __all__ = [
     "ExpertRating",
     "Gold",
     "Guideline",
+    "ImportedRater",
     "Label",
     "Membership",
     "Origin",
@@ -48,6 +51,7 @@ __all__ = [
     "PiiKind",
     "PiiSpan",
     "Project",
+    "Pseudonym",
     "QualificationAnswer",
     "QualificationRun",
     "RaterQuality",

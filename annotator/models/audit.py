@@ -12,7 +12,8 @@ class AuditEntry(models.Model):
     actor = models.CharField(max_length=150, blank=True, help_text="username; empty: the system itself")
     via = models.CharField(max_length=20, help_text="page, rest, admin, command or worker")
     token = models.CharField(max_length=25, blank=True, help_text="the first characters of the token's digest")
-    project = models.CharField(max_length=50, blank=True, help_text="slug")
+    project = models.CharField(max_length=50, blank=True, help_text="its slug at the time")
+    project_id = models.BigIntegerField(null=True, blank=True, help_text="its number, which no later project gets")
     action = models.CharField(max_length=40)
     subject = models.CharField(max_length=300, help_text="what was changed, like: task t-17")
     details = models.JSONField(default=dict)
@@ -21,7 +22,7 @@ class AuditEntry(models.Model):
         verbose_name_plural = "audit entries"
         indexes = [
             models.Index(fields=["-at"], name="audit_by_time"),
-            models.Index(fields=["project", "-at"], name="audit_by_project"),
+            models.Index(fields=["project_id", "-at"], name="audit_by_project"),
         ]
 
     def __str__(self) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.conf import settings
-from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -56,6 +55,10 @@ class Attribute(models.Model):
 
 
 RUBRIC_SECONDS = 30
+MOST_ANNOTATORS = 25
+"""Annotators of one task."""
+WIDEST = 4
+"""The spread between the lowest and the highest level."""
 
 
 @lru_cache(maxsize=64)
@@ -79,14 +82,22 @@ def usable_by_the_trainer(config: object) -> None:
 
 
 class ProjectQuerySet(models.QuerySet["Project"]):
+    def in_use(self) -> ProjectQuerySet:
+        """Those that are not archived."""
+        return self.filter(archived_at=None)
+
+    def standing(self) -> ProjectQuerySet:
+        """Those that nobody has deleted; what is deleted in the background is out of everybody's reach already."""
+        return self.filter(deleted_at=None)
+
     def visible_to(self, user: User) -> ProjectQuerySet:
         """Every project for a superuser, else those the user is a member of."""
-        return self if user.is_superuser else self.filter(memberships__user=user)
+        return self.standing() if user.is_superuser else self.standing().filter(memberships__user=user)
 
     def managed_by(self, user: User) -> ProjectQuerySet:
         if user.is_superuser:
-            return self
-        return self.filter(memberships__user=user, memberships__role=Role.MANAGER)
+            return self.standing()
+        return self.standing().filter(memberships__user=user, memberships__role=Role.MANAGER)
 
     def with_progress(self) -> ProjectQuerySet:
         """Counts of tasks by state, as `tasks_total`, `tasks_open`, `tasks_complete`, ...; gold tasks are no work."""
@@ -102,6 +113,19 @@ class ProjectQuerySet(models.QuerySet["Project"]):
             tasks_complete=tasks("complete"),
             tasks_quarantined=tasks("quarantined"),
             tasks_retired=tasks("retired"),
+        )
+
+    def as_seen_by(self, user: User) -> ProjectQuerySet:
+        """With the user's own part in each: `own_role`, `own_quota` and `own_done`; and the `guidelines_version`."""
+        member = apps.get_model("annotator", "Membership").objects.filter(user=user, project=models.OuterRef("pk"))
+        tally = apps.get_model("annotator", "Tally").objects.filter(annotator=user, project=models.OuterRef("pk"))
+        versions = Guideline.objects.filter(project=models.OuterRef("pk")).order_by("-version").values("version")
+        role = models.Value(Role.MANAGER.value) if user.is_superuser else models.Subquery(member.values("role"))
+        return self.annotate(
+            own_role=role,
+            own_quota=Coalesce(models.Subquery(member.values("quota")), F("quota")),
+            own_done=Coalesce(models.Subquery(tally.values("done")), 0),
+            guidelines_version=Coalesce(models.Subquery(versions[:1]), 0),
         )
 
 
@@ -124,20 +148,30 @@ class Project(models.Model):
     description = models.TextField(blank=True)
     rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="projects")
     created_at = models.DateTimeField(auto_now_add=True)
+    archived_at = models.DateTimeField(null=True, blank=True, editable=False)
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="the rest goes in portions")
 
     base_annotators = models.PositiveSmallIntegerField(
         default=3, validators=[MinValueValidator(1)], help_text="annotators asked for each task at first"
     )
     max_annotators = models.PositiveSmallIntegerField(
-        default=5, validators=[MinValueValidator(1), MaxValueValidator(25)], help_text="annotators after escalation"
+        default=5,
+        validators=[MinValueValidator(1), MaxValueValidator(MOST_ANNOTATORS)],
+        help_text="annotators after escalation",
     )
     escalate_above = models.PositiveSmallIntegerField(
-        default=2, help_text="a spread above this asks for more annotators"
+        default=2,
+        validators=[MaxValueValidator(WIDEST)],
+        help_text="a spread above this asks for more annotators",
     )
     keep = models.PositiveSmallIntegerField(
-        default=3, validators=[MinValueValidator(1)], help_text="the most agreeing annotations that make the label"
+        default=3,
+        validators=[MinValueValidator(1), MaxValueValidator(MOST_ANNOTATORS)],
+        help_text="the most agreeing annotations that make the label",
     )
-    drop_above = models.PositiveSmallIntegerField(default=2, help_text="a spread above this drops the task")
+    drop_above = models.PositiveSmallIntegerField(
+        default=2, validators=[MaxValueValidator(WIDEST)], help_text="a spread above this drops the task"
+    )
     spread_scope = models.CharField(
         max_length=4,
         choices=SpreadScope.choices,
@@ -225,6 +259,28 @@ class Project(models.Model):
                 violation_error_message="Max annotators must be at least base annotators.",
             ),
             models.CheckConstraint(condition=Q(base_annotators__gte=1, keep__gte=1), name="somebody_annotates"),
+            models.CheckConstraint(
+                condition=Q(max_annotators__lte=MOST_ANNOTATORS, keep__lte=MOST_ANNOTATORS),
+                name="no_task_asks_for_a_crowd",
+            ),
+            models.CheckConstraint(
+                condition=Q(escalate_above__lte=WIDEST, drop_above__lte=WIDEST), name="spreads_lie_on_the_scale"
+            ),
+            models.CheckConstraint(
+                condition=Q(
+                    lease_minutes__gte=1,
+                    qualification_tries__gte=1,
+                    gold_window__gte=2,
+                    qualification_threshold__range=(-1, 1),
+                    gold_threshold__range=(-1, 1),
+                    review_unlikely_percent__lte=20,
+                    validation_share__range=(0.01, 0.5),
+                ),
+                name="settings_lie_within_their_bounds",
+            ),
+            models.CheckConstraint(
+                condition=Q(deleted_at=None) | Q(archived_at__isnull=False), name="only_the_archived_are_deleted"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -258,76 +314,3 @@ class Guideline(models.Model):
 
     def __str__(self) -> str:
         return f"version {self.version}"
-
-
-class PauseReason(models.TextChoices):
-    GOLD = "gold", _("ratings of gold tasks differ too much from the experts'")
-    MANAGER = "manager", _("a manager's decision")
-
-
-class Membership(models.Model):
-    """A user's role in a project, the guideline version acknowledged (0: none), and whether they may rate.
-
-    Gold tasks rated since `gold_counts_from` are judged; `paused_because` says why somebody was paused.
-    """
-
-    user = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="memberships")
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.ANNOTATOR)
-    acknowledged_version = models.PositiveIntegerField(default=0)
-    qualified_at = models.DateTimeField(null=True, blank=True)
-    extra_tries = models.PositiveSmallIntegerField(default=0, help_text="of the test, beside the project's number")
-    paused_at = models.DateTimeField(null=True, blank=True)
-    paused_because = models.CharField(max_length=20, choices=PauseReason.choices, blank=True)
-    quota = models.PositiveIntegerField(
-        null=True, blank=True, help_text="tasks that they may rate; empty: the project's number; 0: no limit"
-    )
-    languages = ArrayField(
-        models.CharField(max_length=16), default=list, blank=True, help_text="of the tasks they get; empty: all"
-    )
-    gold_counts_from = models.DateTimeField(null=True, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["user__username"]
-        constraints = [
-            models.UniqueConstraint(fields=["user", "project"], name="one_role_per_user_and_project"),
-            models.CheckConstraint(
-                condition=Q(paused_at__isnull=False) | Q(paused_because=""), name="a_reason_needs_a_pause"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.user} as {self.role}"
-
-    def barred_because(self) -> str:
-        """Why this member gets no task: a key of assignment.REASONS, or empty."""
-        if self.project.paused:
-            return "project_paused"
-        if self.paused_at:
-            return "paused_for_gold" if self.paused_because == PauseReason.GOLD else "paused"
-        if self.project.qualification_required and self.role == Role.ANNOTATOR and not self.qualified_at:
-            return "not_qualified"
-        return ""
-
-    def has_unread_guidelines(self) -> bool:
-        """Whether a newer version is in force than the one that this member has acknowledged."""
-        return self.project.guidelines.filter(version__gt=self.acknowledged_version).exists()
-
-
-class Tally(models.Model):
-    """How many tasks of a project an annotator has rated, and how far down the line of begun tasks they have looked.
-
-    Behind `line` stands no task with room that they could have; it is a hint that saves reading, not a promise.
-    """
-
-    annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="tallies")
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tallies")
-    done = models.PositiveIntegerField(db_default=0)
-    line = models.BigIntegerField(db_default=0)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["annotator", "project"], name="one_tally_per_annotator")]
-
-    def __str__(self) -> str:
-        return f"{self.annotator} in {self.project}: {self.done}"

@@ -1,17 +1,11 @@
 """People, and the raters that came with imported data."""
 
-import secrets
-
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
 
-def new_pseudonym() -> str:
-    return f"r-{secrets.token_hex(5)}"
-
-
 class User(AbstractUser):
-    """An account. `pseudonym` names the rater in exports, so that no export carries a person's name."""
+    """An account. `staff_by_role`: it is staff because it manages a project, and for as long as it does."""
 
     class Layout(models.TextChoices):
         """Where a task's responses stand on the rating page."""
@@ -19,7 +13,7 @@ class User(AbstractUser):
         BELOW = "below"
         BESIDE = "beside"
 
-    pseudonym = models.CharField(max_length=32, unique=True, default=new_pseudonym, editable=False)
+    staff_by_role = models.BooleanField(default=False, editable=False)
     layout = models.CharField(max_length=10, choices=Layout.choices, default=Layout.BELOW)
     keys = models.JSONField(default=dict, blank=True, help_text="own keys of the rating page: {action: key}")
 

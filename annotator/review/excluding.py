@@ -16,6 +16,7 @@ from annotator import audit, consensus, workers
 from annotator.assignment import one_claim_at_a_time
 from annotator.celery import app
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
+from annotator.projects.pseudonyms import pseudonym
 from annotator.retrying import in_transaction
 from annotator.review.admission import admit_and_settle
 
@@ -52,7 +53,7 @@ def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | 
     if much:
         # Nothing but the message says that they are to come back.
         workers.require("light")
-    audit.record("annotator.readmitted", f"annotator {annotator.pseudonym}", project=project)
+    audit.record("annotator.readmitted", f"annotator {pseudonym(annotator.pk, project.pk)}", project=project)
     if much:
         _in_the_background("lift_exclusion", exclusion)
         return exclusion
@@ -68,7 +69,7 @@ def _bar(project: Project, annotator: User, *, reason: str, by: User, now: datet
         project=project, annotator=annotator, defaults={"reason": reason.strip(), "by": by, "made_at": now}
     )
     if is_new:
-        audit.record("annotator.excluded", f"annotator {annotator.pseudonym}", project=project)
+        audit.record("annotator.excluded", f"annotator {pseudonym(annotator.pk, project.pk)}", project=project)
     return exclusion
 
 
@@ -86,7 +87,8 @@ def people_of(project: Project) -> QuerySet[User]:
 def person_named(project: Project, name: str) -> User | None:
     """One of its people by pseudonym, else by user name, as that may be somebody else's pseudonym."""
     people = people_of(project)
-    return people.filter(pseudonym=name).first() or people.filter(username=name).first()
+    called = people.filter(pseudonyms__project=project, pseudonyms__name=name)
+    return called.first() or people.filter(username=name).first()
 
 
 def counting(project: Project, annotator: User) -> QuerySet[Assignment]:

@@ -12,6 +12,7 @@ from annotator import audit, consensus
 from annotator.annotation import Refused
 from annotator.assignment import locked
 from annotator.models import Assignment, Exclusion, Task, User, Verdict
+from annotator.projects.pseudonyms import pseudonym
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
 from annotator.review.admission import admit_and_settle
@@ -51,8 +52,9 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
     verdict = Verdict.objects.create(assignment=assignment, decision=decision, comment=comment, by=by, made_at=now)
     if counts != assignment.counts:
         _let_count(assignment, counts=counts, now=now)
-    subject = f"annotation of task {assignment.task.external_id} by {assignment.annotator.pseudonym}"
-    audit.record(f"annotation.{decision}", subject, project=assignment.task.project, assignment=assignment.pk)
+    task = assignment.task
+    subject = f"annotation of task {task.external_id} by {pseudonym(assignment.annotator_id, task.project_id)}"
+    audit.record(f"annotation.{decision}", subject, project=task.project, assignment=assignment.pk)
     ask_for_review(Task.objects.filter(pk=assignment.task_id))
     return verdict
 

@@ -18,6 +18,7 @@ from annotator import access
 from annotator.access import user_of
 from annotator.agreement import Pair, Rater, Report, Selection, rater_called, report
 from annotator.models import Attribute
+from annotator.projects.pseudonyms import Naming
 from annotator.views import agreement_charts as charts
 
 RATERS_SHOWN = 50
@@ -30,12 +31,12 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     """All measures; `by` sorts the annotators, `from` goes on in them, `with` chooses whose pairs are shown."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
-    called = access.name_shown_to(user, project)
-    whose = rater_called(project, request.GET.get("with", ""), field=called)
+    naming = access.naming_for(user, project)
+    whose = rater_called(project, request.GET.get("with", ""), naming=naming)
     found = report(project, now=timezone.now(), pairs_of=whose)
     attributes = [each for each in project.attributes_for() if each.key in found.closeness]
     order = Order.read(request.GET.get("by", ""), attributes)
-    rows = order.sorted([Row.of(each, attributes, name=called) for each in found.raters])
+    rows = order.sorted([Row.of(each, attributes, name=naming) for each in found.raters])
     page = {
         "project": project,
         "report": found,
@@ -48,7 +49,7 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
         "plots": [charts.plot(each, found.weeks) for each in attributes],
         "weeks": [(week, [week.kappa[each.key] for each in attributes]) for week in reversed(found.weeks)],
         "order": order,
-        "pairs": [_pair(each, attributes, name=called) for each in found.pairs],
+        "pairs": [_pair(each, attributes, name=naming) for each in found.pairs],
         "whose": request.GET["with"] if whose else "",
         **_part(rows, request.GET.get("from", "")),
     }
@@ -72,10 +73,9 @@ def _part(rows: Sequence["Row"], start: str) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Pair, attributes: Sequence[Attribute], *, name: str) -> dict[str, Any]:
-    called = attrgetter(name)
+def _pair(pair: Pair, attributes: Sequence[Attribute], *, name: Naming) -> dict[str, Any]:
     return {
-        "names": (called(pair.one), called(pair.other)),
+        "names": (name(pair.one), name(pair.other)),
         "shared": pair.shared,
         "mean": _mean(pair.kappa),
         "kappas": [pair.kappa[each.key] for each in attributes],
@@ -102,9 +102,9 @@ class Row:
     kappas: Sequence[float | None]
 
     @classmethod
-    def of(cls, rater: Rater, attributes: Sequence[Attribute], *, name: str) -> "Row":
+    def of(cls, rater: Rater, attributes: Sequence[Attribute], *, name: Naming) -> "Row":
         return cls(
-            name=attrgetter(name)(rater.user),
+            name=name(rater.user),
             shared=rater.shared,
             kappa=_mean(rater.kappa),
             exact=_mean(rater.exact),

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from annotator import access, quality
 from annotator.access import user_of
-from annotator.quality.findings import Finding, findings, how_many_flagged, most_flagged_first
+from annotator.quality.findings import findings, how_many_flagged, most_flagged_first
 
 PAGE = 50
 
@@ -23,9 +23,11 @@ def annotators(request: HttpRequest, slug: str) -> HttpResponse:
     """Those with flags first, each flag with its evidence; then everybody's measures."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
-    name = access.name_shown_to(user, project)
+    naming = access.naming_for(user, project)
     part = Paginator(most_flagged_first(project), PAGE).get_page(request.GET.get("page"))
-    rows = [_row(each, name) for each in findings(project, part.object_list)]
+    rows: list[dict[str, Any]] = [
+        {"finding": each, "name": naming(each.annotator)} for each in findings(project, part.object_list)
+    ]
     computed_at = part.object_list[0].computed_at if rows else None
     page = {
         "project": project,
@@ -38,10 +40,6 @@ def annotators(request: HttpRequest, slug: str) -> HttpResponse:
         "more_wanted": quality.more_wanted(project),
         "at_the_latest": computed_at + quality.HOUR if computed_at else None,
         "attributes": project.attributes_for(),
-        "may_exclude": name == "username" and user.is_staff,
+        "may_exclude": naming.by_name and user.is_staff,
     }
     return render(request, "annotators.html", page)
-
-
-def _row(finding: Finding, name: str) -> dict[str, Any]:
-    return {"finding": finding, "name": getattr(finding.annotator, name)}

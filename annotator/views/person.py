@@ -24,7 +24,9 @@ BAR_STEP, BAR_HEIGHT, BAR_FOOT = 40, 56, 76
 @require_GET
 def mine(request: HttpRequest) -> HttpResponse:
     """Each project of the user's: how much, how fast, how far they agree with their peers."""
-    memberships = user_of(request).memberships.select_related("project__rubric", "user").order_by("project__name")
+    memberships = (
+        user_of(request).memberships.in_use().select_related("project__rubric", "user").order_by("project__name")
+    )
     return render(request, "mine.html", {"projects": [_project(member) for member in memberships]})
 
 

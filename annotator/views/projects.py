@@ -1,27 +1,47 @@
-"""What one reads before rating: the projects and their guidelines."""
+"""What one reads before rating: the projects and their guidelines; and the offers of a role in one."""
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
 from annotator.access import user_of
+from annotator.forms.offer import OfferForm
 from annotator.htmx import HtmxRequest
 from annotator.models import Project
+from annotator.projects import members
+from annotator.refusals import Refusal
 
 
 @login_required
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
     """The user's projects, with what is left to do in each."""
-    memberships = user_of(request).memberships.select_related("project").order_by("project__name")
-    progress = {project.pk: project for project in Project.objects.visible_to(user_of(request)).with_progress()}
+    memberships = user_of(request).memberships.in_use().select_related("project").order_by("project__name")
+    seen = Project.objects.visible_to(user_of(request)).in_use()
+    progress = {project.pk: project for project in seen.with_progress()}
     mine = [
         (member, progress[member.project_id], access.done_by(user_of(request), member.project_id))
         for member in memberships
     ]
     return render(request, "home.html", {"projects": mine})
+
+
+@login_required
+@require_POST
+def offer(request: HttpRequest, slug: str) -> HttpResponse:
+    """Accepts the role that the user is offered in the project, or declines it."""
+    member = access.membership(user_of(request), slug)
+    form = OfferForm(request.POST)
+    if not form.is_valid():
+        return HttpResponseBadRequest()
+    try:
+        (members.accept if form.cleaned_data["answer"] == "accept" else members.decline)(member)
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    return redirect("home")
 
 
 @login_required

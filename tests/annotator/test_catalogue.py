@@ -9,7 +9,7 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 
 from annotator import catalogue
-from annotator.rubrics import HELPSTEER2
+from annotator.projects.rubrics import HELPSTEER2
 
 pytestmark = pytest.mark.parametrize("po", catalogue.catalogues(), ids=lambda po: po.parent.parent.name)
 NAMED = re.compile(r"%\(\w+\)[a-z]|\{\w+\}")

@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.db.models import F
 
 from annotator.models import (
     Annotation,
     Assignment,
     ExpertRating,
     Label,
+    Membership,
     PiiSpan,
     Project,
+    Pseudonym,
     QualificationAnswer,
     QualificationRun,
     Rating,
+    Tally,
     Task,
     User,
 )
@@ -198,3 +202,35 @@ def test_only_steps_of_the_table_are_taken(project: Project, cast: Cast, before:
         assert step.update(state=after, slot=slots.get(after)) == 1
     else:
         refused("legal_transition", lambda: step.update(state=after, slot=slots.get(after)))
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("max_annotators_reach_base", {"max_annotators": 2}),
+        ("no_task_asks_for_a_crowd", {"max_annotators": 26}),
+        ("no_task_asks_for_a_crowd", {"keep": 26}),
+        ("spreads_lie_on_the_scale", {"escalate_above": 5}),
+        ("spreads_lie_on_the_scale", {"drop_above": 7}),
+        ("settings_lie_within_their_bounds", {"validation_share": 0.9}),
+        ("settings_lie_within_their_bounds", {"gold_threshold": 2}),
+        ("only_the_archived_are_deleted", {"deleted_at": NOW}),
+    ],
+)
+def test_settings_out_of_bounds_are_refused(project: Project, name: str, fields: dict[str, Any]) -> None:
+    refused(name, lambda: Project.objects.update(**fields))
+
+
+def test_an_offer_of_what_one_has_is_refused(project: Project, cast: Cast) -> None:
+    refused("nobody_is_offered_what_they_have", lambda: Membership.objects.update(offered_role=F("role")))
+
+
+def test_a_pseudonym_names_one_person_in_a_project(project: Project, cast: Cast) -> None:
+    refused("one_person_per_pseudonym_and_project", lambda: Pseudonym.objects.update(name="r-same"))
+
+
+def test_whoever_has_rated_has_a_pseudonym(project: Project) -> None:
+    """Members get theirs with the membership; a superuser who rates is none."""
+    root = make_user("root")
+    Tally.objects.create(annotator=root, project=project)
+    assert Pseudonym.objects.get(user=root).name.startswith("r-")

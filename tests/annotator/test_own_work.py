@@ -8,7 +8,7 @@ from django.test import Client
 from annotator import own_work
 from annotator.annotation import submit
 from annotator.models import Assignment, Membership, Project
-from tests.builders import NOW, claimed, make_task, rate, submission
+from tests.builders import NOW, claimed, make_task, pseudonym, rate, submission
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
@@ -84,7 +84,7 @@ def test_the_page_names_no_peer(project: Project, cast: Cast, client: Client) ->
     page = client.get("/mine/").content.decode()
     assert "Your agreement with others" in page
     assert "bob" not in page
-    assert cast.bob.pseudonym not in page
+    assert pseudonym(cast.bob, project) not in page
 
 
 def test_a_pause_and_the_test_are_told(project: Project, cast: Cast, client: Client) -> None:

@@ -70,7 +70,11 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest token post": ("token.issued", token_by_password),
     "rest projects post": ("project.created", lambda w: w.rest.post("/api/v1/projects/", {"slug": "new", "name": "N"})),
     "rest project patch": ("project.changed", lambda w: w.rest.patch(f"{TALK}/", {"keep": 2})),
-    "rest project delete": ("project.deleted", lambda w: w.rest.delete(f"{TALK}/")),
+    "rest project delete": ("project.deleted", lambda w: w.archived().rest.delete(f"{TALK}/?confirm=talk")),
+    "rest archive post": ("project.archived", lambda w: w.rest.post(f"{TALK}/archive/")),
+    "rest archive delete": ("project.restored", lambda w: w.archived().rest.delete(f"{TALK}/archive/")),
+    "rest member delete": ("membership.ended", lambda w: w.rest.delete(f"{TALK}/members/alice/")),
+    "rest offer post": ("membership.changed", lambda w: w.offered().rest.post(f"{TALK}/offer/", {"accept": True})),
     "rest members post": ("membership.created", lambda w: w.rest.post(f"{TALK}/members/", {"username": "dave"})),
     "rest import post": ("tasks.imported", lambda w: w.rest.post(f"{TALK}/import/", [task_row("t-9")])),
     "rest export get": ("labels.exported", lambda w: w.rest.get(f"{TALK}/export/")),
@@ -146,6 +150,10 @@ CHANGES: dict[str, tuple[str, Change]] = {
             f"/projects/talk/review/submissions/{w.rated(w.cast.bob).pk}/", {"decision": "rejected", "comment": "No."}
         ),
     ),
+    "page offer": (
+        "membership.changed",
+        lambda w: w.offered().page.post("/projects/talk/offer/", {"answer": "accept"}),
+    ),
     # The admin's own buttons
     "page retrain": ("run.requested", run_request(lambda w: w.page.post("/admin/projects/talk/retrain/"))),
     "page cancel-run": ("run.cancelled", lambda w: w.page.post(f"/admin/training-runs/{w.run().pk}/cancel/")),
@@ -163,6 +171,18 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "admin annotator_task_decide": (
         "task.released",
         lambda w: w.page.post(f"/admin/annotator/task/{w.quarantined().pk}/decide/", {"decision": "release"}),
+    ),
+    "admin annotator_project_archive": (
+        "project.archived",
+        lambda w: w.page.post(f"/admin/annotator/project/{w.project.pk}/archive/"),
+    ),
+    "admin annotator_project_restore": (
+        "project.restored",
+        lambda w: w.archived().page.post(f"/admin/annotator/project/{w.project.pk}/restore/"),
+    ),
+    "admin annotator_project_erase": (
+        "project.deleted",
+        lambda w: w.archived().page.post(f"/admin/annotator/project/{w.project.pk}/erase/", {"confirm": "talk"}),
     ),
     "admin annotator_exclusion_exclude": ("annotator.excluded", exclusion),
     "admin annotator_exclusion_readmit": ("annotator.readmitted", readmission),

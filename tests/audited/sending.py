@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from annotator.models import Task
 from rewards import openrlhf
 from tests.audited.world import Change, World
-from tests.builders import ATTRIBUTES, imported, label_row
+from tests.builders import ATTRIBUTES, imported, label_row, pseudonym
 
 TALK = "/api/v1/projects/talk"
 NO_GUIDELINES = {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0, "training_config": "{}"}
@@ -186,10 +186,10 @@ def readmission(world: World) -> Any:
 
 def sent_exclusion(world: World) -> Any:
     world.rated(world.cast.bob)
-    who = {"annotator": world.cast.bob.pseudonym, "reason": "A bot."}
+    who = {"annotator": pseudonym(world.cast.bob, world.project), "reason": "A bot."}
     return world.rest.post("/api/v1/projects/talk/exclusions/", who)
 
 
 def sent_readmission(world: World) -> Any:
-    who = world.excluded().annotator.pseudonym
+    who = pseudonym(world.excluded().annotator, world.project)
     return world.rest.delete(f"/api/v1/projects/talk/exclusions/?annotator={who}")

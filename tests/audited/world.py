@@ -11,7 +11,7 @@ from django.test import Client
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Task, User
+from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Role, Task, User
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row
 from tests.conftest import Cast
@@ -37,6 +37,17 @@ class World:
     def act(self, name: str, action: str, *rows: Any) -> Any:
         form = {"action": action, "_selected_action": [row.pk for row in rows], "post": "yes"}
         return self.page.post(f"/admin/{name}/", form)
+
+    def archived(self) -> "World":
+        """With the project put away."""
+        Project.objects.update(archived_at=NOW)
+        return self
+
+    def offered(self) -> "World":
+        """With carol one of the annotators, whom alice, now the manager, has asked to manage the project."""
+        Membership.objects.filter(user=self.cast.carol).update(role=Role.ANNOTATOR, offered_role=Role.MANAGER)
+        Membership.objects.filter(user=self.cast.alice).update(role=Role.MANAGER)
+        return self
 
     def quarantined(self) -> Task:
         task = make_task(self.project, "t-1")

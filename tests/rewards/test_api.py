@@ -348,7 +348,8 @@ def test_old_jobs_are_cleared(
 
 def test_a_project_is_deleted_with_its_models(carol: APIClient, project: Project) -> None:
     make_model(project, is_champion=True)
-    assert carol.delete("/api/v1/projects/talk/").status_code == 204
+    carol.post("/api/v1/projects/talk/archive/")
+    assert carol.delete("/api/v1/projects/talk/?confirm=talk").status_code == 204
     assert not RewardModel.objects.exists()
 
 

@@ -80,10 +80,10 @@ def test_it_is_said_where_nobody_can_bring_them_back(
 
 def test_an_imported_rater_is_chosen_by_name(project: Project, client: Client) -> None:
     imported(project, ratings_row("p", "a", [1, 4, 4]))
-    sent = {"project": project.pk, "annotator": "imported.talk.rater-1"}
+    sent = {"project": project.pk, "annotator": f"imported.{project.pk}.rater-1"}
     page = client.post(f"{LIST}add/", sent).headers["Location"]
     client.post(page, {"reason": "Far off."})
-    assert Assignment.objects.filter(annotator__username="imported.talk.rater-1", counts=False).count() == 1
+    assert Assignment.objects.filter(annotator__imported_places__place="rater-1", counts=False).count() == 1
 
 
 def test_who_has_never_worked_there_is_not_found(project: Project, client: Client) -> None:

@@ -9,7 +9,7 @@ from annotator import agreement
 from annotator.agreement import refreshing
 from annotator.models import Project, Role, User
 from annotator.templatetags.measures import measure, percent, signed
-from tests.builders import NOW, make_member, make_task, make_user, rate
+from tests.builders import NOW, make_member, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 
 PAGE = "/projects/talk/agreement/"
@@ -88,7 +88,7 @@ def test_a_reviewer_reads_no_names(project: Project, cast: Cast, client: Client,
     reviewer = make_user("rita")
     make_member(project, reviewer, role=Role.REVIEWER)
     page = shown(client, reviewer, "?with=alice")
-    assert set(annotators(page)) == {each.pseudonym for each in cast.annotators}
+    assert set(annotators(page)) == {pseudonym(each, project) for each in cast.annotators}
     assert not {"<bdi>alice</bdi>", "Pairs with alice"} & set(re.findall(r"<bdi>.*?</bdi>|Pairs with \w+", page))
 
 

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from annotator.api.account import LoginThrottle
 from annotator.models import Project, User
-from tests.builders import make_user
+from tests.builders import make_user, pseudonym
 from tests.conftest import Cast
 
 PASSWORD = " correct horse battery "
@@ -138,9 +138,10 @@ def test_me_tells_who_and_where(alice: User, project: Project) -> None:
     client.force_authenticate(alice)
     assert client.get("/api/v1/me/").json() == {
         "username": "alice",
-        "pseudonym": alice.pseudonym,
         "is_staff": False,
-        "memberships": [{"project": "talk", "role": "annotator"}],
+        "memberships": [
+            {"project": "talk", "role": "annotator", "offered_role": "", "pseudonym": pseudonym(alice, project)}
+        ],
     }
 
 

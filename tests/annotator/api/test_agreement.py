@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from annotator.models import Project, Role, User
-from tests.builders import ATTRIBUTES, make_member, make_task, make_user, rate
+from tests.builders import ATTRIBUTES, make_member, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 
 As = Callable[[User], APIClient]
@@ -54,7 +54,7 @@ def test_managers_read_names_and_reviewers_pseudonyms(as_user: As, cast: Cast, p
     assert {each["annotator"] for each in found["annotators"]} == {"alice", "bob", "erin"}
     assert len(found["pairs"]) == 3
     blind = asked(as_user(reviewer))
-    assert {each["annotator"] for each in blind["annotators"]} == {each.pseudonym for each in cast.annotators}
+    assert {each["annotator"] for each in blind["annotators"]} == {pseudonym(each, project) for each in cast.annotators}
     assert not {"alice", "bob", "erin"} & {name for each in blind["pairs"] for name in each["annotators"]}
 
 

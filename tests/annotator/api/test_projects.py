@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from annotator.models import Guideline, Membership, Project, Role, Rubric, Tally, User
-from tests.builders import ATTRIBUTES, make_member, make_project, make_task, make_user, rate
+from tests.builders import ATTRIBUTES, make_member, make_project, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 
 As = Callable[[User], APIClient]
@@ -166,7 +166,8 @@ def test_people_see_their_projects_only(carol: APIClient, as_user: As, cast: Cas
 def test_a_deleted_project_takes_its_tasks_along(carol: APIClient, project: Project, cast: Cast) -> None:
     make_task(project)
     rate(project, cast.alice)
-    assert carol.delete("/api/v1/projects/talk/").status_code == 204
+    carol.post("/api/v1/projects/talk/archive/")
+    assert carol.delete("/api/v1/projects/talk/?confirm=talk").status_code == 204
     assert not Project.objects.exists()
 
 
@@ -177,11 +178,12 @@ def admitted(client: APIClient, **fields: Any) -> Any:
     return client.post("/api/v1/projects/talk/members/", fields)
 
 
-def test_an_account_joins_by_its_name(carol: APIClient, cast: Cast) -> None:
+def test_an_account_joins_by_its_name(carol: APIClient, cast: Cast, project: Project) -> None:
     answer = admitted(carol, username="dave", role="reviewer")
     assert answer.status_code == 201
-    assert set(answer.json()) == {"username", "pseudonym", "role", "quota", "languages", "created_at"}
-    assert answer.json()["pseudonym"] == cast.dave.pseudonym
+    told = {"username", "pseudonym", "role", "offered_role", "accepted", "quota", "languages", "created_at"}
+    assert set(answer.json()) == told
+    assert answer.json()["pseudonym"] == pseudonym(cast.dave, project)
 
 
 def test_a_password_makes_the_account(carol: APIClient) -> None:
@@ -261,7 +263,7 @@ def test_an_annotation_is_shown_under_a_pseudonym(carol: APIClient, project: Pro
     make_task(project, "one")
     rate(project, cast.alice, 2, justification="Because.", active_seconds=1.5)
     (row,) = carol.get("/api/v1/projects/talk/annotations/").json()["results"]
-    assert (row["task"], row["annotator"], row["revision"]) == ("one", cast.alice.pseudonym, 1)
+    assert (row["task"], row["annotator"], row["revision"]) == ("one", pseudonym(cast.alice, project), 1)
     assert (row["justification"], row["active_seconds"], row["origin"]) == ("Because.", 1.5, "person")
     assert row["ratings"][0]["scores"] == dict.fromkeys(ATTRIBUTES, 2)
 

@@ -7,7 +7,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from annotator.models import Adjudication, Assignment, Label, Project, Role, Task, User, Verdict
-from tests.builders import ATTRIBUTES, imported, make_member, make_task, make_user, rate, ratings_row
+from tests.builders import ATTRIBUTES, imported, make_member, make_task, make_user, pseudonym, rate, ratings_row
 from tests.conftest import Cast
 
 Client = Callable[[User], APIClient]
@@ -98,7 +98,7 @@ def test_a_task_comes_with_all_ratings_and_no_names(client: APIClient, cast: Cas
     found = answer.json()
     assert [rater["number"] for rater in found["raters"]] == [1, 2, 3]
     assert sorted(rater["ratings"][0]["scores"]["helpfulness"] for rater in found["raters"]) == [0, 4, 4]
-    for secret in ("model-0", *(user.pseudonym for user in cast.annotators)):
+    for secret in ("model-0", *(pseudonym(user, task.project) for user in cast.annotators)):
         assert secret not in answer.content.decode()
     assert found["adjudication"] is None
 

@@ -13,7 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from annotator.models import Project, Task, User
-from tests.builders import ATTRIBUTES, label_row, make_task, rate, task_row
+from tests.builders import ATTRIBUTES, label_row, make_task, pseudonym, rate, task_row
 from tests.conftest import Cast
 
 As = Callable[[User], APIClient]
@@ -167,11 +167,11 @@ def test_helpsteer2_in_json_lines_is_what_comes_unasked(carol: APIClient, labell
     assert row["response"] == "Answer 0 to one."
 
 
-def test_annotations_name_nobody(carol: APIClient, labelled: Project, cast: Cast) -> None:
+def test_annotations_name_nobody(carol: APIClient, labelled: Project, cast: Cast, project: Project) -> None:
     row = json.loads(body(exported(carol, "?layout=annotations")).splitlines()[0])
     assert list(row)[:5] == ["task", "response", "annotator", "revision", "scores"]
     assert {"preference", "justification", "submitted_at"} < set(row)
-    assert (row["task"], row["response"], row["annotator"]) == ("one", "1", cast.alice.pseudonym)
+    assert (row["task"], row["response"], row["annotator"]) == ("one", "1", pseudonym(cast.alice, project))
 
 
 def test_labels_go_round(carol: APIClient, labelled: Project) -> None:

@@ -139,7 +139,9 @@ def test_tasks_without_labels_are_served_before_those_that_have_them(project: Pr
 def test_lists_become_annotations_of_raters_without_names(project: Project) -> None:
     imported(project, *RATED_PAIR)
     raters = User.objects.filter(assignments__isnull=False)
-    assert [rater.username for rater in raters.order_by("pk")] == [f"imported.talk.rater-{n}" for n in (1, 2, 3)]
+    assert [rater.username for rater in raters.order_by("pk")] == [
+        f"imported.{project.pk}.rater-{n}" for n in (1, 2, 3)
+    ]
     assert not any(rater.is_active or rater.has_usable_password() for rater in raters)
     assert set(Annotation.objects.values_list("origin", flat=True)) == {"imported"}
 

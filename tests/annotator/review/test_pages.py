@@ -33,6 +33,7 @@ from tests.builders import (
     make_member,
     make_task,
     make_user,
+    pseudonym,
     rate,
     ratings_row,
     submission,
@@ -181,11 +182,13 @@ def test_home_leads_reviewers_to_the_review(client: Client, cast: Cast) -> None:
 # One task --------------------------------------------------------------------------------------------------
 
 
-def test_all_ratings_stand_side_by_side_without_names_and_models(client: Client, cast: Cast, dropped: Task) -> None:
+def test_all_ratings_stand_side_by_side_without_names_and_models(
+    client: Client, cast: Cast, dropped: Task, project: Project
+) -> None:
     said = read(client, page_of(dropped))
     assert [f"Rater {number}" in said for number in (1, 2, 3, 4)] == [True, True, True, False]
     assert said.count("Because of the second line.") == 3
-    for secret in ("model-0", "alice", *(user.pseudonym for user in cast.annotators)):
+    for secret in ("model-0", "alice", *(pseudonym(user, dropped.project) for user in cast.annotators)):
         assert secret not in said
 
 

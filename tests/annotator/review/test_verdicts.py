@@ -8,7 +8,18 @@ from annotator.annotation import Refused
 from annotator.models import Assignment, AuditEntry, Consensus, Label, Project, Role, Tally, Task, User, Verdict
 from annotator.review import judge
 from annotator.review.verdicts import CommentNeeded, OwnWork
-from tests.builders import NOW, claimed, imported, make_gold, make_member, make_task, make_user, rate, ratings_row
+from tests.builders import (
+    NOW,
+    claimed,
+    imported,
+    make_gold,
+    make_member,
+    make_task,
+    make_user,
+    pseudonym,
+    rate,
+    ratings_row,
+)
 from tests.builders import submission as filled
 from tests.conftest import Cast
 
@@ -199,7 +210,7 @@ def test_it_is_recorded_without_the_comment(project: Project, cast: Cast, rita: 
     (held,) = rated_by(project, cast.alice)
     rejected(held, rita)
     entry = AuditEntry.objects.get(action="annotation.rejected")
-    assert cast.alice.pseudonym in entry.subject
+    assert pseudonym(cast.alice, project) in entry.subject
     assert "mixed" not in str(entry.details) + entry.subject
 
 

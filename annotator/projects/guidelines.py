@@ -9,8 +9,12 @@ from annotator.models import Guideline, Project
 @transaction.atomic
 def publish_guidelines(project: Project, text: str) -> Guideline | None:
     """The guideline in force afterwards; an unchanged or empty text publishes nothing."""
+    if not text.strip():
+        return project.current_guideline()
+    # Two who publish at once would both make the next version.
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     current = project.current_guideline()
-    if not text.strip() or (current and current.text == text):
+    if current and current.text == text:
         return current
     published = Guideline.objects.create(project=project, version=current.version + 1 if current else 1, text=text)
     audit.record(

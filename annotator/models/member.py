@@ -1,0 +1,106 @@
+"""Who belongs to a project, in which role, and how much they have done in it."""
+
+from __future__ import annotations
+
+from django.apps import apps
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
+
+from annotator.models.project import Project, Role
+
+
+class PauseReason(models.TextChoices):
+    GOLD = "gold", _("ratings of gold tasks differ too much from the experts'")
+    MANAGER = "manager", _("a manager's decision")
+
+
+class MembershipQuerySet(models.QuerySet["Membership"]):
+    def with_pseudonym(self) -> MembershipQuerySet:
+        """What the project calls each member, as `pseudonym`."""
+        called = apps.get_model("annotator", "Pseudonym").objects.filter(
+            user=models.OuterRef("user"), project=models.OuterRef("project")
+        )
+        return self.annotate(pseudonym=models.Subquery(called.values("name")))
+
+    def in_use(self) -> MembershipQuerySet:
+        """Those of projects that are neither archived nor deleted."""
+        return self.filter(project__archived_at=None)
+
+
+class Membership(models.Model):
+    """A user's role in a project, the guideline version acknowledged (0: none), and whether they may rate.
+
+    `offered_role` is a role that the member has not accepted yet, and does not have before. Gold tasks rated since
+    `gold_counts_from` are judged; `paused_because` says why somebody was paused.
+    """
+
+    user = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="memberships")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.ANNOTATOR)
+    offered_role = models.CharField(max_length=10, choices=Role.choices, blank=True, default="", editable=False)
+    acknowledged_version = models.PositiveIntegerField(default=0)
+    qualified_at = models.DateTimeField(null=True, blank=True)
+    extra_tries = models.PositiveSmallIntegerField(default=0, help_text="of the test, beside the project's number")
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_because = models.CharField(max_length=20, choices=PauseReason.choices, blank=True)
+    quota = models.PositiveIntegerField(
+        null=True, blank=True, help_text="tasks that they may rate; empty: the project's number; 0: no limit"
+    )
+    languages = ArrayField(
+        models.CharField(max_length=16), default=list, blank=True, help_text="of the tasks they get; empty: all"
+    )
+    gold_counts_from = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = MembershipQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["user__username"]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "project"], name="one_role_per_user_and_project"),
+            models.CheckConstraint(
+                condition=Q(paused_at__isnull=False) | Q(paused_because=""), name="a_reason_needs_a_pause"
+            ),
+            models.CheckConstraint(
+                condition=Q(offered_role="") | ~Q(offered_role=F("role")), name="nobody_is_offered_what_they_have"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} as {self.role}"
+
+    def barred_because(self) -> str:
+        """Why this member gets no task: a key of assignment.REASONS, or empty."""
+        if self.project.archived_at:
+            return "project_archived"
+        if self.project.paused:
+            return "project_paused"
+        if self.paused_at:
+            return "paused_for_gold" if self.paused_because == PauseReason.GOLD else "paused"
+        if self.project.qualification_required and self.role == Role.ANNOTATOR and not self.qualified_at:
+            return "not_qualified"
+        return ""
+
+    def has_unread_guidelines(self) -> bool:
+        """Whether a newer version is in force than the one that this member has acknowledged."""
+        return self.project.guidelines.filter(version__gt=self.acknowledged_version).exists()
+
+
+class Tally(models.Model):
+    """How many tasks of a project an annotator has rated, and how far down the line of begun tasks they have looked.
+
+    Behind `line` stands no task with room that they could have; it is a hint that saves reading, not a promise.
+    """
+
+    annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="tallies")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tallies")
+    done = models.PositiveIntegerField(db_default=0)
+    line = models.BigIntegerField(db_default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["annotator", "project"], name="one_tally_per_annotator")]
+
+    def __str__(self) -> str:
+        return f"{self.annotator} in {self.project}: {self.done}"

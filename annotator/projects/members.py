@@ -1,0 +1,276 @@
+"""Who joins and leaves a project, and in which role. Sign-up is by invitation: a manager makes the account.
+
+Nobody becomes a manager without having agreed to it: an account that somebody else made gets an offer.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils.translation import gettext as _
+
+from annotator import assignment, audit
+from annotator.models import Assignment, Membership, Project, Role, Tally, User
+from annotator.projects.languages import code_of
+from annotator.projects.staff import follow_roles
+from annotator.refusals import Refusal
+
+
+class UnknownAccount(Refusal):
+    """No account has this name, and no password came to make one."""
+
+    status = 400
+    code = "unknown_account"
+
+
+class WeakPassword(Refusal):
+    """The password breaks the rules."""
+
+    status = 400
+    code = "weak_password"
+
+
+class LastManager(Refusal):
+    """Without this manager nobody could manage the project any more."""
+
+    code = "last_manager"
+
+
+class UnknownLanguage(Refusal):
+    """No task could ever have this language, so whoever rates it alone would get no task."""
+
+    status = 400
+    code = "invalid"
+
+    def __init__(self, given: str, *, meant: str = "") -> None:
+        hint = f"Write {meant}." if meant else "Write codes as tasks have them, such as en, de or pt-br."
+        super().__init__(f"{given!r} is not a language's code. {hint}")
+        self.errors = {"languages": [str(self)]}
+
+
+class NothingOffered(Refusal):
+    """The offer has been taken back, or answered already."""
+
+    code = "nothing_offered"
+
+    def __init__(self) -> None:
+        super().__init__(_("There is no offer to answer: it was taken back, or answered already."))
+
+
+@transaction.atomic
+def admit(
+    project: Project,
+    *,
+    username: str,
+    role: str | None = None,
+    password: str | None = None,
+    by: User | None = None,
+) -> tuple[Membership, bool]:
+    """Brings the user into the project, making the account where a password comes with a new name.
+
+    Without a role, a new member annotates and an old one stays what they are. Returns the membership and whether it
+    is new. A password never changes an account that exists, and such an account is only offered to manage.
+
+    Raises:
+        UnknownAccount, WeakPassword, LastManager: as they say.
+    """
+    _one_change_at_a_time(project)
+    user, is_new = _account(username, password)
+    member, created = Membership.objects.get_or_create(project=project, user=user)
+    if created:
+        audit.record("membership.created", _named(member), project=project, role=member.role)
+    if role:
+        give_role(member, role, agreed=is_new or user == by)
+    return member, created
+
+
+@transaction.atomic
+def found(project: Project, user: User) -> Membership:
+    """Makes a new project's maker its manager."""
+    member = Membership.objects.create(project=project, user=user, role=Role.MANAGER)
+    follow_roles(user)
+    return member
+
+
+@transaction.atomic
+def give_role(member: Membership, role: str, *, agreed: bool = False) -> None:
+    """Gives the member a role, or offers to manage the project if they have not agreed to that.
+
+    Any other role takes an offer back.
+
+    Raises:
+        LastManager: nobody else manages the project.
+    """
+    _one_change_at_a_time(member.project)
+    member.refresh_from_db(fields=["role", "offered_role"])
+    if role == Role.MANAGER and member.role != Role.MANAGER and not agreed:
+        _offer(member, role)
+        return
+    if role != Role.MANAGER:
+        _require_another_manager(member)
+    before = {"role": member.role, "offered_role": member.offered_role}
+    member.role, member.offered_role = role, ""
+    member.save(update_fields=["role", "offered_role"])
+    changed = audit.differences(before, {"role": role, "offered_role": ""})
+    if changed:
+        audit.record("membership.changed", _named(member), project=member.project, changed=changed)
+    follow_roles(member.user)
+
+
+def _offer(member: Membership, role: str) -> None:
+    if member.offered_role != role:
+        member.offered_role = role
+        member.save(update_fields=["offered_role"])
+        audit.record("membership.offered", _named(member), project=member.project, role=role)
+
+
+@transaction.atomic
+def accept(member: Membership) -> None:
+    """The member takes the role that they are offered.
+
+    Raises:
+        NothingOffered: there is no offer.
+    """
+    give_role(member, _offered(member), agreed=True)
+
+
+@transaction.atomic
+def decline(member: Membership) -> None:
+    """The member does not want the role that they are offered, and keeps the one that they have.
+
+    Raises:
+        NothingOffered: there is no offer.
+    """
+    role = _offered(member)
+    member.offered_role = ""
+    member.save(update_fields=["offered_role"])
+    audit.record("membership.declined", _named(member), project=member.project, role=role)
+
+
+def _offered(member: Membership) -> str:
+    _one_change_at_a_time(member.project)
+    member.refresh_from_db(fields=["role", "offered_role"])
+    if not member.offered_role:
+        raise NothingOffered
+    return member.offered_role
+
+
+def _one_change_at_a_time(project: Project) -> None:
+    """Two managers who dismiss each other at once would both find another one left."""
+    Project.objects.select_for_update(no_key=True).filter(pk=project.pk).values_list("pk").get()
+
+
+def _require_another_manager(member: Membership) -> None:
+    others = member.project.memberships.filter(role=Role.MANAGER).exclude(pk=member.pk)
+    if member.role == Role.MANAGER and not others.exists():
+        raise LastManager(
+            f"{member.user.username} is the last manager of {member.project.name}. Make somebody else a manager first."
+        )
+
+
+def _named(member: Membership) -> str:
+    """What the audit calls a membership."""
+    return f"member {member.user.username}"
+
+
+def _account(username: str, password: str | None) -> tuple[User, bool]:
+    """The account of this name, made if it is new; and whether it is."""
+    user = User.objects.filter(username=username).first()
+    if user:
+        return user, False
+    user = _new_user(username, password)
+    try:
+        with transaction.atomic():
+            user.save()
+            audit.record("account.created", f"account {username}")
+    except IntegrityError:
+        # Somebody has made it a moment ago.
+        return User.objects.get(username=username), False
+    return user, True
+
+
+def _new_user(username: str, password: str | None) -> User:
+    if not password:
+        raise UnknownAccount(f"There is no account {username!r}. Send a password too, and it is made.")
+    user = User(username=username)
+    try:
+        User.username_validator(username)
+        validate_password(password, user)
+    except ValidationError as weak:
+        raise WeakPassword(" ".join(weak.messages)) from weak
+    user.set_password(password)
+    return user
+
+
+def language_codes(project: Project, given: Sequence[str]) -> list[str]:
+    """The languages by the codes that tasks have; a language that the project's own tasks have needs no name.
+
+    Raises:
+        UnknownLanguage: one of them is none.
+    """
+    codes = []
+    for each in given:
+        written, known = each.strip().lower(), code_of(each)
+        if written != known and (known or not project.tasks.exclude(language="").filter(language=written).exists()):
+            raise UnknownLanguage(each, meant=known)
+        codes.append(written)
+    return list(dict.fromkeys(codes))
+
+
+@transaction.atomic
+def limit(member: Membership, *, quota: int | None, languages: Sequence[str]) -> None:
+    """How many tasks the member may rate (None: the project's number, 0: no limit), and in which languages.
+
+    Raises:
+        UnknownLanguage: one of them is none.
+    """
+    before = {"quota": member.quota, "languages": member.languages}
+    codes = list(languages)
+    if codes != member.languages:  # what was stored before there was this check stays until it is changed
+        codes = language_codes(member.project, codes)
+    changed = audit.differences(before, {"quota": quota, "languages": codes})
+    if changed:
+        member.quota, member.languages = quota, codes
+        member.save(update_fields=["quota", "languages"])
+        look_anew(member)
+        audit.record("membership.changed", _named(member), project=member.project, changed=changed)
+
+
+def look_anew(member: Membership) -> None:
+    """The member begins at the head of the line again: what was passed over in other languages may be theirs now."""
+    Tally.objects.filter(annotator=member.user, project=member.project).update(line=0)
+
+
+@transaction.atomic
+def dismiss(member: Membership) -> None:
+    """Ends a membership; tasks that the person holds go back, finished work stays.
+
+    Raises:
+        LastManager: nobody else manages the project.
+    """
+    _one_change_at_a_time(member.project)
+    member.refresh_from_db(fields=["role"])
+    _require_another_manager(member)
+    held = Assignment.objects.leased().filter(annotator=member.user, task__project=member.project)
+    for assignment_id in list(held.values_list("pk", flat=True)):
+        assignment.release(assignment_id)
+    audit.record("membership.ended", _named(member), project=member.project, role=member.role)
+    member.delete()
+    follow_roles(member.user)
+
+
+@transaction.atomic
+def give_another_try(member: Membership) -> None:
+    """One more try of the test, beside the project's number."""
+    Membership.objects.filter(pk=member.pk).update(extra_tries=F("extra_tries") + 1)
+    audit.record("membership.given_another_try", _named(member), project=member.project)
+
+
+@transaction.atomic
+def qualify(member: Membership, *, now: datetime) -> None:
+    """Spares the member the test. Twice does no harm."""
+    if Membership.objects.filter(pk=member.pk, qualified_at__isnull=True).update(qualified_at=now):
+        audit.record("membership.qualified", _named(member), project=member.project, by="a manager")

@@ -1,0 +1,115 @@
+"""An older installation keeps its history, raters and pseudonyms, and its odd settings are mended."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from tests.builders import NOW
+
+BEFORE = [("annotator", "0012_unlikely_annotations")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def migrated(targets: list[tuple[str, str]]) -> Any:
+    executor = MigrationExecutor(connection)
+    executor.migrate(targets)
+    return MigrationExecutor(connection).loader.project_state(targets).apps
+
+
+@pytest.fixture
+def old() -> Iterator[Any]:
+    """The tables as they were; at the end they are as they are."""
+    yield migrated(BEFORE)
+    migrated(newest())
+
+
+def newest() -> list[tuple[str, str]]:
+    return [each for each in MigrationExecutor(connection).loader.graph.leaf_nodes() if each[0] == "annotator"]
+
+
+@pytest.fixture
+def rubric(old: Any) -> Any:
+    made, _ = old.get_model("annotator", "Rubric").objects.get_or_create(key="h", defaults={"name": "H"})
+    made.attributes.create(key="helpfulness", name="Helpfulness", description="", levels=["a"] * 5)
+    return made
+
+
+def opened(old: Any, rubric: Any, slug: str, days: int, **fields: Any) -> Any:
+    model = old.get_model("annotator", "Project")
+    made = model.objects.create(slug=slug, name=slug, rubric=rubric, **fields)
+    model.objects.filter(pk=made.pk).update(created_at=NOW + timedelta(days=days))
+    return made
+
+
+def noted(old: Any, slug: str, days: float, action: str = "label.adjudicated", **details: Any) -> None:
+    given = {"at": NOW + timedelta(days=days), "via": "rest", "project": slug, "subject": f"day {days}"}
+    old.get_model("annotator", "AuditEntry").objects.create(action=action, details=details, **given)
+
+
+def test_entries_find_their_project(old: Any, rubric: Any) -> None:
+    """talk was deleted; its slug went to a project that is called chat since day 4; the third talk is of day 6."""
+    noted(old, "talk", -1)
+    chat = opened(old, rubric, "chat", 2)
+    noted(old, "talk", 3)
+    noted(old, "chat", 4, "project.changed", changed={"slug": ["talk", "chat"]})
+    noted(old, "chat", 5)
+    talk = opened(old, rubric, "talk", 6)
+    noted(old, "talk", 7)
+    entries = migrated(newest()).get_model("annotator", "AuditEntry").objects.order_by("at")
+    found = dict(entries.values_list("subject", "project_id"))
+    assert found == {"day -1": None, "day 3": chat.pk, "day 4": chat.pk, "day 5": chat.pk, "day 7": talk.pk}
+    with pytest.raises(Exception, match="never changed"):
+        entries.update(project_id=None)
+
+
+def test_people_keep_their_pseudonyms(old: Any, rubric: Any) -> None:
+    talk, other = (opened(old, rubric, slug, 0) for slug in ("talk", "other"))
+    alice = old.get_model("annotator", "User").objects.create(username="alice", pseudonym="r-alice")
+    old.get_model("annotator", "Membership").objects.create(user=alice, project=talk)
+    old.get_model("annotator", "Tally").objects.create(annotator=alice, project=other)
+    pseudonyms = migrated(newest()).get_model("annotator", "Pseudonym").objects
+    assert sorted(pseudonyms.values_list("project", "name")) == [(talk.pk, "r-alice"), (other.pk, "r-alice")]
+
+
+def test_imported_raters_are_known_by_their_work(old: Any, rubric: Any) -> None:
+    """Of a project that was renamed, and of one whose raters have its slug."""
+    users, tallies = (old.get_model("annotator", name).objects for name in ("User", "Tally"))
+    chat, talk = (opened(old, rubric, slug, 0) for slug in ("chat", "talk"))
+    for slug, project in (("first", chat), ("talk", talk)):
+        rater = users.create(username=f"imported.{slug}.rater-1", pseudonym=slug, is_active=False)
+        tallies.create(annotator=rater, project=project)
+    users.create(username="imported.talk.rater-2", pseudonym="x")
+    known = migrated(newest()).get_model("annotator", "ImportedRater").objects
+    assert sorted(known.values_list("project", "place", "user__username")) == [
+        (chat.pk, "rater-1", "imported.first.rater-1"),
+        (talk.pk, "rater-1", "imported.talk.rater-1"),
+    ]
+
+
+def test_settings_that_nobody_could_store_now_are_mended(old: Any, rubric: Any) -> None:
+    odd = {"keep": 9, "escalate_above": 7, "spread_attribute": "tone", "validation_share": 0.9}
+    project = opened(old, rubric, "odd", 0, **odd)
+    alice = old.get_model("annotator", "User").objects.create(username="alice", pseudonym="r-alice")
+    languages = ["English", "DE", "Klingonisch"]
+    old.get_model("annotator", "Membership").objects.create(user=alice, project=project, languages=languages)
+    apps = migrated(newest())
+    found = apps.get_model("annotator", "Project").objects.values(*odd).get()
+    assert found == {"keep": 5, "escalate_above": 4, "spread_attribute": "helpfulness", "validation_share": 0.5}
+    member = apps.get_model("annotator", "Membership").objects.get()
+    assert sorted(member.languages) == ["de", "en", "klingonisch"]
+
+
+def test_managers_that_admission_made_staff_are_known(old: Any, rubric: Any) -> None:
+    project = opened(old, rubric, "talk", 0)
+    users, memberships = (old.get_model("annotator", name).objects for name in ("User", "Membership"))
+    for name in ("lead", "owner"):
+        user = users.create(username=name, pseudonym=name, is_staff=True)
+        memberships.create(user=user, project=project, role="manager")
+    given = {"at": NOW, "via": "rest", "subject": "account lead", "details": {"changed": {"is_staff": [False, True]}}}
+    old.get_model("annotator", "AuditEntry").objects.create(action="account.changed", **given)
+    users = migrated(newest()).get_model("annotator", "User").objects
+    assert list(users.filter(staff_by_role=True).values_list("username", flat=True)) == ["lead"]

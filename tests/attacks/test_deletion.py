@@ -1,0 +1,140 @@
+"""Nothing is lost by one call: a project is archived first, and deleted when its slug is typed."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from annotator import assignment, tasks
+from annotator.importing import import_rows
+from annotator.models import Annotation, AuditEntry, Project, Task, User
+from annotator.refusals import Refusal
+from rewards import retraining
+from tests.builders import NOW, claimed, json_lines, make_task, rate, submission, task_row
+from tests.conftest import Cast
+
+As = Callable[[User], APIClient]
+TALK = "/api/v1/projects/talk/"
+
+
+@pytest.fixture
+def carol(cast: Cast, as_user: As) -> APIClient:
+    return as_user(cast.carol)
+
+
+@pytest.fixture
+def admin(cast: Cast, client: Client) -> Client:
+    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
+    client.force_login(cast.carol)
+    return client
+
+
+@pytest.fixture
+def rated(project: Project, cast: Cast) -> Project:
+    make_task(project)
+    rate(project, cast.alice)
+    return project
+
+
+# Archived ------------------------------------------------------------------------------------------------------
+
+
+def test_an_archived_project_takes_no_work(rated: Project, cast: Cast, carol: APIClient, as_user: As) -> None:
+    assert carol.post(f"{TALK}archive/").json()["archived_at"]
+    told = as_user(cast.bob).post(f"{TALK}next/").json()
+    assert (told["assignment"], told["reason"]) == (None, "project_archived")
+    sent = carol.post(f"{TALK}import/", [task_row()])
+    assert (sent.status_code, sent.json()["code"]) == (409, "archived")
+    assert carol.post(f"{TALK}training-runs/", {"reason": "now"}).json()["code"] == "archived"
+    for call in (
+        lambda: import_rows(rated, json_lines(task_row()), now=NOW),
+        lambda: retraining.request(rated, reason="now"),
+    ):
+        with pytest.raises(Refusal, match="is archived"):
+            call()
+
+
+def test_what_is_held_may_be_handed_in(project: Project, cast: Cast, carol: APIClient, as_user: As) -> None:
+    task = make_task(project)
+    held = claimed(project, cast.alice)
+    carol.post(f"{TALK}archive/")
+    ratings = [{"response": pk, "scores": each.scores} for pk, each in submission(task).ratings.items()]
+    answer = as_user(cast.alice).put(f"/api/v1/assignments/{held.pk}/annotation/", {"ratings": ratings})
+    assert answer.status_code == 201
+
+
+def test_an_archived_project_stands_in_no_list(rated: Project, cast: Cast, carol: APIClient, admin: Client) -> None:
+    carol.post(f"{TALK}archive/")
+    assert carol.get("/api/v1/projects/").json()["results"] == []
+    assert [each["slug"] for each in carol.get("/api/v1/projects/?archived=true").json()["results"]] == ["talk"]
+    assert carol.get("/api/v1/me/").json()["memberships"] == []
+    assert "Talk" not in admin.get("/").content.decode()
+    assert admin.get("/admin/annotator/project/").context["cl"].result_count == 0
+    assert admin.get("/admin/annotator/project/?archived=yes").context["cl"].result_count == 1
+
+
+def test_an_archived_project_is_brought_back_whole(rated: Project, cast: Cast, carol: APIClient) -> None:
+    carol.post(f"{TALK}archive/")
+    assert carol.delete(f"{TALK}archive/").json()["archived_at"] is None
+    assert assignment.claim(Project.objects.get(), cast.bob, now=NOW).assignment
+    assert Annotation.objects.count() == 1
+
+
+# Deleted -------------------------------------------------------------------------------------------------------
+
+
+def test_one_call_deletes_nothing(rated: Project, carol: APIClient) -> None:
+    answer = carol.delete(f"{TALK}?confirm=talk")
+    assert (answer.status_code, answer.json()["code"]) == (409, "not_archived")
+    carol.post(f"{TALK}archive/")
+    for confirm in ("", "?confirm=", "?confirm=Talk", "?confirm=1"):
+        answer = carol.delete(f"{TALK}{confirm}")
+        assert (answer.status_code, answer.json()["code"]) == (409, "not_confirmed")
+        assert "1 task, 1 annotation and 0 reward models" in answer.json()["detail"]
+    assert Annotation.objects.count() == 1
+
+
+def test_the_typed_slug_deletes(rated: Project, carol: APIClient) -> None:
+    carol.post(f"{TALK}archive/")
+    assert carol.delete(f"{TALK}?confirm=talk").status_code == 204
+    assert not Project.objects.exists()
+    entry = AuditEntry.objects.get(action="project.deleted")
+    assert entry.details == {"tasks": 1, "annotations": 1, "models": 0}
+
+
+def test_the_admin_wants_the_slug_as_well(rated: Project, admin: Client) -> None:
+    place = f"/admin/annotator/project/{rated.pk}"
+    assert "Archive it first" in admin.post(f"{place}/erase/", {"confirm": "talk"}).content.decode()
+    assert f"{place}/archive/" in admin.get(f"{place}/change/").content.decode()
+    admin.post(f"{place}/archive/")
+    assert f"{place}/restore/" in admin.get(f"{place}/change/").content.decode()
+    assert "1 task, 1 annotation" in admin.get(f"{place}/erase/").content.decode()
+    admin.post(f"{place}/erase/", {"confirm": "tal"})
+    assert Project.objects.exists()
+    assert admin.post(f"{place}/delete/", {"post": "yes"}).status_code == 403
+    admin.post(f"{place}/erase/", {"confirm": "talk"})
+    assert not Project.objects.exists()
+
+
+def test_a_large_project_goes_in_the_background(
+    rated: Project, carol: APIClient, cast: Cast, as_user: As, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("annotator.projects.deleting.AT_THE_DOOR", 3)
+    monkeypatch.setattr("annotator.projects.deleting.AT_ONCE", 2)
+    for _ in range(4):
+        make_task(rated)
+    carol.post(f"{TALK}archive/")
+    assert carol.delete(f"{TALK}?confirm=talk").status_code == 202
+    assert carol.get(TALK).status_code == 404
+    assert as_user(cast.alice).post(f"{TALK}next/").status_code == 404
+    assert Task.objects.count() == 5
+    assert tasks.finish_deletion(rated.pk) == 5
+    assert not Project.objects.exists()
+    assert tasks.finish_deletion(rated.pk) == 0
+
+
+def test_only_managers_archive_and_delete(rated: Project, cast: Cast, as_user: As) -> None:
+    assert as_user(cast.alice).post(f"{TALK}archive/").status_code == 403
+    assert as_user(cast.dave).post(f"{TALK}archive/").status_code == 404
+    assert as_user(cast.alice).delete(f"{TALK}?confirm=talk").status_code == 403

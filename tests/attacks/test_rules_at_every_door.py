@@ -1,0 +1,192 @@
+"""A rule about a project holds at every door: REST, the admin's forms, and the stage that commands call."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.forms import model_to_dict
+from django.test import Client
+from rest_framework.test import APIClient
+
+from annotator import annotation
+from annotator.annotation import IncompleteRating, ResponseRating, Submission
+from annotator.models import Annotation, Membership, Project, Rubric, User
+from annotator.quality import assess
+from tests.builders import NOW, claimed, make_task, make_user, rate
+from tests.conftest import Cast
+
+As = Callable[[User], APIClient]
+NO_GUIDELINES = {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0}
+NO_RUNS = {"qualification_runs-TOTAL_FORMS": 0, "qualification_runs-INITIAL_FORMS": 0}
+BROKEN = [
+    ("spread_attribute", "tone"),
+    ("keep", 9),
+    ("keep", 26),
+    ("escalate_above", 7),
+    ("drop_above", 5),
+    ("max_annotators", 2),
+    ("max_annotators", 26),
+    ("validation_share", 0.9),
+    ("gold_threshold", 2),
+    ("lease_minutes", 0),
+    ("review_unlikely_percent", 50),
+]
+
+
+@pytest.fixture
+def rest(cast: Cast, as_user: As) -> APIClient:
+    return as_user(cast.carol)
+
+
+@pytest.fixture
+def admin(cast: Cast, client: Client) -> Client:
+    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
+    client.force_login(cast.carol)
+    return client
+
+
+def form_of(project: Project) -> dict[str, Any]:
+    """The admin's form as it is shown."""
+    shown = {name: value for name, value in model_to_dict(project).items() if value is not None and value is not False}
+    return shown | {"training_config": json.dumps(project.training_config)} | NO_GUIDELINES
+
+
+def errors_of(answer: Any) -> dict[str, list[str]]:
+    assert answer.status_code == 200, "a form that was taken leads elsewhere"
+    return dict(answer.context["adminform"].form.errors)
+
+
+# Settings --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("field", "value"), BROKEN)
+def test_rest_refuses_settings_that_no_project_can_have(
+    project: Project, rest: APIClient, field: str, value: Any
+) -> None:
+    answer = rest.patch("/api/v1/projects/talk/", {field: value})
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, [field])
+    assert rest.post("/api/v1/projects/", {"slug": "new", "name": "New", field: value}).status_code == 400
+
+
+@pytest.mark.parametrize(("field", "value"), BROKEN)
+def test_the_admin_refuses_settings_that_no_project_can_have(
+    project: Project, admin: Client, field: str, value: Any
+) -> None:
+    address = f"/admin/annotator/project/{project.pk}/change/"
+    assert field in errors_of(admin.post(address, form_of(project) | {field: value}))
+    new = form_of(project) | {"slug": "new", field: value}
+    assert field in errors_of(admin.post("/admin/annotator/project/add/", new))
+
+
+def test_a_good_setting_passes_both_doors(project: Project, rest: APIClient, admin: Client) -> None:
+    assert rest.patch("/api/v1/projects/talk/", {"spread_attribute": "coherence", "keep": 4}).status_code == 200
+    project.refresh_from_db()
+    answer = admin.post(f"/admin/annotator/project/{project.pk}/change/", form_of(project) | {"keep": 5})
+    assert answer.status_code == 302
+    project.refresh_from_db()
+    assert (project.spread_attribute, project.keep) == ("coherence", 5)
+
+
+def test_fewer_annotators_keep_fewer(project: Project, rest: APIClient) -> None:
+    answer = rest.patch("/api/v1/projects/talk/", {"base_annotators": 1, "max_annotators": 1})
+    assert (answer.status_code, answer.json()["keep"]) == (200, 1)
+
+
+# The rubric ------------------------------------------------------------------------------------------------
+
+
+def test_a_rubric_that_no_page_asks_for_is_refused(project: Project, rest: APIClient, admin: Client) -> None:
+    made = rest.post("/api/v1/projects/", {"slug": "new", "name": "New", "rubric": "helpsteer2d"})
+    assert (made.status_code, list(made.json()["errors"])) == (400, ["rubric"])
+    assert "No page asks" in made.json()["detail"]
+    new = form_of(project) | {"slug": "new", "rubric": Rubric.objects.get(key="helpsteer2d").pk}
+    assert "rubric" in errors_of(admin.post("/admin/annotator/project/add/", new))
+
+
+def test_the_rubric_stays_once_something_is_rated(project: Project, cast: Cast, rest: APIClient) -> None:
+    other = Rubric.objects.create(key="other", name="Other")
+    other.attributes.create(key="helpfulness", name="Helpfulness", description="", levels=["a"] * 5)
+    make_task(project)
+    assert rest.patch("/api/v1/projects/talk/", {"rubric": "other"}).status_code == 200
+    assert rest.patch("/api/v1/projects/talk/", {"rubric": "helpsteer2"}).status_code == 200
+    rate(project, cast.alice)
+    answer = rest.patch("/api/v1/projects/talk/", {"rubric": "other"})
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["rubric"])
+
+
+def test_an_annotation_with_nothing_in_it_is_refused(project: Project, cast: Cast, as_user: As) -> None:
+    """As when a project of an older version asks for attributes that no page shows."""
+    make_task(project)
+    held = claimed(project, cast.alice)
+    Project.objects.update(rubric=Rubric.objects.get(key="helpsteer2d"))
+    project.refresh_from_db()
+    ratings = [{"response": each.pk, "scores": {}} for each in held.task.responses.all()]
+    answer = as_user(cast.alice).put(f"/api/v1/assignments/{held.pk}/annotation/", {"ratings": ratings})
+    assert (answer.status_code, answer.json()["code"]) == (400, "incomplete")
+    empty = Submission({each.pk: ResponseRating({}) for each in held.task.responses.all()})
+    with pytest.raises(IncompleteRating, match="says nothing"):
+        annotation.submit(held.pk, empty, now=NOW)
+    assert not Annotation.objects.exists()
+
+
+def test_a_project_without_scores_stops_no_assessment(project: Project, cast: Cast) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    Project.objects.update(rubric=Rubric.objects.get(key="helpsteer2d"))
+    assert assess(Project.objects.get(), now=NOW) == 0
+
+
+# Languages -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("given", "hint"), [("English", "Write en."), ("pt_BR", "Write pt-br."), ("xx", "such as en")])
+def test_a_language_that_no_task_can_have_is_refused(
+    project: Project, cast: Cast, rest: APIClient, admin: Client, given: str, hint: str
+) -> None:
+    answer = rest.post("/api/v1/projects/talk/members/", {"username": "alice", "languages": [given]})
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["languages"])
+    assert hint in answer.json()["detail"]
+    member = cast.alice.memberships.get()
+    form = {"role": "annotator", "languages": given, "extra_tries": 0} | NO_RUNS
+    page = admin.post(f"/admin/annotator/membership/{member.pk}/change/", form)
+    assert hint in str(errors_of(page)["languages"])
+    assert Membership.objects.get(pk=member.pk).languages == []
+
+
+def test_languages_are_stored_as_tasks_have_them(project: Project, cast: Cast, rest: APIClient, admin: Client) -> None:
+    make_task(project, lang="qqq")
+    sent = {"username": "alice", "languages": ["DE", "de", "qqq"]}
+    assert rest.post("/api/v1/projects/talk/members/", sent).json()["languages"] == ["de", "qqq"]
+    member = cast.alice.memberships.get()
+    form = {"role": "annotator", "languages": "PT-BR, en", "extra_tries": 0} | NO_RUNS
+    assert admin.post(f"/admin/annotator/membership/{member.pk}/change/", form).status_code == 302
+    assert Membership.objects.get(pk=member.pk).languages == ["pt-br", "en"]
+
+
+# What each role reads ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["projects/talk/", "projects/"])
+def test_settings_are_read_by_role(project: Project, cast: Cast, as_user: As, path: str) -> None:
+    rita = make_user("rita")
+    Membership.objects.create(project=project, user=rita, role="reviewer")
+
+    def read(user: User) -> set[str]:
+        found = as_user(user).get(f"/api/v1/{path}").json()
+        return set(found["results"][0] if "results" in found else found)
+
+    annotator, reviewer, manager = read(cast.alice), read(rita), read(cast.carol)
+    assert {"slug", "name", "description", "rubric", "guidelines_version", "ask_safety", "own"} <= annotator
+    assert not annotator & {"gold_every", "gold_threshold", "training_config", "keep", "progress", "validation_share"}
+    assert {"keep", "progress"} <= reviewer
+    assert not reviewer & {"gold_every", "gold_threshold", "training_config"}
+    assert {"gold_every", "training_config"} <= manager
+
+
+def test_the_own_part_tells_what_one_has_done(project: Project, cast: Cast, as_user: As) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    Membership.objects.filter(user=cast.alice).update(quota=7)
+    told = as_user(cast.alice).get("/api/v1/projects/talk/").json()
+    assert told["own"] == {"role": "annotator", "done": 1, "quota": 7}

@@ -59,7 +59,9 @@ def test_what_is_held_may_be_handed_in(project: Project, cast: Cast, carol: APIC
     task = make_task(project)
     held = claimed(project, cast.alice)
     carol.post(f"{TALK}archive/")
-    ratings = [{"response": pk, "scores": each.scores} for pk, each in submission(task).ratings.items()]
+    ratings = [
+        {"response": response_number(pk), "scores": each.scores} for pk, each in submission(task).ratings.items()
+    ]
     answer = as_user(cast.alice).put(f"/api/v1/assignments/{held.pk}/annotation/", {"ratings": ratings})
     assert answer.status_code == 201
 

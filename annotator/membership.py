@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import F
 
-from annotator import assignment, audit
+from annotator import account_names, assignment, audit
 from annotator.models import Assignment, Membership, Project, Role, Tally, User
 from annotator.refusals import Refusal
 
@@ -24,6 +24,13 @@ class WeakPassword(Refusal):
 
     status = 400
     code = "weak_password"
+
+
+class RefusedName(Refusal):
+    """The name could be mistaken for another account's, or is kept for raters that are not people."""
+
+    status = 400
+    code = "refused_name"
 
 
 @transaction.atomic
@@ -67,7 +74,11 @@ def _let_into_the_admin(user: User) -> None:
 def _new_user(username: str, password: str | None) -> User:
     if not password:
         raise UnknownAccount(f"There is no account {username!r}. Send a password too, and it is made.")
-    user = User(username=username)
+    try:
+        account_names.require_unmistakable(username)
+    except ValidationError as mistakable:
+        raise RefusedName(" ".join(mistakable.messages)) from mistakable
+    user = User(username=username, must_change_password=True)
     try:
         User.username_validator(username)
         validate_password(password, user)

@@ -17,11 +17,13 @@ from annotator.models.annotation import (
 from annotator.models.audit import AuditEntry
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.label import Consensus, Label
+from annotator.models.login import LoginFailures
 from annotator.models.pii import PiiKind, PiiSpan
 from annotator.models.project import Attribute, Guideline, Membership, PauseReason, Project, Role, Rubric, Tally
 from annotator.models.quality import RaterQuality
 from annotator.models.review import Adjudication, Exclusion, UnlikelyAnnotation, Verdict
 from annotator.models.task import Response, Task
+from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "Gold",
     "Guideline",
     "Label",
+    "LoginFailures",
     "Membership",
     "Origin",
     "PauseReason",
@@ -56,13 +59,16 @@ __all__ = [
     "Response",
     "Role",
     "Rubric",
+    "Scope",
     "Skip",
     "SkipReason",
     "StaleAgreement",
     "Tally",
     "Task",
+    "Token",
     "UnlikelyAnnotation",
     "UnsafeCategory",
     "User",
     "Verdict",
+    "every_scope",
 ]

@@ -5,6 +5,8 @@ import secrets
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
+from annotator import account_names
+
 
 def new_pseudonym() -> str:
     return f"r-{secrets.token_hex(5)}"
@@ -19,9 +21,20 @@ class User(AbstractUser):
         BELOW = "below"
         BESIDE = "beside"
 
+    username = models.CharField(
+        max_length=150,
+        unique=True,
+        validators=[AbstractUser.username_validator, account_names.require_unmistakable],
+        help_text="at most 150 letters, digits and @ . + - _",
+    )
     pseudonym = models.CharField(max_length=32, unique=True, default=new_pseudonym, editable=False)
     layout = models.CharField(max_length=10, choices=Layout.choices, default=Layout.BELOW)
     keys = models.JSONField(default=dict, blank=True, help_text="own keys of the rating page: {action: key}")
+
+    must_change_password = models.BooleanField(
+        default=False, help_text="somebody else chose the password; the pages ask for another one first"
+    )
+    made_by_demo = models.BooleanField(default=False, editable=False)
 
     class Meta(AbstractUser.Meta):
         db_table = "annotator_user"

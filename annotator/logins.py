@@ -13,6 +13,7 @@ none of the above, so that nobody behind the same address can keep it out. A pas
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -22,6 +23,7 @@ from unicodedata import normalize
 
 from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
+from django.contrib.sessions.models import Session
 from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -53,7 +55,7 @@ class TooManyFailures(Refusal):
         seconds = max(1, ceil((until - timezone.now()).total_seconds()))
         minutes = ceil(seconds / 60)
         text = ngettext(
-            "Too many wrong passwords. Try again in a minute.",
+            "Too many wrong passwords. Try again in %(minutes)d minute.",
             "Too many wrong passwords. Try again in %(minutes)d minutes.",
             minutes,
         )
@@ -158,11 +160,12 @@ class Attempt:
             LoginFailures.objects.filter(key=own.key).delete()
             return
         wait = timedelta(minutes=settings.LOGIN_WAIT_MINUTES)
-        failed = dict(_COUNT.rows(keys=[count.key for count in (own, *others)], wait=wait))
-        self._note("login.failed", "wrong password")
+        failed: dict[str, int] = dict(_COUNT.rows(keys=[count.key for count in (own, *others)], wait=wait))
+        self._note("login.failed", "wrong password", {})
         for count in (own, *others):
             if failed[count.key] == count.most:
-                self._note("login.locked", "too many wrong passwords", over=count.over, limit=count.most)
+                limit = {"over": count.over, "limit": count.most}
+                self._note("login.locked", "too many wrong passwords", limit)
 
     def _counts(self) -> list[Count]:
         """The first is this attempt's own."""
@@ -175,11 +178,11 @@ class Attempt:
             Count.of(account, over=ACCOUNT, most=10 * few),
         ]
 
-    def _note(self, action: str, text: str, **details: audit.JSON) -> None:
+    def _note(self, action: str, text: str, limit: Mapping[str, str | int]) -> None:
         """Without a name that no account has: it may be a password."""
         known = User.objects.filter(username=self.username).exists()
         who = f"account {self.username}" if known else "an account that does not exist"
-        audit.record(action, who, address=self.address, **details)
+        audit.record(action, who, address=self.address, **limit)
         _log.warning("%s for %s from %s", text, who, self.address)
 
 
@@ -197,9 +200,11 @@ RETURNING key, count
 )
 
 
-def forget_old_failures(*, now: datetime) -> int:
-    """Takes away counts that have begun anew."""
-    return LoginFailures.objects.filter(ends_at__lte=now).delete()[0]
+def forget_ended(*, now: datetime) -> int:
+    """Takes away counts that have begun anew, and sessions that are over."""
+    failures, _ = LoginFailures.objects.filter(ends_at__lte=now).delete()
+    sessions, _ = Session.objects.filter(expire_date__lte=now).delete()
+    return failures + sessions
 
 
 # Who it is ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from annotator import agreement, assignment, quality, workers
+from annotator import agreement, assignment, logins, quality, workers
 from annotator.models import Project
 from annotator.pii import scanning
 from annotator.review import excluding
@@ -14,6 +14,7 @@ __all__ = [
     "enforce_exclusions",
     "expire_leases",
     "find_pii",
+    "forget_ended_logins",
     "lift_exclusion",
     "recount",
     "refresh_agreement",
@@ -68,3 +69,9 @@ def lift_exclusion(exclusion_id: int) -> int:
 def enforce_exclusions() -> int:
     """Finishes exclusions that a worker was killed in, and takes out what has come in since."""
     return excluding.enforce_all(now=timezone.now())
+
+
+@shared_task
+def forget_ended_logins() -> int:
+    """Takes away sessions that are over and counts of wrong passwords that no longer matter."""
+    return logins.forget_ended(now=timezone.now())

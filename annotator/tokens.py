@@ -54,7 +54,8 @@ def issue(
 def living(user: User) -> QuerySet[Token]:
     """The account's tokens that still work."""
     lasting = Q(expiry__isnull=True) | Q(expiry__gt=timezone.now())
-    return Token.objects.filter(lasting, user=user)
+    found: QuerySet[Token] = Token.objects.filter(lasting, user=user)
+    return found
 
 
 @transaction.atomic

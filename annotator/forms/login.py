@@ -4,7 +4,6 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
-from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
@@ -28,15 +27,15 @@ class LoginForm(AuthenticationForm):
 class StaffLoginForm(LoginForm):
     """For those whom the admin lets in."""
 
-    def confirm_login_allowed(self, user: AbstractBaseUser) -> None:
+    def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
-        if not getattr(user, "is_staff", False):
+        if not user.is_staff:
             raise forms.ValidationError(
-                _("This account may not enter the admin. A manager of a project may; ask one."), code="no_staff"
+                _("This account may not enter the admin: that is for managers and administrators."), code="no_staff"
             )
 
 
-class OwnPasswordForm(PasswordChangeForm):  # type: ignore[type-arg]
+class OwnPasswordForm(PasswordChangeForm):
     """A new password for who knows the old one."""
 
     def __init__(self, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
@@ -56,7 +55,7 @@ class OwnPasswordForm(PasswordChangeForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("old_password") and cleaned["old_password"] == cleaned.get("new_password1"):
-            self.add_error("new_password1", _("This is the password that you have. Choose another one."))
+            self.add_error("new_password1", _("This is your present password. Choose another one."))
         return cleaned
 
     def save(self, commit: bool = True) -> Any:

@@ -12,7 +12,7 @@ def new_pseudonym() -> str:
     return f"r-{secrets.token_hex(5)}"
 
 
-class User(AbstractUser):
+class User(AbstractUser):  # type: ignore[django-manager-missing]  # of tokens: the package is untyped
     """An account. `pseudonym` names the rater in exports, so that no export carries a person's name."""
 
     class Layout(models.TextChoices):

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse_lazy
 
 from annotator import logins
 from annotator.access import user_of
@@ -36,7 +35,7 @@ class StaffLogin(Login):
 
     authentication_form = StaffLoginForm
     redirect_authenticated_user = False
-    next_page = reverse_lazy("admin:index")
+    next_page = "admin:index"
 
 
 class Logout(LogoutView):

@@ -83,7 +83,7 @@ def make_token(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form=KeysForm(initial=keys_of(user_of(request))), token_form=form)
     row, token = tokens.issue(user_of(request), **form.cleaned_data)
-    return render(request, "token.html", {"row": row, "token": token})
+    return render(request, "token.html", {"row": row, "token": token, "header": "Authorization: Token …"})
 
 
 @login_required
@@ -91,7 +91,7 @@ def make_token(request: HttpRequest) -> HttpResponse:
 def end_token(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends one of the user's own tokens."""
     tokens.end(get_object_or_404(tokens.living(user_of(request)), pk=pk))
-    messages.success(request, _("The token is ended."))
+    messages.success(request, _("The token is revoked."))
     return redirect(f"{reverse('settings')}#tokens")
 
 

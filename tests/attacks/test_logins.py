@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -235,11 +236,12 @@ def test_neither_audit_nor_log_nor_counts_hold_what_was_typed(carol: User, caplo
     assert AuditEntry.objects.filter(subject="an account that does not exist").count() == 1
 
 
-def test_old_counts_are_taken_away(carol: User) -> None:
+def test_counts_and_sessions_that_are_over_are_taken_away(carol: User) -> None:
     by_page("a guess")
-    assert logins.forget_old_failures(now=timezone.now()) == 0
-    LoginFailures.objects.update(ends_at=timezone.now())
-    assert logins.forget_old_failures(now=timezone.now()) == 3
+    by_page(PASSWORD, address=OTHER)
+    assert logins.forget_ended(now=timezone.now()) == 0
+    assert logins.forget_ended(now=timezone.now() + timedelta(minutes=16)) == 3
+    assert logins.forget_ended(now=timezone.now() + timedelta(days=15)) == 1
 
 
 @pytest.mark.parametrize("weak", ["12345678", "90157382641", "tall ord9", "password12"])

@@ -10,6 +10,7 @@ from django.forms import model_to_dict
 from django.test import Client
 from rest_framework.test import APIClient
 
+from annotator import tokens
 from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Task, Token, User
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row
@@ -68,10 +69,10 @@ class World:
         return Snapshot.objects.create(project=self.project, **given, **counts)
 
     def token(self) -> Token:
-        return Token.objects.create(self.cast.alice)[0]
+        return tokens.issue(self.cast.alice)[0]
 
     def own_token(self) -> Token:
-        return Token.objects.create(self.cast.carol)[0]
+        return tokens.issue(self.cast.carol)[0]
 
     def member(self) -> Membership:
         return self.cast.alice.memberships.get()

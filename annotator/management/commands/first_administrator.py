@@ -17,5 +17,5 @@ class Command(BaseCommand):
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
         if made:
-            self.stdout.write(f"log in as {made.username} with the password {made.password}")
+            self.stdout.write(f"log in as  {made.username} with the password {made.password}")
             self.stdout.write("It is shown this once, and the first login asks for another one.")

@@ -9,11 +9,11 @@ Wrong passwords are counted in the database, so that all processes count togethe
 
 A browser that has logged in to the account before holds a signed cookie that says so. It has a count of its own and
 none of the above, so that nobody behind the same address can keep it out. A password that is right counts nothing.
+Guesses at one moment are counted after they were looked at: so many more may pass as the web has threads.
 """
 
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -64,7 +64,7 @@ class TooManyFailures(Refusal):
 
 
 class LimitedBackend(ModelBackend):
-    """Django's accounts and passwords, within the limits."""
+    """Django's accounts and passwords, within the limits. Without a request there is no address, and no way in."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **kwargs: Any
@@ -161,11 +161,10 @@ class Attempt:
             return
         wait = timedelta(minutes=settings.LOGIN_WAIT_MINUTES)
         failed: dict[str, int] = dict(_COUNT.rows(keys=[count.key for count in (own, *others)], wait=wait))
-        self._note("login.failed", "wrong password", {})
+        self._note("login.failed", "wrong password")
         for count in (own, *others):
             if failed[count.key] == count.most:
-                limit = {"over": count.over, "limit": count.most}
-                self._note("login.locked", "too many wrong passwords", limit)
+                self._note("login.locked", "too many wrong passwords", count)
 
     def _counts(self) -> list[Count]:
         """The first is this attempt's own."""
@@ -178,11 +177,14 @@ class Attempt:
             Count.of(account, over=ACCOUNT, most=10 * few),
         ]
 
-    def _note(self, action: str, text: str, limit: Mapping[str, str | int]) -> None:
+    def _note(self, action: str, text: str, full: Count | None = None) -> None:
         """Without a name that no account has: it may be a password."""
         known = User.objects.filter(username=self.username).exists()
         who = f"account {self.username}" if known else "an account that does not exist"
-        audit.record(action, who, address=self.address, **limit)
+        if full:
+            audit.record(action, who, address=self.address, over=full.over, limit=full.most)
+        else:
+            audit.record(action, who, address=self.address)
         _log.warning("%s for %s from %s", text, who, self.address)
 
 

@@ -18,10 +18,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from knox.models import AuthToken
 
-from annotator.models import Project, User
+from annotator.models import Project, Token, User
 from annotator.statements import Statement
 
 JSON = Mapping[str, Any] | list[Any] | str | int | float | None
@@ -81,11 +79,11 @@ def _behind(request: HttpRequest) -> Acting:
     return Acting(
         via=_door(request.path_info),
         actor=user.username if isinstance(user, User) else "",
-        token=shown(token) if isinstance(token, AuthToken) else "",
+        token=shown(token) if isinstance(token, Token) else "",
     )
 
 
-def shown(token: AuthToken) -> str:
+def shown(token: Token) -> str:
     """What tells a token from another and is of no use to log in."""
     return str(token.digest)[:DIGEST_SHOWN]
 
@@ -147,19 +145,6 @@ class WorkerTask(Task):  # type: ignore[type-arg]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with acting(via="worker"):
             return super().__call__(*args, **kwargs)
-
-
-class PasswordsNoted:
-    """Django tells its password validators whenever a password was stored, through whatever door."""
-
-    def validate(self, password: str, user: User | None = None) -> None:
-        """Any password will do here."""
-
-    def get_help_text(self) -> str:
-        return _("That it was changed is noted; the password itself is stored as a hash only.")
-
-    def password_changed(self, password: str, user: User) -> None:
-        record("password.set", f"account {user.username}")
 
 
 # Before and after ------------------------------------------------------------------------------------------

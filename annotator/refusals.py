@@ -6,6 +6,7 @@ Refusal
     importing.UnreadableFile, exporting.UnknownExport
     pii: quoting.NotInTheText, quoting.MarksWithoutReason, redacting.CannotRedact
     workers.NoWorker
+    logins.TooManyFailures, tokens.UnusableToken, membership.RefusedName
     rewards: retraining.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
 """
 
@@ -18,3 +19,4 @@ class Refusal(Exception):
     status = 409
     code = "refused"
     errors: Mapping[str, list[str]] = {}
+    headers: Mapping[str, str] = {}

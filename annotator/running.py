@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -25,6 +25,8 @@ from annotator.supervisor import Command, Supervisor
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO_LOGINS = ("manager", "alice", "bob", "erin")
+LEFT_ALONE = "The demo leaves alone accounts that it did not make:"
+FIRST_ADMINISTRATOR = "python manage.py first_administrator"
 
 _WORKER = "celery -A annotator worker --loglevel INFO --without-gossip --without-mingle"
 PREPARE = Command("prepare", "python -m annotator.preparing")
@@ -48,6 +50,7 @@ class Stopped(BaseException):
 def main() -> int:
     var_dir = Path(os.environ.get("VAR_DIR", ROOT / "var")).resolve()
     host, port = os.environ.get("HOST", "127.0.0.1"), os.environ.get("PORT", "8000")
+    with_demo()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     try:
@@ -59,6 +62,14 @@ def main() -> int:
     except (ServiceFailed, AccountRefused) as refusal:
         raise Refused(str(refusal)) from refusal
     return 0
+
+
+def with_demo() -> bool:
+    """Whether the demo is wanted: unless DEMO says no."""
+    wish = os.environ.get("DEMO", "1").strip().lower()
+    if wish not in {"", "0", "1", "false", "true"}:
+        raise Refused(f"DEMO is {wish!r}: write 1 or 0")
+    return wish not in {"0", "false"}
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
@@ -83,7 +94,8 @@ def run(var_dir: Path, *, address: str) -> None:
         try:
             supervisor.start()
             wait_until_ready(supervisor, address)
-            print(greeting(started, var_dir, address), flush=True)
+            logins = demo_logins(var_dir) if with_demo() else first_administrator(environment)
+            print(greeting(started, var_dir, address, logins), flush=True)
             while True:
                 supervisor.turn(1)
         finally:
@@ -121,7 +133,7 @@ def process_environment(started: Services, var_dir: Path) -> dict[str, str]:
 def prepare(environment: Mapping[str, str], *, log: Path) -> None:
     with log.open("w") as output:
         done = subprocess.run(
-            [*PREPARE.line.split(), "demo"],
+            [*PREPARE.line.split(), *(["demo"] if with_demo() else [])],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -158,16 +170,40 @@ def still_missing(address: str) -> str:
     return f"no worker for {' and '.join(idle)}" if idle else ""
 
 
-def greeting(started: Services, var_dir: Path, address: str) -> str:
+def demo_logins(var_dir: Path) -> list[str]:
+    """How to log in to the demo; accounts of the same names that people made are theirs alone."""
+    said = (var_dir / "logs" / "prepare.log").read_text().splitlines()
+    theirs = [line for line in said if line.startswith(LEFT_ALONE)]
+    left_alone = {name for line in theirs for name in line.removeprefix(LEFT_ALONE).replace(",", " ").split()}
     password_file = var_dir / "demo-password"
     password = os.environ.get("DEMO_PASSWORD") or (password_file.read_text().strip() if password_file.exists() else "")
+    names = ", ".join(name for name in DEMO_LOGINS if name not in left_alone)
+    return [*([f"log in as  {names} with the password {password}"] if names else []), *theirs]
+
+
+def first_administrator(environment: Mapping[str, str]) -> list[str]:
+    """Makes an account that may do everything where there is none. Its password goes nowhere but to the terminal."""
+    made = subprocess.run(
+        [*FIRST_ADMINISTRATOR.split()],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+        preexec_fn=children.die_with_parent(signal.SIGKILL),
+        check=False,
+    )
+    return made.stderr.strip().splitlines()[-1:] if made.returncode else made.stdout.strip().splitlines()
+
+
+def greeting(started: Services, var_dir: Path, address: str, logins: Sequence[str]) -> str:
     lines = [
         "",
         "Rewardloop is ready.",
         f"  annotate   {address}/",
         f"  manage     {address}/admin/",
         f"  REST       {address}/api/v1/docs/",
-        f"  log in as  {', '.join(DEMO_LOGINS)} with the password {password}",
+        *(f"  {line}" for line in logins),
         f"  state      {var_dir} (logs in logs/)",
     ]
     elsewhere = [server.home for server in started.servers if not server.home.is_relative_to(var_dir)]

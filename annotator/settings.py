@@ -29,6 +29,12 @@ def _number(name: str, default: int) -> int:
     return int(value)
 
 
+def _positive(name: str, default: int) -> int:
+    if not (value := _number(name, default)):
+        raise ImproperlyConfigured(f"{name} is 0: write 1 or more")
+    return value
+
+
 def _database(url: str) -> dict[str, object]:
     """Django's DATABASES entry for a postgresql:// URL; query parameters become libpq options."""
     parts = urlsplit(url)
@@ -92,6 +98,10 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
 if _public.scheme == "https":
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
+# How many proxies in front of us write X-Forwarded-For, each adding whom it heard from. What anybody else writes there
+# is not believed.
+TRUSTED_PROXIES = _number("TRUSTED_PROXIES", 0)
+
 # Applications ----------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "unfold",
@@ -127,6 +137,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "annotator.htmx.WholeLoginPageMiddleware",
+    "annotator.passwords.OwnPasswordMiddleware",
     "annotator.security.ContentSecurityPolicyMiddleware",
     "annotator.unavailable.DatabaseAwayMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -158,10 +169,21 @@ DATABASES["default"]["OPTIONS"] = {
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # a restarted PostgreSQL costs no request
 AUTH_USER_MODEL = "annotator.User"
+AUTHENTICATION_BACKENDS = ["annotator.logins.LimitedBackend"]
+_DJANGOS = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
-] + [{"NAME": "annotator.audit.PasswordsNoted"}]
+    {"NAME": f"{_DJANGOS}.UserAttributeSimilarityValidator"},
+    {"NAME": f"{_DJANGOS}.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": f"{_DJANGOS}.CommonPasswordValidator"},
+    {"NAME": f"{_DJANGOS}.NumericPasswordValidator"},
+    {"NAME": "annotator.passwords.PasswordChanges"},
+]
+# Wrong passwords for one account from one address until both have to wait; annotator/logins.py has the other limits.
+LOGIN_FAILURES = _positive("LOGIN_FAILURES", 5)
+LOGIN_WAIT_MINUTES = _positive("LOGIN_WAIT_MINUTES", 15)
+SESSION_COOKIE_AGE = _positive("SESSION_DAYS", 14) * 24 * 60 * 60
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "annotator.views.refused.csrf_failure"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
@@ -194,7 +216,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "handlers": {"stderr": {"class": "logging.StreamHandler"}},
-    "loggers": {"django": {"handlers": ["stderr"], "level": "ERROR"}},
+    "loggers": {
+        "django": {"handlers": ["stderr"], "level": "ERROR"},
+        "annotator.logins": {"handlers": ["stderr"], "level": "INFO"},
+    },
 }
 
 # REST ------------------------------------------------------------------------------------------------------
@@ -203,7 +228,10 @@ REST_FRAMEWORK = {
         "annotator.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "annotator.api.scopes.WithinScopes",
+    ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["annotator.api.parsing.StorableJSONParser"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
@@ -213,7 +241,12 @@ REST_FRAMEWORK = {
     "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
-REST_KNOX = {"TOKEN_TTL": timedelta(days=365), "AUTO_REFRESH": False}
+TOKEN_DAYS, TOKEN_DAYS_MOST = _positive("TOKEN_DAYS", 90), 365
+if TOKEN_DAYS > TOKEN_DAYS_MOST:
+    raise ImproperlyConfigured(f"TOKEN_DAYS is {TOKEN_DAYS}: a token lasts {TOKEN_DAYS_MOST} days at most")
+KNOX_TOKEN_MODEL = "annotator.Token"
+MIGRATION_MODULES = {"knox": None}  # its own table, which ours replaces
+REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS), "AUTO_REFRESH": False}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Rewardloop",
     "DESCRIPTION": "From imported conversations to agreed labels, reward models and scores.",
@@ -241,6 +274,7 @@ CELERY_BEAT_SCHEDULE = {
     "finish-deletions": {"task": "annotator.tasks.finish_deletions", "schedule": 60.0, "options": {"expires": 60}},
     "refresh-agreement": {"task": "annotator.tasks.refresh_agreement", "schedule": 10.0, "options": {"expires": 10}},
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
+    "forget-ended-logins": {"task": "annotator.tasks.forget_ended_logins", "schedule": 3600.0},
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},
     "start-due-retraining": {"task": "rewards.tasks.start_due_runs", "schedule": 30.0},
     "ask-again-for-review": {

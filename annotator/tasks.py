@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from annotator import agreement, assignment, quality, workers
+from annotator import agreement, assignment, logins, quality, workers
 from annotator.models import Project
 from annotator.pii import scanning
 from annotator.projects import deleting
@@ -17,6 +17,7 @@ __all__ = [
     "find_pii",
     "finish_deletion",
     "finish_deletions",
+    "forget_ended_logins",
     "lift_exclusion",
     "recount",
     "refresh_agreement",
@@ -84,3 +85,9 @@ def finish_deletions() -> None:
     """Finishes deletions that a worker was killed in, or that no worker has heard of; each in a task of its own."""
     for project_id in deleting.unfinished():
         finish_deletion.delay(project_id)
+
+
+@shared_task
+def forget_ended_logins() -> int:
+    """Takes away sessions that are over and counts of wrong passwords that no longer matter."""
+    return logins.forget_ended(now=timezone.now())

@@ -1,13 +1,23 @@
 """Every address: pages, the admin, REST."""
 
 from django.contrib import admin
-from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_required
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from annotator.public_ids import TaskIdConverter
-from annotator.views import agreement, annotators, history, person, projects, qualification, review, settings, work
+from annotator.views import (
+    agreement,
+    annotators,
+    history,
+    login,
+    person,
+    projects,
+    qualification,
+    review,
+    settings,
+    work,
+)
 
 # Before the addresses that use it are read.
 register_converter(TaskIdConverter, "task")
@@ -24,9 +34,11 @@ rest: list[URLPattern | URLResolver] = [
 ]
 urlpatterns = [
     path("", projects.home, name="home"),
-    path("login/", auth.LoginView.as_view(redirect_authenticated_user=True), name="login"),
-    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("login/", login.Login.as_view(), name="login"),
+    path("logout/", login.Logout.as_view(), name="logout"),
     path("settings/", settings.settings, name="settings"),
+    path("settings/tokens/", settings.make_token, name="tokens"),
+    path("settings/tokens/<int:pk>/end/", settings.end_token, name="end-token"),
     path("password/", login_required(settings.Password.as_view()), name="password"),
     path("layout/", settings.layout, name="layout"),
     path("i18n/", include("django.conf.urls.i18n")),
@@ -56,6 +68,10 @@ urlpatterns = [
     path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),
     path("assignments/<int:assignment_id>/report/", work.report, name="report"),
     path("", include("rewards.page_urls")),
+    # Before the admin's own: one way to log in, to log out, and to choose a password.
+    path("admin/login/", login.StaffLogin.as_view(), name="admin-login"),
+    path("admin/logout/", login.Logout.as_view(), name="admin-logout"),
+    path("admin/password_change/", login_required(settings.Password.as_view()), name="admin-password"),
     path("admin/", include("rewards.admin_urls")),
     path("admin/", admin.site.urls),
     path("api/v1/", include((rest, "api"))),

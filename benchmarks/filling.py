@@ -6,9 +6,8 @@ Columns with a default of the database are left to it.
 from collections.abc import Mapping
 
 from django.db import connection, transaction
-from knox.models import AuthToken
 
-from annotator.models import Membership, Project, Rubric, User
+from annotator.models import Membership, Project, Rubric, Token, User
 
 PROMPT_CHARACTERS = 300
 
@@ -16,7 +15,7 @@ PROMPT_CHARACTERS = 300
 def make_crew(number: int) -> dict[str, User]:
     """Annotators by their tokens."""
     users = [User.objects.create_user(f"annotator-{each}") for each in range(1, number + 1)]
-    return {AuthToken.objects.create(user)[1]: user for user in users}
+    return {Token.objects.create(user)[1]: user for user in users}
 
 
 def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters: int) -> Project:

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.scopes import ForScoring
 from annotator.models import Project, User
 from rewards import erasing, promotion, registry, retraining, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
@@ -186,7 +187,7 @@ class Verification(APIView):
         return Response({"intact": not problems, "problems": problems})
 
 
-class ScoreItems(APIView):
+class ScoreItems(ForScoring, APIView):
     """Scores items by a warm worker: 200 with the results, or 202 with a job where it takes longer."""
 
     @extend_schema(request=ScoreRequestSerializer, responses={200: ScoredSerializer, 202: ScoringJobSerializer})
@@ -224,7 +225,7 @@ def _model_for(user: User, wish: dict[str, Any]) -> RewardModel:
     return champions[0]
 
 
-class OneScoringJob(APIView):
+class OneScoringJob(ForScoring, APIView):
     """A scoring job of the caller's."""
 
     @extend_schema(responses=ScoringJobSerializer)

@@ -1,7 +1,7 @@
 """OpenRLHF's remote reward protocol (`--reward.remote_url`): {query, prompts} in, {rewards, scores, extra_logs} out.
 
-Its trainers send no header, so the token may stand in the address. They ask without end, so no job is kept, and the
-audit gets an entry an hour.
+Its trainers can be given an address only, so the token is taken as the password in one, which clients send as a header.
+They ask without end, so no job is kept, and the audit gets an entry an hour.
 """
 
 from functools import lru_cache
@@ -16,7 +16,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access, audit
-from annotator.api.authentication import TokenInAddress
+from annotator.api.authentication import TokenAsPassword
+from annotator.api.scopes import ForScoring
 from annotator.models import User
 from annotator.refusals import Refusal
 from rewards import scoring
@@ -59,10 +60,10 @@ class RewardsSerializer(serializers.Serializer[Any]):
     extra_logs = serializers.DictField(child=serializers.ListField(child=serializers.FloatField()))
 
 
-class OpenRLHF(APIView):
+class OpenRLHF(ForScoring, APIView):
     """Rewards for an OpenRLHF trainer, of the project's champion or of the model that the address names."""
 
-    authentication_classes = [TokenInAddress]
+    authentication_classes = [TokenAsPassword]
 
     @extend_schema(
         request=RewardRequestSerializer,

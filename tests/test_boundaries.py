@@ -7,6 +7,7 @@ from types import FunctionType
 from django.urls import URLPattern, URLResolver, get_resolver
 
 OPEN_TO_ALL = {"login", "set_language", "logout", "schema", "docs", "live", "ready", "token"}
+OPEN_TO_ALL |= {"admin-login", "admin-logout"}
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

@@ -10,9 +10,8 @@ import yaml
 from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
 from hypothesis import HealthCheck, Phase, given, settings
-from knox.models import AuthToken
 
-from annotator.models import Project
+from annotator.models import Project, Token
 from tests.builders import make_task, rate
 from tests.conftest import Cast
 
@@ -62,7 +61,7 @@ LEFT_OUT = ("/members/", "/token/")
 def test_no_request_breaks_the_server(schema: dict[str, Any], project: Project, cast: Cast) -> None:
     make_task(project)
     rate(project, cast.alice)
-    _, token = AuthToken.objects.create(cast.carol)
+    _, token = Token.objects.create(cast.carol)
     headers = {"Authorization": f"Token {token}", "Host": "localhost"}
     loaded: Any = schemathesis.openapi.from_dict(schema)
     loaded.app = get_wsgi_application()

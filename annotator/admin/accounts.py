@@ -7,30 +7,43 @@ from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
-from knox.admin import AuthTokenAdmin as KnoxTokenAdmin
-from knox.models import AuthToken
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from annotator import audit
+from annotator import audit, tokens
 from annotator.admin.recorded import Recorded
-from annotator.models import User
+from annotator.models import Token, User
 
 admin.site.unregister(Group)
-admin.site.unregister(AuthToken)
+
+
+class GivenPasswordForm(AdminPasswordChangeForm):
+    """A password for somebody else's account is one that its owner has to change."""
+
+    def save(self, commit: bool = True) -> User:
+        self.user.must_change_password = audit.acting_now().actor != self.user.username
+        saved: User = super().save(commit)
+        return saved
 
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
     form = UserChangeForm
     add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm
+    change_password_form = GivenPasswordForm
     recorded_as = "account"
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Staff by an administrator's hand stays staff, whatever becomes of its roles."""
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """A new account has a password that its owner did not choose; a closed one loses its tokens.
+
+        Staff by an administrator's hand stays staff, whatever becomes of its roles.
+        """
+        if not change:
+            obj.must_change_password = True
         if "is_staff" in form.changed_data:
             obj.staff_by_role = False
         super().save_model(request, obj, form, change)
+        if not obj.is_active:
+            tokens.end_all(obj, because="the account was closed")
 
 
 @admin.register(Group)
@@ -38,9 +51,22 @@ class GroupAdmin(DjangoGroupAdmin, Recorded):
     recorded_as = "group"
 
 
-@admin.register(AuthToken)
-class TokenAdmin(KnoxTokenAdmin, Recorded):
+@admin.register(Token)
+class TokenAdmin(Recorded):
+    """To be read and ended. Nobody makes a token for somebody else: it would act in their name."""
+
     recorded_as = "token"
+    list_display = ["name", "user", "scopes", "created", "expiry", "last_used_at"]
+    search_fields = ["name", "digest", "user__username"]
+    list_select_related = ["user"]
+    fields = [*list_display, "digest"]
+    readonly_fields = fields
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
 
     def recorded_name(self, row: Any) -> str:
         return f"{audit.shown(row)} of {row.user.username}"

@@ -38,6 +38,7 @@ KINDS = {
     "model": _("Reward models"),
     "scoring": _("Scoring"),
     "account": _("Accounts"),
+    "login": _("Logins"),
     "password": _("Passwords"),
     "token": _("Tokens"),
     "group": _("Groups"),
@@ -135,7 +136,7 @@ class AuditAdmin(ModelAdmin):
 
     @admin.display(description=_("who"), ordering="actor")
     def who(self, entry: AuditEntry) -> Any:
-        return entry.actor or _("the system")
+        return entry.actor or (_("a stranger") if entry.action.startswith("login.") else _("the system"))
 
     @admin.display(description=_("through"), ordering="via")
     def door(self, entry: AuditEntry) -> str:

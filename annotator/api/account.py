@@ -1,45 +1,117 @@
 """Tokens and the caller's own account."""
 
+from typing import Any
+
 from django.contrib.auth import authenticate
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.throttling import AnonRateThrottle
 from rest_framework.views import APIView
 
 from annotator import access, tokens
-from annotator.api.serializers import MeSerializer, TokenRequestSerializer, TokenSerializer
+from annotator.api.fields import KnownFields, WholeNumberField
+from annotator.api.serializers import MeSerializer
+from annotator.models import Scope
+from annotator.models import Token as StoredToken
+
+LONGEST_NAME = 80
 
 
-class LoginThrottle(AnonRateThrottle):
-    """Slows down whoever guesses passwords."""
+class TokenWishSerializer(KnownFields):
+    """What a token is to be like: by default it has every scope and lasts as many days as the installation says."""
 
-    rate = "60/min"
+    name = serializers.CharField(required=False, max_length=LONGEST_NAME, allow_blank=True)
+    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), required=False, allow_empty=False)
+    days = WholeNumberField(required=False)
+
+
+class TokenRequestSerializer(TokenWishSerializer):
+    username = serializers.CharField()
+    password = serializers.CharField(trim_whitespace=False)
+
+
+class TokenSerializer(serializers.Serializer[Any]):
+    token = serializers.CharField()
+    expiry = serializers.DateTimeField(allow_null=True)
+
+
+class StoredTokenSerializer(serializers.ModelSerializer[StoredToken]):
+    """A token without itself; `begins` is how it begins."""
+
+    begins = serializers.SerializerMethodField()
+    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
+
+    class Meta:
+        model = StoredToken
+        fields = ["id", "name", "scopes", "begins", "created", "expiry", "last_used_at"]
+
+    def get_begins(self, token: StoredToken) -> str:
+        return str(token.token_key)[:8]
+
+
+class NewTokenSerializer(StoredTokenSerializer):
+    """The only answer that has the token itself."""
+
+    token = serializers.CharField()
+
+    class Meta(StoredTokenSerializer.Meta):
+        fields = ["token", *StoredTokenSerializer.Meta.fields]
 
 
 class Token(APIView):
-    """A new token for a name and password."""
+    """A new token for a name and password; it has every scope and no name unless others are asked for."""
 
     authentication_classes = ()
     permission_classes = [AllowAny]
-    throttle_classes = [LoginThrottle]
 
     @extend_schema(request=TokenRequestSerializer, responses=TokenSerializer)
     def post(self, request: Request) -> Response:
         sent = TokenRequestSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        user = authenticate(request, **sent.validated_data)
+        wish = sent.validated_data
+        user = authenticate(request, username=wish.pop("username"), password=wish.pop("password"))
         if user is None:
             raise AuthenticationFailed("The username or the password is wrong.")
         request.user = user  # who knows the password is who acts
-        row, token = tokens.issue(user)
+        row, token = tokens.issue(access.user_of(request), **wish)
         return Response({"token": token, "expiry": row.expiry})
 
     def get_authenticate_header(self, request: Request) -> str:
         """Without one, a wrong password would answer 403 instead of 401."""
         return "Token"
+
+
+class Tokens(generics.ListAPIView[StoredToken]):
+    """The caller's own tokens; a POST makes one, which is shown this once."""
+
+    serializer_class = StoredTokenSerializer
+    queryset = StoredToken.objects.none()
+    filter_backends = ()
+
+    def get_queryset(self) -> QuerySet[StoredToken]:
+        return tokens.living(access.user_of(self.request))
+
+    @extend_schema(request=TokenWishSerializer, responses={201: NewTokenSerializer})
+    def post(self, request: Request) -> Response:
+        sent = TokenWishSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        by = request.auth if isinstance(request.auth, StoredToken) else None
+        row, token = tokens.issue(access.user_of(request), **sent.validated_data, by=by)
+        return Response({"token": token, **StoredTokenSerializer(row).data}, status=status.HTTP_201_CREATED)
+
+
+class OneToken(APIView):
+    """One of the caller's own tokens, to be ended."""
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        tokens.end(get_object_or_404(tokens.living(access.user_of(request)), pk=pk))
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class Me(APIView):

@@ -1,13 +1,15 @@
 """One opaque, hashed token in three header forms: `Authorization: Token|Bearer ...` and `X-Api-Key`."""
 
+from base64 import b64decode
+
 from django.utils import timezone
 from knox.crypto import hash_token
-from knox.models import AuthToken
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from annotator.models import User
+from annotator import tokens
+from annotator.models import Token, User
 from annotator.statements import Columns, Statement
 
 HOW = "Send it as 'Authorization: Token YOUR_TOKEN' or as 'X-Api-Key: YOUR_TOKEN'; get one from POST /api/v1/token/."
@@ -19,13 +21,14 @@ class TokenAuthentication(BaseAuthentication):
     Knox's own class reads every token of the user at each call.
     """
 
-    def authenticate(self, request: Request) -> tuple[User, AuthToken] | None:
+    def authenticate(self, request: Request) -> tuple[User, Token] | None:
         token = self.sent_token(request)
         if token is None:
             return None
         row = _stored(hash_token(token))
         if row is None or not row.user.is_active or (row.expiry and row.expiry <= timezone.now()):
             raise AuthenticationFailed(f"The token is unknown or has expired. {HOW}")
+        tokens.note_use(row)
         return row.user, row
 
     def sent_token(self, request: Request) -> str | None:
@@ -35,23 +38,31 @@ class TokenAuthentication(BaseAuthentication):
         return "Token"
 
 
-class TokenInAddress(TokenAuthentication):
-    """The token in a header or, for callers that send none, as ?token= in the address."""
+class TokenAsPassword(TokenAuthentication):
+    """The token in a header or as the password of HTTP Basic, for callers that can be given an address only.
+
+    Clients make that header of `http://token:SECRET@host/`, and keep the secret out of the request's line. The name
+    before it is not looked at.
+    """
 
     def sent_token(self, request: Request) -> str | None:
-        return super().sent_token(request) or request.query_params.get("token")
+        if "token" in request.query_params:
+            raise AuthenticationFailed(
+                "A token in the address ends up in logs: write it before the host, like https://token:SECRET@host/, "
+                "and end the one that you have sent."
+            )
+        return super().sent_token(request) or _basic_password(request)
 
 
-_TOKEN = Columns(AuthToken, "k", ("token_key", "created"))
-_USER = Columns(
-    User, "u", ("password", "first_name", "last_name", "email", "last_login", "date_joined", "layout", "keys")
-)
+_TOKEN = Columns(Token, "k", ("token_key", "created", "name"))
+_PAGES_ALONE = ("password", "must_change_password", "made_by_demo", "last_login", "date_joined", "layout", "keys")
+_USER = Columns(User, "u", ("first_name", "last_name", "email", *_PAGES_ALONE))
 _STORED = Statement(f"""
-SELECT {_TOKEN}, {_USER} FROM knox_authtoken k JOIN annotator_user u ON u.id = k.user_id WHERE k.digest = %(digest)s
+SELECT {_TOKEN}, {_USER} FROM annotator_token k JOIN annotator_user u ON u.id = k.user_id WHERE k.digest = %(digest)s
 """)
 
 
-def _stored(digest: str) -> AuthToken | None:
+def _stored(digest: str) -> Token | None:
     row = _STORED.row(digest=digest)
     if row is None:
         return None
@@ -69,3 +80,14 @@ def _sent_token(request: Request) -> str | None:
     if not token.strip() or " " in token.strip():
         raise AuthenticationFailed(f"The Authorization header holds no single token. {HOW}")
     return str(token.strip())
+
+
+def _basic_password(request: Request) -> str | None:
+    scheme, _, sent = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        _, _, password = b64decode(sent, validate=True).decode().partition(":")
+    except ValueError as broken:
+        raise AuthenticationFailed(f"The Authorization header cannot be read. {HOW}") from broken
+    return password

@@ -21,7 +21,8 @@ WHOLE = "non_field_errors"
 def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None leaves the error to Django."""
     if isinstance(error, Refusal):
-        return _answer(error.status, str(error), error.code, dict(error.errors))
+        body = {"detail": str(error), "code": error.code, "errors": dict(error.errors)}
+        return Response(body, status=error.status, headers=dict(error.headers))
     if isinstance(error, RequestDataTooBig):
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         return _answer(413, f"The body is larger than {most} bytes: send it in several calls.", "too_large", {})

@@ -3,7 +3,7 @@
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
-from annotator.api.authentication import HOW, TokenAuthentication, TokenInAddress
+from annotator.api.authentication import HOW, TokenAsPassword, TokenAuthentication
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -16,11 +16,11 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
         return {"type": "apiKey", "in": "header", "name": "Authorization", "description": HOW}
 
 
-class AddressScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class PasswordScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """The header will do as well."""
 
-    target_class = TokenInAddress
-    name = "token in the address"
+    target_class = TokenAsPassword
+    name = "token as password"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
-        return {"type": "apiKey", "in": "query", "name": "token"}
+        return {"type": "http", "scheme": "basic"}

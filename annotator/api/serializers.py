@@ -224,16 +224,6 @@ class MeSerializer(serializers.ModelSerializer[User]):
         return OwnMembershipSerializer(rows, many=True).data
 
 
-class TokenRequestSerializer(KnownFields):
-    username = serializers.CharField()
-    password = serializers.CharField(trim_whitespace=False)
-
-
-class TokenSerializer(serializers.Serializer[User]):
-    token = serializers.CharField()
-    expiry = serializers.DateTimeField(allow_null=True)
-
-
 # Tasks, as managers and as annotators see them -------------------------------------------------------------
 
 

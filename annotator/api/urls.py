@@ -20,6 +20,8 @@ __all__ = ["schema", "urlpatterns"]
 
 urlpatterns = [
     path("token/", account.Token.as_view(), name="token"),
+    path("tokens/", account.Tokens.as_view(), name="tokens"),
+    path("tokens/<int:pk>/", account.OneToken.as_view(), name="one-token"),
     path("me/", account.Me.as_view(), name="me"),
     path("projects/", projects.Projects.as_view(), name="projects"),
     path("projects/<slug:slug>/", projects.OneProject.as_view(), name="project"),

@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 from annotator import access, annotation, assignment
 from annotator.annotation import Submitted
 from annotator.api.parameters import flag
+from annotator.api.scopes import ForAnnotators
 from annotator.api.serializers import (
     LeaseSerializer,
     RenewedSerializer,
@@ -32,7 +33,7 @@ from annotator.public_ids import response_number
 RUBRIC_SECONDS = 30
 
 
-class Next(APIView):
+class Next(ForAnnotators, APIView):
     """Leases the next task to the caller, or says why there is none."""
 
     @extend_schema(request=None, responses=LeaseSerializer)
@@ -41,7 +42,7 @@ class Next(APIView):
         return Response(lease(assignment.claim(project, access.user_of(request), now=timezone.now())))
 
 
-class AnnotationOfAssignment(APIView):
+class AnnotationOfAssignment(ForAnnotators, APIView):
     """The caller's rating: 201 the first time, 200 for the same again or a revision."""
 
     @extend_schema(
@@ -68,7 +69,7 @@ class AnnotationOfAssignment(APIView):
         return Response(answer, status=status.HTTP_201_CREATED if done.created else status.HTTP_200_OK)
 
 
-class SkipOfAssignment(APIView):
+class SkipOfAssignment(ForAnnotators, APIView):
     """Passes the task by. `pii` takes it from everyone until a manager decides."""
 
     @extend_schema(request=SkipSerializer, responses=SkippedSerializer)
@@ -80,7 +81,7 @@ class SkipOfAssignment(APIView):
         return Response({"assignment": mine.pk, "reason": done.reason, "note": done.note})
 
 
-class ReportOfAssignment(APIView):
+class ReportOfAssignment(ForAnnotators, APIView):
     """Reports unsafe content; the task is taken from everyone until a manager decides."""
 
     @extend_schema(request=ReportSerializer, responses=ReportedSerializer)
@@ -92,7 +93,7 @@ class ReportOfAssignment(APIView):
         return Response({"assignment": mine.pk, "category": done.category, "note": done.note})
 
 
-class Heartbeat(APIView):
+class Heartbeat(ForAnnotators, APIView):
     """Renews the lease."""
 
     @extend_schema(request=None, responses=RenewedSerializer)
@@ -102,7 +103,7 @@ class Heartbeat(APIView):
         return Response({"assignment": mine.pk, "lease_expires_at": renewed.lease_expires_at})
 
 
-class OneAssignment(APIView):
+class OneAssignment(ForAnnotators, APIView):
     """Gives a leased task back."""
 
     @extend_schema(responses={204: None})

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from annotator.projects import changing, members
 
 SLUG = "demo"
 ACCOUNTS = ("manager", "alice", "bob", "erin")
+LEFT_ALONE = "The demo leaves alone accounts that it did not make:"
+"""What comes before their names, for whoever reads what the command says."""
 SIMULATED_RATERS = 5
 NOT_SIMULATED = ("pii", "unsafe")
 _FOLDER = Path(__file__).parent
@@ -30,23 +33,32 @@ _RESPONSE_FIELDS = ("id", "model", "text")
 
 @dataclass(frozen=True)
 class Seeded:
+    """Whether the project is new, the accounts that the demo made, their password, and those that people made."""
+
     created: bool
     password: str
+    accounts: tuple[str, ...]
+    left_alone: tuple[str, ...]
 
 
 @transaction.atomic
 def seed(*, now: datetime) -> Seeded:
-    """Makes accounts, project, tasks and simulated annotations; what is there already stays as it is."""
+    """Makes accounts, project, tasks and simulated annotations; what is there already stays as it is.
+
+    An account of the same name that somebody else made is neither changed nor put into the project.
+    """
     password = _password()
-    people = {name: _account(name, password) for name in ACCOUNTS}
+    found = {name: _account(name, password) for name in ACCOUNTS}
+    people = {name: user for name, user in found.items() if user.made_by_demo}
+    accounts, left_alone = tuple(people), tuple(name for name in ACCOUNTS if name not in people)
     if Project.objects.filter(slug=SLUG).exists():
-        return Seeded(False, password)
+        return Seeded(False, password, accounts, left_alone)
     project = _project(people)
     tasks = [json.loads(line) for line in (_FOLDER / "tasks.jsonl").read_text().splitlines()]
     import_rows(project, BytesIO(b"".join(_task_lines(tasks))), now=now)
     import_rows(project, BytesIO((_FOLDER / "gold.jsonl").read_bytes()), now=now)
     _simulate(project, tasks, now=now)
-    return Seeded(True, password)
+    return Seeded(True, password, accounts, left_alone)
 
 
 def _password() -> str:
@@ -62,10 +74,12 @@ def _password() -> str:
 
 
 def _account(name: str, password: str) -> User:
-    user, created = User.objects.get_or_create(username=name, defaults={"is_staff": name == "manager"})
+    user, created = User.objects.get_or_create(
+        username=name, defaults={"is_staff": name == "manager", "made_by_demo": True}
+    )
     if created:
         audit.record("account.created", f"account {name}")
-    if created or not user.check_password(password):
+    if created or (user.made_by_demo and not user.check_password(password)):
         user.set_password(password)
         user.save(update_fields=["password"])
     return user
@@ -108,7 +122,7 @@ def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -
     """Raters who see the author's judgement with noise work through the queue, by the same stages as people do."""
     dice = random.Random(2406)
     quality = {response["id"]: response["quality"] for task in tasks for response in task["responses"]}
-    raters = [_simulated_rater(project, number) for number in range(1, SIMULATED_RATERS + 1)]
+    raters = [_simulated_rater(project, name) for name in _names_for_raters()]
     untouched = list(_left_to_rate(tasks))
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.RETIRED)
     for number, rater in enumerate(raters):
@@ -131,10 +145,18 @@ def _left_to_rate(tasks: list[dict[str, Any]]) -> Iterator[str]:
         seen.add(task["topic"])
 
 
-def _simulated_rater(project: Project, number: int) -> User:
+def _names_for_raters() -> list[str]:
+    """`simulated-1` and so on, without names that somebody else has taken."""
+    taken = User.objects.filter(username__startswith="simulated-", made_by_demo=False)
+    others = set(taken.values_list("username", flat=True))
+    names = (f"simulated-{number}" for number in count(1))
+    return list(islice((name for name in names if name not in others), SIMULATED_RATERS))
+
+
+def _simulated_rater(project: Project, name: str) -> User:
     """An account that nobody can log in to."""
     rater, _ = User.objects.get_or_create(
-        username=f"simulated-{number}", defaults={"is_active": False, "password": "!"}
+        username=name, defaults={"is_active": False, "password": "!", "made_by_demo": True}
     )
     Membership.objects.get_or_create(project=project, user=rater, defaults={"role": Role.ANNOTATOR})
     return rater

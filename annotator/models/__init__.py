@@ -17,6 +17,7 @@ from annotator.models.annotation import (
 from annotator.models.audit import AuditEntry
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.label import Consensus, Label
+from annotator.models.login import LoginFailures
 from annotator.models.member import Membership, PauseReason, Tally
 from annotator.models.pii import PiiKind, PiiSpan
 from annotator.models.project import Attribute, Guideline, Project, Role, Rubric
@@ -24,6 +25,7 @@ from annotator.models.quality import RaterQuality
 from annotator.models.rater import ImportedRater, Pseudonym
 from annotator.models.review import Adjudication, Exclusion, UnlikelyAnnotation, Verdict
 from annotator.models.task import Response, Task
+from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "Guideline",
     "ImportedRater",
     "Label",
+    "LoginFailures",
     "Membership",
     "Origin",
     "PauseReason",
@@ -60,13 +63,16 @@ __all__ = [
     "Response",
     "Role",
     "Rubric",
+    "Scope",
     "Skip",
     "SkipReason",
     "StaleAgreement",
     "Tally",
     "Task",
+    "Token",
     "UnlikelyAnnotation",
     "UnsafeCategory",
     "User",
     "Verdict",
+    "every_scope",
 ]

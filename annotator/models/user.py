@@ -3,8 +3,10 @@
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
+from annotator import account_names
 
-class User(AbstractUser):
+
+class User(AbstractUser):  # type: ignore[django-manager-missing]  # of tokens: the package is untyped
     """An account. `staff_by_role`: it is staff because it manages a project, and for as long as it does."""
 
     class Layout(models.TextChoices):
@@ -14,8 +16,19 @@ class User(AbstractUser):
         BESIDE = "beside"
 
     staff_by_role = models.BooleanField(default=False, editable=False)
+    username = models.CharField(
+        max_length=150,
+        unique=True,
+        validators=[AbstractUser.username_validator, account_names.require_unmistakable],
+        help_text="at most 150 letters, digits and @ . + - _",
+    )
     layout = models.CharField(max_length=10, choices=Layout.choices, default=Layout.BELOW)
     keys = models.JSONField(default=dict, blank=True, help_text="own keys of the rating page: {action: key}")
+
+    must_change_password = models.BooleanField(
+        default=False, help_text="somebody else chose the password; the pages ask for another one first"
+    )
+    made_by_demo = models.BooleanField(default=False, editable=False)
 
     class Meta(AbstractUser.Meta):
         db_table = "annotator_user"

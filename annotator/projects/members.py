@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from annotator import assignment, audit
+from annotator import account_names, assignment, audit
 from annotator.models import Assignment, Membership, Project, Role, Tally, User
 from annotator.projects.languages import code_of
 from annotator.projects.staff import follow_roles
@@ -31,6 +31,13 @@ class WeakPassword(Refusal):
 
     status = 400
     code = "weak_password"
+
+
+class RefusedName(Refusal):
+    """The name could be mistaken for another account's, or is kept for raters that are not people."""
+
+    status = 400
+    code = "refused_name"
 
 
 class LastManager(Refusal):
@@ -195,7 +202,11 @@ def _account(username: str, password: str | None) -> tuple[User, bool]:
 def _new_user(username: str, password: str | None) -> User:
     if not password:
         raise UnknownAccount(f"There is no account {username!r}. Send a password too, and it is made.")
-    user = User(username=username)
+    try:
+        account_names.require_unmistakable(username)
+    except ValidationError as mistakable:
+        raise RefusedName(" ".join(mistakable.messages)) from mistakable
+    user = User(username=username, must_change_password=True)
     try:
         User.username_validator(username)
         validate_password(password, user)

@@ -1,4 +1,4 @@
-"""A person's own settings: layout, language, keys, password."""
+"""A person's own settings: layout, language, keys, tokens, password."""
 
 from typing import Any
 
@@ -7,17 +7,24 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import PasswordChangeView
 from django.contrib.messages.views import SuccessMessageMixin
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.urls import reverse_lazy
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from annotator import tokens
 from annotator.access import user_of
+from annotator.forms.login import OwnPasswordForm
 from annotator.forms.settings import KeysForm, LayoutForm
+from annotator.forms.tokens import TokenForm
 from annotator.keyboard import ACTIONS, keys_of, own_keys
 from annotator.models import User
 from annotator.views.returning import back
+
+TOKENS_SHOWN = 50
+"""The newest; REST lists them all."""
 
 
 @login_required
@@ -30,8 +37,20 @@ def settings(request: HttpRequest) -> HttpResponse:
     form = KeysForm(request.POST or None, initial=keys_of(user))
     if request.method == "POST" and form.is_valid():
         return _with_keys(request, user, own_keys(form.cleaned_data))
-    page = {"form": form, "layouts": User.Layout.choices, "back": back(request), "reset": _as_at_the_start()}
-    return render(request, "settings.html", page, status=422 if form.errors else 200)
+    return _page(request, form=form, token_form=TokenForm())
+
+
+def _page(request: HttpRequest, *, form: KeysForm, token_form: TokenForm) -> HttpResponse:
+    page = {
+        "form": form,
+        "token_form": token_form,
+        "tokens": tokens.living(user_of(request)).order_by("-created")[:TOKENS_SHOWN],
+        "layouts": User.Layout.choices,
+        "back": back(request),
+        "here": request.get_full_path() if request.path == reverse("settings") else reverse("settings"),
+        "reset": _as_at_the_start(),
+    }
+    return render(request, "settings.html", page, status=422 if form.errors or token_form.errors else 200)
 
 
 def _with_keys(request: HttpRequest, user: User, keys: dict[str, str]) -> HttpResponse:
@@ -55,12 +74,41 @@ def layout(request: HttpRequest) -> HttpResponse:
     return redirect(back(request) or "home")
 
 
+@login_required
+@never_cache
+@require_POST
+def make_token(request: HttpRequest) -> HttpResponse:
+    """Makes a token and shows it, this once."""
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return _page(request, form=KeysForm(initial=keys_of(user_of(request))), token_form=form)
+    row, token = tokens.issue(user_of(request), **form.cleaned_data)
+    return render(request, "token.html", {"row": row, "token": token, "header": "Authorization: Token …"})
+
+
+@login_required
+@require_POST
+def end_token(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ends one of the user's own tokens."""
+    tokens.end(get_object_or_404(tokens.living(user_of(request)), pk=pk))
+    messages.success(request, _("The token is revoked."))
+    return redirect(f"{reverse('settings')}#tokens")
+
+
 class Password(SuccessMessageMixin, PasswordChangeView):  # type: ignore[type-arg]
     """A new password for who knows the old one; all other sessions of the account end."""
 
     template_name = "password.html"
-    success_url = reverse_lazy("settings")
+    form_class = OwnPasswordForm
     success_message = gettext_lazy("Your password is changed.")
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "request": self.request}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Who had to choose one goes on to work, everybody else goes back to the settings."""
+        self.success_url = reverse("home" if user_of(self.request).must_change_password else "settings")
+        return super().form_valid(form)
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return self.render_to_response(self.get_context_data(form=form), status=422)

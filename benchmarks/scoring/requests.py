@@ -44,16 +44,15 @@ def report() -> None:
 def prepare(folder: Path) -> str:
     """A project whose champion is MiniLM with a head of random weights; returns its manager's token."""
     from django.conf import settings
-    from knox.models import AuthToken
 
-    from annotator.models import Membership, Project, Role, Rubric, User
+    from annotator.models import Membership, Project, Role, Rubric, Token, User
 
     minilm.store(Path(settings.ARTIFACTS) / "models" / "minilm")
     project = Project.objects.create(slug="asked", name="Asked", rubric=Rubric.objects.get(key="helpsteer2"))
     manager = User.objects.create_user("scorer")
     Membership.objects.create(project=project, user=manager, role=Role.MANAGER)
     make_champion(project, "models/minilm")
-    return str(AuthToken.objects.create(manager)[1])
+    return str(Token.objects.create(manager)[1])
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from annotator import running
+from annotator.bootstrap import Refused
 from annotator.supervisor import Command
 
 COMPOSE: dict[str, Any] = yaml.safe_load((running.ROOT / "docker-compose.yml").read_text())["services"]
@@ -125,6 +126,30 @@ def test_the_secret_key_is_made_once_and_for_our_eyes_only(tmp_path: Path, monke
     assert file.read_text() == first
     assert len(first) >= 50
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(("demo", "wanted"), [("", True), ("1", True), ("0", False), ("false", False)])
+def test_the_demo_is_left_out_where_asked(monkeypatch: pytest.MonkeyPatch, demo: str, wanted: bool) -> None:
+    monkeypatch.setenv("DEMO", demo)
+    assert running.with_demo() is wanted
+
+
+def test_a_demo_that_is_neither_yes_nor_no_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEMO", "no thanks")
+    with pytest.raises(Refused, match="DEMO is 'no thanks': write 1 or 0"):
+        running.with_demo()
+
+
+def test_the_greeting_names_the_demo_s_own_accounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEMO_PASSWORD", "for the demo")
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "prepare.log"
+    log.write_text("Demo project made.\n")
+    assert running.demo_logins(tmp_path) == ["log in as  manager, alice, bob, erin with the password for the demo"]
+    log.write_text(f"Demo project made.\n{running.LEFT_ALONE} manager, alice\n")
+    first, second = running.demo_logins(tmp_path)
+    assert first == "log in as  bob, erin with the password for the demo"
+    assert second.endswith("manager, alice")
 
 
 @pytest.mark.slow

@@ -8,13 +8,15 @@ from tests.audited.sending import (
     NO_RUNS,
     TALK,
     a_new_account,
-    a_token,
     an_account,
     command,
     deleted,
     evaluation,
     exclusion,
+    first_administrator,
+    login,
     new_project,
+    new_token,
     own_password,
     rating_of_an_expert,
     readmission,
@@ -52,8 +54,6 @@ LEAVES_NONE = {
     "page settings",
     "page layout",
     "page set_language",
-    "page login",
-    "page logout",
     # Leads to a page that changes something, or computes from what is there.
     "admin task redact",
     "admin membership exclude_them",
@@ -68,6 +68,8 @@ LEAVES_NONE = {
 CHANGES: dict[str, tuple[str, Change]] = {
     # REST
     "rest token post": ("token.issued", token_by_password),
+    "rest tokens post": ("token.issued", lambda w: w.rest.post("/api/v1/tokens/", {"name": "new"})),
+    "rest one-token delete": ("token.ended", lambda w: w.rest.delete(f"/api/v1/tokens/{w.own_token().pk}/")),
     "rest projects post": ("project.created", lambda w: w.rest.post("/api/v1/projects/", {"slug": "new", "name": "N"})),
     "rest project patch": ("project.changed", lambda w: w.rest.patch(f"{TALK}/", {"keep": 2})),
     "rest project delete": ("project.deleted", lambda w: w.archived().rest.delete(f"{TALK}/?confirm=talk")),
@@ -127,6 +129,10 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest exclusions delete": ("annotator.readmitted", sent_readmission),
     # Pages of annotators and reviewers
     "page password": ("password.set", lambda w: own_password(w, "/password/")),
+    "page login": ("login.succeeded", lambda w: login(w, "/login/")),
+    "page logout": ("login.ended", lambda w: w.page.post("/logout/")),
+    "page tokens": ("token.issued", new_token),
+    "page end-token": ("token.ended", lambda w: w.page.post(f"/settings/tokens/{w.own_token().pk}/end/")),
     "page submit": ("annotation.submitted", submission),
     "page revise": ("annotation.revised", revision),
     "page skip": ("task.skipped", lambda w: w.page.post(f"/assignments/{w.held().pk}/skip/", {"reason": "other"})),
@@ -186,7 +192,9 @@ CHANGES: dict[str, tuple[str, Change]] = {
     ),
     "admin annotator_exclusion_exclude": ("annotator.excluded", exclusion),
     "admin annotator_exclusion_readmit": ("annotator.readmitted", readmission),
-    "admin password_change": ("password.set", lambda w: own_password(w, "/admin/password_change/")),
+    "page admin-login": ("login.succeeded", lambda w: login(w, "/admin/login/")),
+    "page admin-logout": ("login.ended", lambda w: w.page.post("/admin/logout/")),
+    "page admin-password": ("password.set", lambda w: own_password(w, "/admin/password_change/")),
     # Its actions
     "admin task release": ("task.released", lambda w: w.act("annotator/task", "release", w.quarantined())),
     "admin task retire": ("task.retired", lambda w: w.act("annotator/task", "retire", w.quarantined())),
@@ -207,15 +215,12 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "membership.ended",
         lambda w: w.act("annotator/membership", "remove_from_project", w.member()),
     ),
+    "admin token delete_selected": ("token.deleted", lambda w: w.act("annotator/token", "delete_selected", w.token())),
     "admin user delete_selected": (
         "account.deleted",
         lambda w: w.act("annotator/user", "delete_selected", w.cast.dave),
     ),
     "admin group delete_selected": ("group.deleted", lambda w: w.act("auth/group", "delete_selected", group(w))),
-    "admin authtoken delete_selected": (
-        "token.deleted",
-        lambda w: w.act("knox/authtoken", "delete_selected", w.token()),
-    ),
     # Its forms
     "admin task change": (
         "task.changed",
@@ -244,9 +249,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "admin group add": ("group.created", lambda w: w.form("auth/group", name="new")),
     "admin group change": ("group.changed", lambda w: w.form("auth/group", group(w), name="new", permissions=[])),
     "admin group delete": ("group.deleted", deleted("auth/group", group)),
-    "admin authtoken add": ("token.created", lambda w: w.form("knox/authtoken", user=w.cast.alice.pk)),
-    "admin authtoken change": ("token.changed", a_token),
-    "admin authtoken delete": ("token.deleted", deleted("knox/authtoken", World.token)),
+    "admin token delete": ("token.deleted", deleted("annotator/token", World.token)),
     # Commands
     "command import_tasks": ("tasks.imported", command("import_tasks", "talk", World.file)),
     "command export_labels": ("labels.exported", command("export_labels", "talk", output="/dev/null")),
@@ -255,5 +258,6 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "command recount": ("project.recounted", command("recount", "talk")),
     "command retrain": ("run.requested", run_request(command("retrain", "talk"))),
     "command score": ("scoring.started", scores),
+    "command first_administrator": ("account.created", first_administrator),
     "command seed_demo": ("project.created", command("seed_demo")),
 }

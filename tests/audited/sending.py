@@ -8,9 +8,10 @@ from unittest import mock
 
 from django.core.management import call_command
 from django.forms import model_to_dict
+from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.models import Task
+from annotator.models import Task, User
 from rewards import openrlhf
 from tests.audited.world import Change, World
 from tests.builders import ATTRIBUTES, imported, label_row, pseudonym
@@ -28,6 +29,12 @@ def own_password(world: World, door: str) -> Any:
     world.page.force_login(world.cast.carol)
     new = {"new_password1": "other-pass-98", "new_password2": "other-pass-98"}
     return world.page.post(door, {"old_password": "old-pass-123", **new})
+
+
+def login(world: World, door: str) -> Any:
+    world.cast.carol.set_password("old-pass-123")
+    world.cast.carol.save()
+    return Client().post(door, {"username": "carol", "password": "old-pass-123"})
 
 
 def token_by_password(world: World) -> Any:
@@ -66,8 +73,13 @@ def an_account(world: World) -> Any:
     return world.form("annotator/user", world.cast.alice, **joined, user_permissions=[], groups=[])
 
 
-def a_token(world: World) -> Any:
-    return world.form("knox/authtoken", world.token(), expiry_0="2030-01-31", expiry_1="12:00:00")
+def first_administrator(world: World) -> None:
+    User.objects.update(is_superuser=False)
+    command("first_administrator")(world)
+
+
+def new_token(world: World) -> Any:
+    return world.page.post("/settings/tokens/", {"token-name": "new", "token-scopes": ["read"], "token-days": 7})
 
 
 def deleted(name: str, row: Callable[[World], Any]) -> Change:

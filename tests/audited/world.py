@@ -8,10 +8,10 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.forms import model_to_dict
 from django.test import Client
-from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Role, Task, User
+from annotator import tokens
+from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Role, Task, Token, User
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row
 from tests.conftest import Cast
@@ -79,8 +79,11 @@ class World:
         counts = dict.fromkeys(("train_tasks", "validation_tasks", "labels"), 1)
         return Snapshot.objects.create(project=self.project, **given, **counts)
 
-    def token(self) -> AuthToken:
-        return AuthToken.objects.create(self.cast.alice)[0]
+    def token(self) -> Token:
+        return tokens.issue(self.cast.alice)[0]
+
+    def own_token(self) -> Token:
+        return tokens.issue(self.cast.carol)[0]
 
     def member(self) -> Membership:
         return self.cast.alice.memberships.get()

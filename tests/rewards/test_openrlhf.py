@@ -1,17 +1,17 @@
 """OpenRLHF's remote reward protocol, as its trainers speak it."""
 
 import json
+from base64 import b64encode
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
 from django.test import Client
-from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from annotator import workers
 from annotator.celery import app
-from annotator.models import AuditEntry, Project
+from annotator.models import AuditEntry, Project, Token
 from annotator.workers import QueueHealth
 from rewards import openrlhf
 from rewards.models import RewardModel, ScoringJob
@@ -33,9 +33,17 @@ def champion(project: Project) -> RewardModel:
     return make_model(project, is_champion=True)
 
 
+ADDRESS = "/api/v1/openrlhf/talk/"
+
+
 @pytest.fixture
-def address(cast: Cast) -> str:
-    return f"/api/v1/openrlhf/talk/?token={AuthToken.objects.create(cast.carol)[1]}"
+def token(cast: Cast) -> str:
+    return str(Token.objects.create(cast.carol)[1])
+
+
+def as_password(token: str) -> str:
+    """The header that clients make of `http://token:SECRET@host/`."""
+    return f"Basic {b64encode(f'token:{token}'.encode()).decode()}"
 
 
 @pytest.fixture
@@ -56,12 +64,14 @@ def items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
-def sent(address: str, body: Any = None) -> Any:
-    return Client().post(address, json.dumps(BODY if body is None else body), content_type="application/json")
+def sent(token: str, body: Any = None, *, address: str = ADDRESS) -> Any:
+    headers = {"authorization": as_password(token)} if token else {}
+    said = json.dumps(BODY if body is None else body)
+    return Client().post(address, said, content_type="application/json", headers=headers)
 
 
-def test_a_trainer_gets_its_rewards(champion: RewardModel, address: str, items: list[Any]) -> None:
-    answer = sent(address)
+def test_a_trainer_gets_its_rewards(champion: RewardModel, token: str, items: list[Any]) -> None:
+    answer = sent(token)
     logs = {key: [1.5, 1.5] for key in ATTRIBUTES}
     assert (answer.status_code, answer.json()) == (
         200,
@@ -71,32 +81,45 @@ def test_a_trainer_gets_its_rewards(champion: RewardModel, address: str, items: 
     assert items == [asked | {"response": "So."}, asked | {"response": "No."}]
 
 
-def test_no_job_is_left_behind_and_one_entry_an_hour(champion: RewardModel, address: str, items: list[Any]) -> None:
+def test_no_job_is_left_behind_and_one_entry_an_hour(champion: RewardModel, token: str, items: list[Any]) -> None:
     for _ in range(3):
-        assert sent(address).status_code == 200
+        assert sent(token).status_code == 200
     assert not ScoringJob.objects.exists()
     entry = AuditEntry.objects.get(action="scoring.asked")
     assert (entry.actor, entry.details["by"]) == ("carol", "OpenRLHF")
     assert entry.token
 
 
-def test_a_run_may_keep_to_one_model(project: Project, champion: RewardModel, address: str, items: list[Any]) -> None:
+def test_a_run_may_keep_to_one_model(project: Project, champion: RewardModel, token: str, items: list[Any]) -> None:
     other = make_model(project)
     elsewhere = make_model(make_project("other"))
-    codes = [sent(f"{address}&model={each}").status_code for each in (other.pk, elsewhere.pk, "x", "9" * 30)]
+    codes = [
+        sent(token, address=f"{ADDRESS}?model={each}").status_code for each in (other.pk, elsewhere.pk, "x", "9" * 30)
+    ]
     assert codes == [200, 404, 400, 400]
 
 
-def test_without_the_token_nobody_gets_in(champion: RewardModel, address: str, cast: Cast) -> None:
-    assert sent("/api/v1/openrlhf/talk/").status_code == 401
-    assert sent("/api/v1/openrlhf/talk/?token=wrong").status_code == 401
-    stranger = AuthToken.objects.create(cast.dave)[1]
-    assert sent(f"/api/v1/openrlhf/talk/?token={stranger}").status_code == 404
+def test_without_the_token_nobody_gets_in(champion: RewardModel, cast: Cast) -> None:
+    assert sent("").status_code == 401
+    assert sent("wrong").status_code == 401
+    assert sent(str(Token.objects.create(cast.dave)[1])).status_code == 404
 
 
-def test_the_token_in_an_address_opens_no_other_door(champion: RewardModel, address: str) -> None:
-    token = address.split("token=")[1]
-    assert APIClient().get(f"/api/v1/me/?token={token}").status_code == 401
+def test_a_token_in_the_address_is_refused_with_a_word(champion: RewardModel, token: str) -> None:
+    answer = sent("", address=f"{ADDRESS}?token={token}")
+    assert answer.status_code == 401
+    assert "before the host" in answer.json()["detail"]
+    assert token not in answer.content.decode()
+
+
+def test_a_token_as_password_opens_no_other_door(champion: RewardModel, token: str) -> None:
+    answer = APIClient().get("/api/v1/me/", headers={"authorization": as_password(token)})
+    assert answer.status_code == 401
+
+
+def test_what_is_no_password_is_401(champion: RewardModel) -> None:
+    answer = Client().post(ADDRESS, "{}", content_type="application/json", headers={"authorization": "Basic %%%"})
+    assert answer.status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -113,18 +136,18 @@ def test_the_token_in_an_address_opens_no_other_door(champion: RewardModel, addr
     ids=lambda given: str(given)[:40],
 )
 def test_what_cannot_be_scored_is_refused(
-    champion: RewardModel, address: str, items: list[Any], body: Any, status: int
+    champion: RewardModel, token: str, items: list[Any], body: Any, status: int
 ) -> None:
-    answer = sent(address, body)
+    answer = sent(token, body)
     assert (answer.status_code, set(answer.json())) == (status, {"detail", "code", "errors"})
 
 
 def test_with_no_worker_or_no_time_it_says_503(
-    champion: RewardModel, address: str, monkeypatch: pytest.MonkeyPatch
+    champion: RewardModel, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (sent(address).status_code, sent(address).json()["code"]) == (503, "no_worker")
+    assert (sent(token).status_code, sent(token).json()["code"]) == (503, "no_worker")
     monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.0)))
     monkeypatch.setattr(openrlhf, "WAIT_SECONDS", 0.01)
-    answer = sent(address)
+    answer = sent(token)
     assert (answer.status_code, answer.json()["code"]) == (503, "scoring_too_slow")
     assert not ScoringJob.objects.exists()

@@ -6,7 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from annotator import tokens
-from annotator.models import User
+from annotator.models import User, every_scope
+from annotator.refusals import Refusal
 
 
 class Command(BaseCommand):
@@ -14,10 +15,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("user", help="the account's name")
+        parser.add_argument("--name", default="", help="what the token is for")
+        parser.add_argument(
+            "--scope", action="append", choices=every_scope(), help="what it may do, repeatable; by default everything"
+        )
+        parser.add_argument("--days", type=int, help="until it ends; by default TOKEN_DAYS")
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no account {options['user']!r}.")
-        _, token = tokens.issue(user)
+        try:
+            _, token = tokens.issue(user, name=options["name"], scopes=options["scope"], days=options["days"])
+        except Refusal as refused:
+            raise CommandError(str(refused)) from refused
         self.stdout.write(token)

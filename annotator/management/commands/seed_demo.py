@@ -14,4 +14,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         seeded = demo.seed(now=timezone.now())
         state = "made" if seeded.created else "there already"
-        self.stdout.write(f"Demo project {state}. Accounts: {', '.join(demo.ACCOUNTS)}; password: {seeded.password}")
+        accounts = f"Accounts: {', '.join(seeded.accounts)}; password: {seeded.password}" if seeded.accounts else ""
+        self.stdout.write(f"Demo project {state}. {accounts}".strip())
+        if seeded.left_alone:
+            self.stdout.write(f"{demo.LEFT_ALONE} {', '.join(seeded.left_alone)}")

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from annotator import audit
-from annotator.models import AuditEntry, Project, User
+from annotator.models import AuditEntry, Project, Token, User
 from tests import builders
 from tests.conftest import Cast
 
@@ -66,7 +65,7 @@ def test_a_cursor_of_somebody_elses_making_is_refused(carol: APIClient, cursor: 
 
 
 def test_an_entry_names_the_token_that_was_used(cast: Cast) -> None:
-    _, token = AuthToken.objects.create(cast.carol)
+    _, token = Token.objects.create(cast.carol)
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {token}")
     client.patch("/api/v1/projects/talk/", {"keep": 2})

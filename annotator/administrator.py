@@ -1,0 +1,43 @@
+"""The first administrator of an installation without the demo."""
+
+import secrets
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from annotator import audit
+from annotator.models import User
+from annotator.refusals import Refusal
+
+NAME = "admin"
+
+
+class NameTaken(Refusal):
+    """Somebody else has the first administrator's name."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """An account with its password, which is stored as a hash only."""
+
+    username: str
+    password: str
+
+
+@transaction.atomic
+def make_first() -> Made | None:
+    """The superuser `admin` with a random password, to be changed at the first login; nothing where one can log in."""
+    if User.objects.filter(is_superuser=True, is_active=True).exists():
+        return None
+    password = secrets.token_urlsafe(15)
+    user, created = User.objects.get_or_create(
+        username=NAME, defaults={"is_staff": True, "is_superuser": True, "must_change_password": True}
+    )
+    if not created:
+        raise NameTaken(
+            f"There is no superuser, and the account {NAME!r} is none: make one with `manage.py createsuperuser`."
+        )
+    audit.record("account.created", f"account {NAME}", is_superuser=True)
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    return Made(NAME, password)

@@ -1,0 +1,63 @@
+"""Forms that ask for a password."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from annotator import logins
+from annotator.logins import TooManyFailures
+
+
+class LoginForm(AuthenticationForm):
+    """Name and password; whoever has to wait reads for how long."""
+
+    wait: TooManyFailures | None = None
+
+    def clean(self) -> dict[str, Any]:
+        try:
+            return super().clean()
+        except TooManyFailures as wait:
+            self.wait = wait
+            raise forms.ValidationError(str(wait), code=wait.code) from wait
+
+
+class StaffLoginForm(LoginForm):
+    """For those whom the admin lets in."""
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        super().confirm_login_allowed(user)
+        if not user.is_staff:
+            raise forms.ValidationError(
+                _("This account may not enter the admin: that is for managers and administrators."), code="no_staff"
+            )
+
+
+class OwnPasswordForm(PasswordChangeForm):
+    """A new password for who knows the old one."""
+
+    def __init__(self, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.request = request
+
+    def clean_old_password(self) -> str:
+        old = str(self.cleaned_data["old_password"])
+        try:
+            right = logins.knows_password(self.request, self.user, old)
+        except TooManyFailures as wait:
+            raise forms.ValidationError(str(wait), code=wait.code) from wait
+        if not right:
+            raise forms.ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")
+        return old
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("old_password") and cleaned["old_password"] == cleaned.get("new_password1"):
+            self.add_error("new_password1", _("This is your present password. Choose another one."))
+        return cleaned
+
+    def save(self, commit: bool = True) -> Any:
+        self.user.must_change_password = False
+        return super().save(commit)

@@ -1,0 +1,34 @@
+"""Tokens of the REST interface."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from knox.models import AbstractAuthToken
+
+
+class Scope(models.TextChoices):
+    """A kind of call. A token may make those of its scopes, and of them what its account's roles allow."""
+
+    READ = "read"
+    ANNOTATE = "annotate"
+    MANAGE = "manage"
+    SCORE = "score"
+
+
+def every_scope() -> list[str]:
+    return [str(scope) for scope in Scope.values]
+
+
+class Token(AbstractAuthToken):  # type: ignore[misc]
+    """A token by its digest; nobody can read the token itself again."""
+
+    id = models.BigAutoField(primary_key=True)
+    digest = models.CharField(max_length=128, unique=True)
+    name = models.CharField(max_length=80, blank=True, help_text="what it is for, in its owner's words")
+    scopes = ArrayField(models.CharField(max_length=20), default=every_scope)
+    last_used_at = models.DateTimeField(null=True, editable=False, help_text="to the hour")
+
+    class Meta:
+        db_table = "annotator_token"
+
+    def __str__(self) -> str:
+        return f"{self.name or 'token'} of {self.user}"

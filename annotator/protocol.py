@@ -1,13 +1,11 @@
 """A project's life: opened, changed, deleted. Where its protocol's numbers change, its tasks are recomputed."""
 
 from collections.abc import Mapping
-from functools import partial
 
 from django.db import transaction
 
-from annotator import audit
+from annotator import audit, dispatch
 from annotator.audit import JSON
-from annotator.celery import app
 from annotator.models import Annotation, Membership, Project, Role, User
 
 NUMBERS = (
@@ -50,4 +48,4 @@ def delete(project: Project) -> None:
 
 def recount_later(project: Project) -> None:
     """Without a worker the tasks stay as they are until `manage.py recount`, or until they are touched."""
-    transaction.on_commit(partial(app.send_task, "annotator.tasks.recount", [project.pk]), robust=True)
+    dispatch.send_on_commit("annotator.tasks.recount", [project.pk])

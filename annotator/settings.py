@@ -231,9 +231,9 @@ CELERY_TASK_DEFAULT_QUEUE = "light"
 CELERY_TASK_ROUTES = {"rewards.tasks.train": {"queue": "train"}, "rewards.tasks.score*": {"queue": "score"}}
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A full or absent Redis must answer the web at once, never hang a page.
+# Of the workers; whoever sends a message waits for less (annotator/celery.py).
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 10}
-CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
+CELERY_TASK_PUBLISH_RETRY = False  # annotator/dispatch.py tries again, and beat sends anew
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "expire-leases": {"task": "annotator.tasks.expire_leases", "schedule": 60.0},

@@ -7,7 +7,7 @@ import hashlib
 import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from annotator import audit, workers
-from annotator.celery import app
+from annotator import audit, dispatch, workers
 from annotator.models import Label, Project, User
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
@@ -175,7 +174,7 @@ def check_config(config: Any) -> TrainConfig:
 
 
 def send(run: TrainingRun) -> None:
-    transaction.on_commit(partial(app.send_task, "rewards.tasks.train", [run.pk]))
+    dispatch.send_on_commit("rewards.tasks.train", [run.pk])
 
 
 # Reasons to retrain ----------------------------------------------------------------------------------------

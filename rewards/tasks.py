@@ -5,6 +5,7 @@ from typing import Any
 from celery import Task, shared_task
 from django.utils import timezone
 
+from annotator import dispatch
 from annotator.refusals import Refusal
 from rewards import doubting, erasing, retraining, scoring, training, unlikely
 from rewards.models import ScoringJob, TrainingRun
@@ -33,7 +34,7 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
     if model and model.is_champion:
         lanes.wake(model, now=timezone.now())
     if model:
-        note_unlikely.delay(run.pk)
+        dispatch.send("rewards.tasks.note_unlikely", [run.pk])
 
 
 @shared_task

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import Self
 
 from django.db import connection, transaction
 
-from annotator.celery import app
+from annotator import dispatch
 from annotator.models import PiiSpan, Task
 from annotator.pii.recognising import Found
 from annotator.pii.texts import Place, texts_of
@@ -90,7 +89,7 @@ class Scanner:
 
 def scan_later() -> None:
     """Without a worker the tasks stay as they are until one comes: beat asks again."""
-    transaction.on_commit(partial(app.send_task, "annotator.tasks.find_pii"), robust=True)
+    dispatch.send_on_commit("annotator.tasks.find_pii")
 
 
 def scan_all(*, now: datetime) -> int:

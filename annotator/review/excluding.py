@@ -7,14 +7,12 @@ it. It goes once all has come back. A session lock keeps one at work on one anno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, workers
+from annotator import audit, dispatch, workers
 from annotator.assignment import one_claim_at_a_time
-from annotator.celery import app
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
 from annotator.retrying import in_transaction
 from annotator.review.seating import seat_and_settle
@@ -73,7 +71,7 @@ def _bar(project: Project, annotator: User, *, reason: str, by: User, now: datet
 
 
 def _in_the_background(task: str, exclusion: Exclusion) -> None:
-    transaction.on_commit(partial(app.send_task, f"annotator.tasks.{task}", [exclusion.pk]), robust=True)
+    dispatch.send_on_commit(f"annotator.tasks.{task}", [exclusion.pk])
 
 
 def people_of(project: Project) -> QuerySet[User]:

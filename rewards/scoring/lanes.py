@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
+import redis
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from annotator import audit, workers
-from annotator.celery import app
+from annotator import audit, dispatch, workers
 from annotator.statements import Statement
 from rewards.models import RewardModel, ScoringLane, ScoringPass
 from rewards.scoring.chunks import Chunk, score_chunk
@@ -125,12 +124,16 @@ def wake(model: RewardModel, *, now: datetime, anew: bool = False) -> None:
 
 
 def wanted() -> int:
-    return min(max(workers.listening()["score"].workers, 1), MOST_LANES)
+    """As many as there are score workers; one where Redis cannot tell."""
+    try:
+        listening = workers.listening()["score"].workers
+    except redis.RedisError:
+        return 1
+    return min(max(listening, 1), MOST_LANES)
 
 
 def send(lane: int, turn: int) -> None:
-    message = partial(app.send_task, "rewards.tasks.score_chunk", [lane, turn], priority=LAST)
-    transaction.on_commit(message)
+    dispatch.send_on_commit("rewards.tasks.score_chunk", [lane, turn], priority=LAST)
 
 
 # A turn ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from django.db import transaction
 
-from annotator import audit, dispatch
+from annotator import assignment, audit
 from annotator.audit import JSON
 from annotator.models import Annotation, Membership, Project, Role, User
 
@@ -34,7 +34,7 @@ def changed(project: Project, *, before: Mapping[str, JSON]) -> bool:
         audit.record("project.changed", f"project {project.slug}", project=project, changed=found)
     if not set(found) & set(NUMBERS):
         return False
-    recount_later(project)
+    assignment.recount_later(project)
     return True
 
 
@@ -44,8 +44,3 @@ def delete(project: Project) -> None:
     counts = {"tasks": project.tasks.count(), "annotations": Annotation.objects.for_project(project.pk).count()}
     audit.record("project.deleted", f"project {project.slug}", project=project, **counts)
     project.delete()
-
-
-def recount_later(project: Project) -> None:
-    """Without a worker the tasks stay as they are until `manage.py recount`, or until they are touched."""
-    dispatch.send_on_commit("annotator.tasks.recount", [project.pk])

@@ -1,6 +1,7 @@
 """All settings, from the environment. A bad value stops the start with the variable's name.
 
-DATABASE_URL, REDIS_URL, SECRET_KEY, PUBLIC_URL, VAR_DIR, PORT and REWARD_BACKBONE are what an operator sets.
+DATABASE_URL, REDIS_URL, SECRET_KEY, PUBLIC_URL, VAR_DIR, DISK_RESERVE_MB, PORT and REWARD_BACKBONE are what an
+operator sets.
 """
 
 import json
@@ -75,6 +76,8 @@ def _words() -> set[str]:
 # Paths and secrets -----------------------------------------------------------------------------------------
 VAR_DIR = Path(os.environ.get("VAR_DIR", BASE_DIR / "var")).resolve()
 ARTIFACTS = VAR_DIR / "artifacts"
+DATABASE_DIR = _server("DATABASE_DIR", "")  # where `make run` keeps its own PostgreSQL; empty: it is somebody else's
+DISK_RESERVE_MB = _number("DISK_RESERVE_MB", 500)  # what writes much is refused where less is free
 SECRET_KEY = _secret_key()
 DEBUG = _flag("DEBUG")
 
@@ -238,6 +241,7 @@ CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "expire-leases": {"task": "annotator.tasks.expire_leases", "schedule": 60.0},
     "enforce-exclusions": {"task": "annotator.tasks.enforce_exclusions", "schedule": 60.0, "options": {"expires": 60}},
+    "recount-changed": {"task": "annotator.tasks.recount_changed", "schedule": 60.0, "options": {"expires": 60}},
     "refresh-agreement": {"task": "annotator.tasks.refresh_agreement", "schedule": 10.0, "options": {"expires": 10}},
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},

@@ -30,6 +30,7 @@ class Snapshot(models.Model):
     redacted_tasks = models.PositiveIntegerField(db_default=0, help_text="redacted after it was taken")
     deleted_tasks = models.PositiveIntegerField(db_default=0, help_text="deleted after it was taken")
     marked_at = models.DateTimeField(null=True, blank=True, help_text="of the last of these")
+    erasing_at = models.DateTimeField(null=True, blank=True, help_text="asked for; from then on nobody uses its files")
     erased_at = models.DateTimeField(null=True, blank=True, help_text="its files and those of its models are gone")
 
     class Meta:

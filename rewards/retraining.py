@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from annotator import audit, dispatch, workers
+from annotator import audit, background, dispatch, workers
 from annotator.models import Label, Project, User
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
@@ -184,16 +184,20 @@ def start_due(*, now: datetime) -> list[TrainingRun]:
     """Starts a run in every project whose policy asks for one; nobody listening means later, not never."""
     wanting = Project.objects.filter(Q(retrain_after_labels__gt=0) | Q(retrain_after_hours__gt=0))
     idle = wanting.exclude(training_runs__state__in=ACTIVE_STATES).distinct()
-    reasons = {project: due(project, now=now) for project in idle}
-    wanted = {project: reason for project, reason in reasons.items() if reason}
-    if not wanted or not workers.listening()["train"].alive:
-        return []
-    started = (_started(project, reason) for project, reason in wanted.items())
-    return [run for run in started if run]
+    started: list[TrainingRun] = []
+
+    def start_if_due(project: Project) -> int:
+        reason = due(project, now=now)
+        run = _started(project, reason) if reason and workers.listening()["train"].alive else None
+        started.extend([run] if run else [])
+        return 1 if run else 0
+
+    background.each_project("start_due_runs", idle, start_if_due)
+    return started
 
 
 def _started(project: Project, reason: str) -> TrainingRun | None:
-    """One project's refusal must not keep the others waiting."""
+    """A refusal is no failure: the reason may be a better one the next time."""
     try:
         return request(project, reason=reason)
     except Refusal as refused:

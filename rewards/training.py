@@ -9,8 +9,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
+from annotator.clock import database_now
 from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
@@ -49,7 +49,7 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
     retraining.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=retraining.code_version())
     folder = _prepared(run, snapshot)
     supervise(run, "train", folder)
-    retraining.write(run, state=RunState.EVALUATING, heartbeat_at=timezone.now())
+    retraining.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
     metrics = json.loads((folder / "metrics.json").read_text())
     champion = _champion(run.project)
     verdict = _judge(run, snapshot, champion, metrics)
@@ -59,7 +59,7 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
 
 @outlasting_outages
 def _snapshot(project: Project) -> Snapshot:
-    return snapshots.take(project, now=timezone.now())
+    return snapshots.take(project, now=database_now())
 
 
 @outlasting_outages
@@ -142,7 +142,7 @@ def _register(
     run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None, verdict: promotion.Verdict
 ) -> RewardModel | None:
     """The model's row, its evaluation and, by the verdict, its promotion: all or nothing, once a run."""
-    now = timezone.now()
+    now = database_now()
     project = Project.objects.select_for_update().get(pk=run.project_id)
     if not verdict.promote:
         retraining.write(run, state=RunState.REJECTED, finished_at=now)

@@ -16,7 +16,14 @@ from annotator.assignment.holding import (
     response_order,
     responses_in_order,
 )
-from annotator.assignment.recounting import Difference, differences, recount
+from annotator.assignment.recounting import (
+    Difference,
+    differences,
+    recount,
+    recount_all_wanted,
+    recount_later,
+    recount_wanted,
+)
 
 __all__ = [
     "REASONS",
@@ -37,6 +44,9 @@ __all__ = [
     "own",
     "reclaim_expired",
     "recount",
+    "recount_all_wanted",
+    "recount_later",
+    "recount_wanted",
     "release",
     "response_order",
     "responses_in_order",

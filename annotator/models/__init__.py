@@ -15,6 +15,7 @@ from annotator.models.annotation import (
     UnsafeCategory,
 )
 from annotator.models.audit import AuditEntry
+from annotator.models.background import BackgroundFailure, Installation, RecountWanted
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.label import Consensus, Label
 from annotator.models.pii import PiiKind, PiiSpan
@@ -34,6 +35,7 @@ __all__ = [
     "Assignment",
     "Attribute",
     "AuditEntry",
+    "BackgroundFailure",
     "Consensus",
     "CountedTask",
     "Draft",
@@ -41,6 +43,7 @@ __all__ = [
     "ExpertRating",
     "Gold",
     "Guideline",
+    "Installation",
     "Label",
     "Membership",
     "Origin",
@@ -52,6 +55,7 @@ __all__ = [
     "QualificationRun",
     "RaterQuality",
     "Rating",
+    "RecountWanted",
     "Report",
     "Response",
     "Role",

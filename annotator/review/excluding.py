@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, dispatch, workers
+from annotator import audit, background, dispatch, workers
 from annotator.assignment import one_claim_at_a_time
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
 from annotator.retrying import in_transaction
@@ -48,9 +48,9 @@ def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | 
         return None
     much = to_return(project, annotator)[AT_THE_DOOR:].exists()
     if much:
-        # Nothing but the message says that they are to come back.
         workers.require("light")
     audit.record("annotator.readmitted", f"annotator {annotator.pseudonym}", project=project)
+    Exclusion.objects.filter(pk=exclusion.pk).update(readmitted_at=now)
     if much:
         _in_the_background("lift_exclusion", exclusion)
         return exclusion
@@ -65,6 +65,9 @@ def _bar(project: Project, annotator: User, *, reason: str, by: User, now: datet
     exclusion, is_new = Exclusion.objects.get_or_create(
         project=project, annotator=annotator, defaults={"reason": reason.strip(), "by": by, "made_at": now}
     )
+    if exclusion.readmitted_at:
+        exclusion.readmitted_at = None
+        exclusion.save(update_fields=["readmitted_at"])
     if is_new:
         audit.record("annotator.excluded", f"annotator {annotator.pseudonym}", project=project)
     return exclusion
@@ -113,9 +116,9 @@ def enforce(exclusion_id: int, *, now: datetime) -> int:
 
 
 def lift(exclusion_id: int, *, now: datetime) -> int:
-    """Brings everything back, then ends the exclusion; returns in how many tasks."""
+    """Brings everything back, then ends the exclusion, unless they were excluded again; returns in how many tasks."""
     with _alone(exclusion_id) as exclusion:
-        if exclusion is None:
+        if exclusion is None or exclusion.readmitted_at is None:
             return 0
         batches = _batches(to_return(exclusion.project, exclusion.annotator))
         returned = sum(_give_back(exclusion, tasks, now=now) for tasks in batches)
@@ -126,7 +129,16 @@ def lift(exclusion_id: int, *, now: datetime) -> int:
 def enforce_all(*, now: datetime) -> int:
     """Finishes what a killed worker left, and takes out what came in beside; returns in how many tasks."""
     theirs = Assignment.objects.filter(annotator=OuterRef("annotator"), task__project=OuterRef("project"), counts=True)
-    return sum(enforce(each.pk, now=now) for each in Exclusion.objects.filter(Exists(theirs)))
+    unfinished = Exclusion.objects.filter(Exists(theirs) | Q(readmitted_at__isnull=False))
+
+    def finish(project: Project) -> int:
+        return sum(
+            lift(each.pk, now=now) if each.readmitted_at else enforce(each.pk, now=now)
+            for each in unfinished.filter(project=project)
+        )
+
+    projects = Project.objects.filter(pk__in=unfinished.values("project"))
+    return background.each_project("enforce_exclusions", projects, finish)
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from annotator import audit, dispatch, workers
+from annotator.clock import database_now
 from annotator.models import User
 from annotator.refusals import Refusal
 from rewards.models import RewardModel, ScoringJob
@@ -46,7 +46,7 @@ def ask(model: RewardModel, items: Sequence[Item], *, by: User, wait_seconds: fl
         NoWorker: nobody listens to the queue `score`.
     """
     workers.require("score")
-    ScoringJob.objects.filter(created_at__lt=timezone.now() - JOBS_KEPT).delete()
+    ScoringJob.objects.filter(created_at__lt=database_now() - JOBS_KEPT).delete()
     with transaction.atomic():
         audit.record("scoring.asked", f"model version {model.version}", project=model.project, items=len(items))
         job = ScoringJob.objects.create(reward_model=model, requested_by=by, items=list(items))

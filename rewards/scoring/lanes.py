@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 import redis
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
-from annotator import audit, dispatch, workers
+from annotator import audit, background, dispatch, workers
+from annotator.clock import database_now
+from annotator.models import Project
 from annotator.statements import Statement
 from rewards.models import RewardModel, ScoringLane, ScoringPass
 from rewards.scoring.chunks import Chunk, score_chunk
@@ -83,10 +84,14 @@ def start(model: RewardModel, *, now: datetime) -> None:
 def start_due(*, now: datetime) -> int:
     """Wakes the lanes of every champion that has tasks ahead, or a lane that is lost; returns how many champions."""
     due = _DUE.rows(lost=now - LOST_AFTER, again=now - LOOK_AGAIN_AFTER)
-    models = RewardModel.objects.filter(pk__in=[model for (model,) in due])
-    for model in models:
-        wake(model, now=now)
-    return len(models)
+    models = RewardModel.objects.filter(pk__in=[model for (model,) in due]).select_related("project")
+    champions = {model.project: model for model in models}
+
+    def wake_champion(project: Project) -> int:
+        wake(champions[project], now=now)
+        return 1
+
+    return background.each_project("start_due_scoring", champions, wake_champion)
 
 
 # Costs the same however many tasks there are: the index knows what follows on the last one handed out.
@@ -209,7 +214,7 @@ def score(turn: Turn) -> int:
         return 0
     scorer = scorer_of(turn.chunk.model)  # loaded before the time is taken
     with pace.timed(turn.tasks):
-        return score_chunk(turn.chunk, scorer, now=timezone.now())
+        return score_chunk(turn.chunk, scorer, now=database_now())
 
 
 def finish(turn: Turn, *, now: datetime) -> None:

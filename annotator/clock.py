@@ -6,6 +6,7 @@ no correction moves, is away from the database's, and finds it out anew every mi
 apart by milliseconds; the shortest time that is compared is seconds.
 """
 
+import sys
 import time
 from datetime import UTC, datetime
 
@@ -19,16 +20,27 @@ _measured_at: float | None = None
 def database_now() -> datetime:
     """The time by the database's clock. Asks for it where the last answer is a minute old."""
     global _offset, _measured_at
-    before = time.monotonic()
+    before = _steady()
     if _measured_at is None or before - _measured_at > MEASURED_FOR_SECONDS:
         asked = _asked()
-        after = time.monotonic()
+        after = _steady()
         _offset, _measured_at = asked - (before + after) / 2, after
-    return datetime.fromtimestamp(time.monotonic() + _offset, UTC)
+    return datetime.fromtimestamp(_steady() + _offset, UTC)
+
+
+def _steady() -> float:
+    """Seconds, those included in which the machine slept; from when on means nothing."""
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 def _asked() -> float:
-    """Seconds since 1970; within a transaction too it is the time now, not that of its beginning."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
-        return float(cursor.fetchone()[0])
+    """Seconds since 1970; within a transaction too it is the time now, not that of its beginning.
+
+    Beside Django's cursors: it is no query of whatever the caller does.
+    """
+    connection.ensure_connection()
+    with connection.wrap_database_errors:
+        row = connection.connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+    return float(row[0])

@@ -5,7 +5,6 @@ from time import monotonic
 from typing import Any
 
 from django.http import Http404
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.exceptions import ValidationError
@@ -26,6 +25,7 @@ from annotator.api.serializers import (
 )
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
+from annotator.clock import database_now
 from annotator.models import Assignment, Rubric
 
 RUBRIC_SECONDS = 30
@@ -37,7 +37,7 @@ class Next(APIView):
     @extend_schema(request=None, responses=LeaseSerializer)
     def post(self, request: Request, slug: str) -> Response:
         project = access.membership(access.user_of(request), slug).project
-        return Response(lease(assignment.claim(project, access.user_of(request), now=timezone.now())))
+        return Response(lease(assignment.claim(project, access.user_of(request), now=database_now())))
 
 
 class AnnotationOfAssignment(APIView):
@@ -49,7 +49,7 @@ class AnnotationOfAssignment(APIView):
         parameters=[OpenApiParameter("next", bool, description="1: answer with the next task's lease under `next`")],
     )
     def put(self, request: Request, assignment_id: int) -> Response:
-        user, now, wants_next = access.user_of(request), timezone.now(), flag(request, "next")
+        user, now, wants_next = access.user_of(request), database_now(), flag(request, "next")
         try:
             submission = submission_of(request.data)
         except ValidationError:
@@ -75,7 +75,7 @@ class SkipOfAssignment(APIView):
         mine = access.own_assignment(access.user_of(request), assignment_id)
         sent = SkipSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        done = annotation.skip(mine.pk, **sent.validated_data, now=timezone.now())
+        done = annotation.skip(mine.pk, **sent.validated_data, now=database_now())
         return Response({"assignment": mine.pk, "reason": done.reason, "note": done.note})
 
 
@@ -87,7 +87,7 @@ class ReportOfAssignment(APIView):
         mine = access.own_assignment(access.user_of(request), assignment_id)
         sent = ReportSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        done = annotation.report(mine.pk, **sent.validated_data, now=timezone.now())
+        done = annotation.report(mine.pk, **sent.validated_data, now=database_now())
         return Response({"assignment": mine.pk, "category": done.category, "note": done.note})
 
 
@@ -97,7 +97,7 @@ class Heartbeat(APIView):
     @extend_schema(request=None, responses=RenewedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
         mine = access.own_assignment(access.user_of(request), assignment_id)
-        renewed = assignment.heartbeat(mine.pk, now=timezone.now())
+        renewed = assignment.heartbeat(mine.pk, now=database_now())
         return Response({"assignment": mine.pk, "lease_expires_at": renewed.lease_expires_at})
 
 

@@ -51,13 +51,17 @@ class Postgres:
     def start(self) -> None:
         if not self.process.directory.exists():
             self._make_cluster()
+        self.relaunch()
+        self._wait()
+
+    def relaunch(self) -> None:
+        """Starts the program on the data that is there, and does not wait: whoever needs it tries until it answers."""
         self.process.end_predecessor("postgres")
         if sys.platform == "linux":
             # Nobody is left in there, but the process id in this file may be another program's by now.
             (self.process.directory / "postmaster.pid").unlink(missing_ok=True)
         # SIGINT is the fast shutdown; at SIGTERM it would wait for everyone to hang up.
         self.process.launch(self._command(), dies_by=signal.SIGINT, account=self.account)
-        self._wait()
 
     def stop(self) -> None:
         self.process.stop(signal_number=signal.SIGINT, patience=30)

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
+from django.http import HttpRequest
 
 from annotator.refusals import Refusal
 
@@ -57,6 +59,11 @@ def require_room(*, extra: int = 0) -> None:
     """
     if found := shortages(extra=extra):
         raise DiskNearlyFull(f"The disk is nearly full: {'; '.join(map(str, found))}. Try again when there is room.")
+
+
+def for_pages(request: HttpRequest) -> dict[str, Any]:
+    """For the templates of staff; looked at by those alone that ask."""
+    return {"disk_shortages": shortages}
 
 
 def _folders() -> Iterator[tuple[str, Path]]:

@@ -13,12 +13,12 @@ from functools import cache
 from typing import Any
 
 import redis
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import beat_init, worker_ready, worker_shutting_down
 from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator import dispatch
+from annotator import artifacts, dispatch
 from annotator.celery import PATIENCE_SECONDS
 from annotator.refusals import Refusal
 
@@ -121,6 +121,12 @@ class _Heartbeat(threading.Thread):
 _beating: list[_Heartbeat] = []
 stopping = threading.Event()
 """Set in a worker that was asked to end: long work puts itself down where it can be taken up again."""
+
+
+@worker_ready.connect
+@beat_init.connect
+def _look_at_files(**_: Any) -> None:
+    artifacts.report_at_start()
 
 
 @worker_ready.connect

@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from annotator import audit, background, dispatch, workers
+from annotator import audit, background, disk, dispatch, workers
 from annotator.models import Label, Project, User
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
@@ -82,7 +82,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
 
     Raises:
         NoWorker: nobody listens to the queue `train`.
-        AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew: as they say.
+        AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew, DiskNearlyFull: as they say.
     """
     settled = {"backbone": settings.REWARD_BACKBONE, **project.training_config, **config}
     trained = check_config(settled)
@@ -126,7 +126,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
 
     Raises:
         NotEnded: there is nothing to try again.
-        NoWorker, AlreadyRunning, UnusableConfig: as they say.
+        NoWorker, AlreadyRunning, UnusableConfig, DiskNearlyFull: as they say.
     """
     if run.state not in (RunState.FAILED, RunState.CANCELLED):
         raise NotEnded(f"Run {run.pk} is {run.get_state_display().lower()}: only a failed or cancelled one is retried.")
@@ -141,6 +141,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
 
 def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
     workers.require("train")
+    disk.require_room()
     config = check_config(run.config)
     run.config_hash, run.seed = config_hash(config), config.seed
     try:

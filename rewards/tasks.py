@@ -58,7 +58,8 @@ def ask_again_for_review() -> int:
 
 @shared_task
 def sweep_files() -> int:
-    return len(erasing.sweep())
+    with background.as_whole("sweep_files"):
+        return len(erasing.sweep(now=database_now()))
 
 
 @shared_task

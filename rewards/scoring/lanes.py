@@ -14,7 +14,7 @@ import redis
 from django.db import transaction
 from django.db.models import Q
 
-from annotator import audit, background, dispatch, workers
+from annotator import audit, background, disk, dispatch, workers
 from annotator.clock import database_now
 from annotator.models import Project
 from annotator.statements import Statement
@@ -76,13 +76,19 @@ def start(model: RewardModel, *, now: datetime) -> None:
         NoWorker: nobody listens to the queue `score`.
     """
     workers.require("score")
+    disk.require_room()
     with transaction.atomic():
         audit.record("scoring.started", f"model version {model.version}", project=model.project)
         wake(model, now=now, anew=True)
 
 
 def start_due(*, now: datetime) -> int:
-    """Wakes the lanes of every champion that has tasks ahead, or a lane that is lost; returns how many champions."""
+    """Wakes the lanes of every champion that has tasks ahead, or a lane that is lost; returns how many champions.
+
+    On a disk that is nearly full nothing is woken, and lanes rest after the chunk that they have in hand.
+    """
+    if disk.shortages():
+        return 0
     due = _DUE.rows(lost=now - LOST_AFTER, again=now - LOOK_AGAIN_AFTER)
     models = RewardModel.objects.filter(pk__in=[model for (model,) in due]).select_related("project")
     champions = {model.project: model for model in models}
@@ -152,7 +158,8 @@ def take(lane_id: int, number: int, *, now: datetime, tasks: int) -> Turn | None
     if not ScoringLane.objects.filter(pk=lane_id, turn=number).update(turn=number + 1, moved_at=now):
         return None
     lane = ScoringLane.objects.select_related("scoring_pass__reward_model").get(pk=lane_id)
-    turn = _with_chunk(lane, tasks) if lane.scoring_pass.reward_model.is_champion else None
+    goes_on = lane.scoring_pass.reward_model.is_champion and not disk.shortages()
+    turn = _with_chunk(lane, tasks) if goes_on else None
     if turn is None:
         ScoringLane.objects.filter(pk=lane_id).update(moved_at=None, first_task=None, last_task=None)
     return turn

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import psycopg
 import redis
+from django.conf import settings
 from django.db import connection
 
 from annotator import artifacts, disk, workers
@@ -83,6 +84,17 @@ def readiness() -> Health:
     if details:
         _log.warning("health: %s", "; ".join(details))
     return Health(database, answers, queues, failures, shortages, foreign, details)
+
+
+def report_at_start() -> None:
+    """The web's word on its artifacts. Opens none of Django's connections, which no forked process may share."""
+    try:
+        known, _ = _asked_of_the_database()
+    except psycopg.Error as down:
+        _log.warning("PostgreSQL does not answer yet: %s", down)
+    else:
+        if wrong := artifacts.problem(known):
+            _log.error("%s (%s)", wrong, settings.ARTIFACTS)
 
 
 def _asked_of_the_database() -> tuple[UUID | None, int]:

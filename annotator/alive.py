@@ -37,7 +37,7 @@ def worker_beats(queue: str) -> bool:
     beat = workers.connection().hget(workers.KEY, f"{queue}@{socket.gethostname()}")
     if beat is None:
         return False
-    age = time.time() - json.loads(beat)["at"]
+    age = workers.redis_now() - json.loads(beat)["at"]
     return bool(age < workers.ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS)
 
 

@@ -1,11 +1,29 @@
 """The Celery application. Queues: `light` for short work, `train` for retraining, `score` for scoring."""
 
 import os
+from typing import Any
 
 from celery import Celery
+from celery.app.amqp import AMQP
+from kombu import pools
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
+PATIENCE_SECONDS = 0.5
+"""For each step of handing a message to Redis: a page waits for it."""
 
-app = Celery("rewardloop", task_cls="annotator.audit:WorkerTask")
+
+class ImpatientSenders(AMQP):
+    """Who sends a message waits for Redis for a moment only; the workers' own connections wait longer (settings)."""
+
+    @property
+    def producer_pool(self) -> Any:
+        if self._producer_pool is None:
+            options = {"max_retries": 0, "connect_retries_timeout": PATIENCE_SECONDS}
+            options |= dict.fromkeys(("socket_connect_timeout", "socket_timeout"), PATIENCE_SECONDS)
+            self._producer_pool = pools.producers[self.app.connection_for_write(transport_options=options)]
+        return self._producer_pool
+
+
+app = Celery("rewardloop", task_cls="annotator.audit:WorkerTask", amqp=ImpatientSenders)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

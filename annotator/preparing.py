@@ -18,6 +18,7 @@ def main(words: list[str]) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
     django.setup()
     call_command("migrate", interactive=False, verbosity=0)
+    call_command("adopt_artifacts", only_new=True)
     collect_static()
     if "demo" in words:
         call_command("seed_demo")

@@ -29,6 +29,8 @@ LEFT_ALONE = "The demo leaves alone accounts that it did not make:"
 FIRST_ADMINISTRATOR = "python manage.py first_administrator"
 
 _WORKER = "celery -A annotator worker --loglevel INFO --without-gossip --without-mingle"
+PRIVATE = ("artifacts", "logs", "redis", "static")
+"""Our folders under VAR_DIR; the one itself is left open, as PostgreSQL's account has to pass through."""
 PREPARE = Command("prepare", "python -m annotator.preparing")
 COMMANDS = (
     Command("web", "gunicorn --config python:annotator.serving annotator.wsgi:application"),
@@ -81,12 +83,12 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 def run(var_dir: Path, *, address: str) -> None:
     """Returns only by an exception."""
+    keep_private(var_dir)
     keep_secret_key(var_dir / "secret-key")
     print("Starting PostgreSQL and Redis ...", flush=True)
     with services(var_dir) as started, published(started, var_dir / "services.json"):
         environment = process_environment(started, var_dir)
         print("Bringing the database up to date ...", flush=True)
-        (var_dir / "logs").mkdir(exist_ok=True)
         prepare(environment, log=var_dir / "logs" / "prepare.log")
         supervisor = Supervisor(
             COMMANDS, servers=started.servers, environment=environment, root=ROOT, logs=var_dir / "logs"
@@ -100,6 +102,15 @@ def run(var_dir: Path, *, address: str) -> None:
                 supervisor.turn(1)
         finally:
             supervisor.stop()
+
+
+def keep_private(var_dir: Path) -> None:
+    """Nobody else reads what we write: texts, ratings, models, logs. What an earlier version wrote is closed too."""
+    os.umask(0o077)
+    for name in PRIVATE:
+        folder = var_dir / name
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)
 
 
 def keep_secret_key(file: Path) -> None:

@@ -1,6 +1,7 @@
 """All settings, from the environment. A bad value stops the start with the variable's name.
 
-DATABASE_URL, REDIS_URL, SECRET_KEY, PUBLIC_URL, VAR_DIR, PORT and REWARD_BACKBONE are what an operator sets.
+DATABASE_URL, REDIS_URL, SECRET_KEY, PUBLIC_URL, VAR_DIR, DISK_RESERVE_MB, PORT and REWARD_BACKBONE are what an
+operator sets.
 """
 
 import json
@@ -81,6 +82,8 @@ def _words() -> set[str]:
 # Paths and secrets -----------------------------------------------------------------------------------------
 VAR_DIR = Path(os.environ.get("VAR_DIR", BASE_DIR / "var")).resolve()
 ARTIFACTS = VAR_DIR / "artifacts"
+DATABASE_DIR = _server("DATABASE_DIR", "")  # where `make run` keeps its own PostgreSQL; empty: it is somebody else's
+DISK_RESERVE_MB = _number("DISK_RESERVE_MB", 500)  # what writes much is refused where less is free
 SECRET_KEY = _secret_key()
 DEBUG = _flag("DEBUG")
 
@@ -154,6 +157,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "annotator.disk.for_pages",
             ],
         },
     },
@@ -264,14 +268,15 @@ CELERY_TASK_DEFAULT_QUEUE = "light"
 CELERY_TASK_ROUTES = {"rewards.tasks.train": {"queue": "train"}, "rewards.tasks.score*": {"queue": "score"}}
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A full or absent Redis must answer the web at once, never hang a page.
+# Of the workers; whoever sends a message waits for less (annotator/celery.py).
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 10}
-CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
+CELERY_TASK_PUBLISH_RETRY = False  # annotator/dispatch.py tries again, and beat sends anew
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "expire-leases": {"task": "annotator.tasks.expire_leases", "schedule": 60.0},
     "enforce-exclusions": {"task": "annotator.tasks.enforce_exclusions", "schedule": 60.0, "options": {"expires": 60}},
     "finish-deletions": {"task": "annotator.tasks.finish_deletions", "schedule": 60.0, "options": {"expires": 60}},
+    "recount-changed": {"task": "annotator.tasks.recount_changed", "schedule": 60.0, "options": {"expires": 60}},
     "refresh-agreement": {"task": "annotator.tasks.refresh_agreement", "schedule": 10.0, "options": {"expires": 10}},
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
     "forget-ended-logins": {"task": "annotator.tasks.forget_ended_logins", "schedule": 3600.0},

@@ -13,13 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import IO
 
 from annotator import children
-from annotator.embedded import Postgres, Redis
+from annotator.embedded import Postgres, Redis, ServiceFailed
 
 _LOG_BYTES = 10_000_000
 _LINE_WIDTH = 160
@@ -29,6 +30,8 @@ _LONGEST_PAUSE = 30
 _COMPLAINT_SECONDS = 60
 _LONG_LIFE = 60
 _STOP_SECONDS = 8
+# A server that has lived so long after a failure is not going to fail for the same reason.
+_BACK_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,31 @@ class Command:
 
 
 def say(name: str, text: str) -> None:
-    print(f"{name:<8} | {text:.{_LINE_WIDTH}}", flush=True)
+    with suppress(OSError):  # a terminal that is gone, or a file on a full disk, is no reason to end
+        print(f"{name:<8} | {text:.{_LINE_WIDTH}}", flush=True)
+
+
+@dataclass
+class Patience:
+    """How long somebody waits who tries again and again: doubled each time, unless what was tried lasted long."""
+
+    failures: int = 0
+    began_at: float = -math.inf
+    again_at: float | None = None
+
+    def begin(self) -> None:
+        self.began_at, self.again_at = time.monotonic(), None
+
+    def fail(self) -> float:
+        """Seconds until the next try."""
+        lived = time.monotonic() - self.began_at
+        self.failures = 0 if lived > _LONG_LIFE else self.failures + 1
+        pause = float(min(2 ** min(self.failures, 10) / 2, _LONGEST_PAUSE))
+        self.again_at = time.monotonic() + pause
+        return pause
+
+    def is_over(self) -> bool:
+        return self.again_at is not None and time.monotonic() >= self.again_at
 
 
 class LogFile(RotatingFileHandler):
@@ -63,15 +90,12 @@ class Child:
         self.root = root
         self.log = log
         self.process: subprocess.Popen[bytes] | None = None
-        self.failures = 0
-        self.started_at = 0.0
-        self.restart_at: float | None = None
+        self.patience = Patience()
         self._unfinished = b""
         self._file = LogFile(log, maxBytes=_LOG_BYTES, backupCount=1, delay=True)
 
     def start(self) -> None:
-        self.restart_at = None
-        self.started_at = time.monotonic()
+        self.patience.begin()
         self.process = subprocess.Popen(
             shlex.split(self.command.line),
             stdin=subprocess.DEVNULL,
@@ -104,16 +128,40 @@ class Child:
     def alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def pause(self) -> float:
-        """Seconds until the next start: doubled for a process that dies again and again."""
-        lived = time.monotonic() - self.started_at
-        self.failures = 0 if lived > _LONG_LIFE else self.failures + 1
-        return float(min(2**self.failures / 2, _LONGEST_PAUSE))
-
     def ending(self) -> str:
         """How the process ended, in words."""
         code = self.process.returncode if self.process else 0
         return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
+class Watched:
+    """A server that is started again for as long as it takes, and what the terminal is told of it."""
+
+    def __init__(self, server: Postgres | Redis) -> None:
+        self.server = server
+        self.patience = Patience(began_at=time.monotonic())
+        self.complained_at = -math.inf
+
+    def revive(self) -> None:
+        """Called all the time: nothing to do while it lives, nor until the pause is over."""
+        if self.server.process.alive():
+            if self.complained_at > -math.inf and time.monotonic() - self.patience.began_at > _BACK_SECONDS:
+                self.complained_at = -math.inf
+                say(self.server.name, "is back")
+        elif self.patience.again_at is None:
+            self._complain(self.server.process.last_words(), self.patience.fail())
+        elif self.patience.is_over():
+            self.patience.begin()
+            try:
+                self.server.relaunch()
+            except (ServiceFailed, OSError) as failed:
+                self._complain(str(failed), self.patience.fail())
+
+    def _complain(self, words: str, pause: float) -> None:
+        """Not at every try, as it may go on for days."""
+        if time.monotonic() - self.complained_at > _COMPLAINT_SECONDS:
+            self.complained_at = time.monotonic()
+            say(self.server.name, f"died, is started again in {pause:.0f} s and until it stays: {words}")
 
 
 class Supervisor:
@@ -129,7 +177,7 @@ class Supervisor:
         logs: Path,
     ) -> None:
         logs.mkdir(parents=True, exist_ok=True)
-        self.servers = servers
+        self.servers = [Watched(server) for server in servers]
         self.children = [
             Child(command, environment=environment, root=root, log=logs / f"{command.name}.log") for command in commands
         ]
@@ -141,13 +189,11 @@ class Supervisor:
             self._start(child)
 
     def turn(self, seconds: float) -> None:
-        """One round: takes over what was written within so long, starts again what has died. Raises ServiceFailed."""
+        """One round: takes over what was written within so long, starts again what has died, however often."""
         self._read(seconds)
         children.end_orphans(ours=self._pids())
         for server in self.servers:
-            if not server.process.alive():
-                say(server.name, "died and is started again")
-                server.start()
+            server.revive()
         for child in self.children:
             self._revive(child)
 
@@ -173,12 +219,15 @@ class Supervisor:
     def _revive(self, child: Child) -> None:
         if child.alive():
             return
-        if child.restart_at is None:
-            pause = child.pause()
-            child.restart_at = time.monotonic() + pause
+        if child.patience.again_at is None:
+            pause = child.patience.fail()
             say(child.command.name, f"{child.ending()}, starts again in {pause:.0f} s (its log is {child.log})")
-        elif time.monotonic() >= child.restart_at:
-            self._start(child)
+        elif child.patience.is_over():
+            try:
+                self._start(child)
+            except OSError as failed:  # no memory, no process to be had: later there may be
+                say(child.command.name, f"cannot be started now: {failed}")
+                child.patience.fail()
 
     def _read(self, seconds: float) -> None:
         for key, _ in self._outputs.select(seconds):
@@ -192,5 +241,5 @@ class Supervisor:
             child.output.close()
 
     def _pids(self) -> set[int]:
-        processes = [child.process for child in self.children] + [server.process.running for server in self.servers]
+        processes = [child.process for child in self.children] + [each.server.process.running for each in self.servers]
         return {process.pid for process in processes if process}

@@ -1,9 +1,12 @@
-"""Light work in the background. Importing this module in a worker also starts its heartbeat."""
+"""Light work in the background. Importing this module in a worker also starts its heartbeat.
+
+Failures are kept as rows by the stages, project by project (annotator/background.py).
+"""
 
 from celery import shared_task
-from django.utils import timezone
 
-from annotator import agreement, assignment, logins, quality, workers
+from annotator import agreement, assignment, background, logins, quality, workers
+from annotator.clock import database_now
 from annotator.models import Project
 from annotator.pii import scanning
 from annotator.projects import deleting
@@ -20,6 +23,7 @@ __all__ = [
     "forget_ended_logins",
     "lift_exclusion",
     "recount",
+    "recount_changed",
     "refresh_agreement",
     "workers",
 ]
@@ -28,50 +32,65 @@ __all__ = [
 @shared_task
 def expire_leases() -> int:
     """Frees leases that ran out, so that counts are right on pages even where nobody claims."""
-    return assignment.expire_all(now=timezone.now())
+    return assignment.expire_all(now=database_now())
 
 
 @shared_task
 def recount(project_id: int) -> int:
     """Brings a project's tasks in line with numbers of the protocol that have changed."""
     project = Project.objects.filter(pk=project_id).first()
-    return assignment.recount(project, now=timezone.now()) if project else 0
+    if project is None:
+        return 0
+    with background.as_whole("recount", project):
+        return assignment.recount_wanted(project, now=database_now())
+
+
+@shared_task
+def recount_changed() -> int:
+    """The same wherever a message of it was lost."""
+    return assignment.recount_all_wanted(now=database_now())
 
 
 @shared_task
 def refresh_agreement() -> int:
     """Counts what has changed into each project's agreement, so that no page has much to count."""
-    return agreement.refresh_all(now=timezone.now())
+    return agreement.refresh_all(now=database_now())
 
 
 @shared_task
 def assess_annotators() -> int:
     """Looks into the work of annotators wherever enough of it is new; each project in a process of its own."""
-    return quality.assess_due(now=timezone.now(), by=quality.assess_apart)
+    return quality.assess_due(now=database_now(), by=quality.assess_apart)
 
 
 @shared_task
 def find_pii() -> int:
     """Looks for personal information wherever nobody has; the recognisers run in a process of their own."""
-    return scanning.scan_all(now=timezone.now())
+    return scanning.scan_all(now=database_now())
 
 
 @shared_task
 def enforce_exclusion(exclusion_id: int) -> int:
     """Takes an excluded annotator's work out of the labels."""
-    return excluding.enforce(exclusion_id, now=timezone.now())
+    with background.as_whole("enforce_exclusions", _project_of(exclusion_id)):
+        return excluding.enforce(exclusion_id, now=database_now())
 
 
 @shared_task
 def lift_exclusion(exclusion_id: int) -> int:
     """Brings a readmitted annotator's work back."""
-    return excluding.lift(exclusion_id, now=timezone.now())
+    with background.as_whole("enforce_exclusions", _project_of(exclusion_id)):
+        return excluding.lift(exclusion_id, now=database_now())
+
+
+def _project_of(exclusion_id: int) -> Project | None:
+    return Project.objects.filter(exclusions=exclusion_id).first()
 
 
 @shared_task
 def enforce_exclusions() -> int:
-    """Finishes exclusions that a worker was killed in, and takes out what has come in since."""
-    return excluding.enforce_all(now=timezone.now())
+    """Finishes exclusions and readmissions that a worker was killed in, and takes out what has come in since."""
+    return excluding.enforce_all(now=database_now())
 
 
 @shared_task
@@ -81,13 +100,13 @@ def finish_deletion(project_id: int) -> int:
 
 
 @shared_task
-def finish_deletions() -> None:
-    """Finishes deletions that a worker was killed in, or that no worker has heard of; each in a task of its own."""
-    for project_id in deleting.unfinished():
-        finish_deletion.delay(project_id)
+def finish_deletions() -> int:
+    """Finishes deletions that a worker was killed in, or that no worker has heard of."""
+    return deleting.finish_all()
 
 
 @shared_task
 def forget_ended_logins() -> int:
     """Takes away sessions that are over and counts of wrong passwords that no longer matter."""
-    return logins.forget_ended(now=timezone.now())
+    with background.as_whole("forget_ended_logins"):
+        return logins.forget_ended(now=database_now())

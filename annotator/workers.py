@@ -1,23 +1,25 @@
 """Which Celery workers listen to which queue, by heartbeats in Redis.
 
 Each worker beats from a thread, as a solo worker answers no ping while it trains. The web reads the beats, so that
-asking for work that nobody would do is refused at once.
+asking for work that nobody would do is refused at once. Beats carry the time of Redis, whose clock is the only one that
+all of them share.
 """
 
 import json
 import logging
 import threading
-import time
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import redis
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import beat_init, worker_ready, worker_shutting_down
 from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from annotator import artifacts, dispatch
+from annotator.celery import PATIENCE_SECONDS
 from annotator.refusals import Refusal
 
 QUEUES = ("light", "train", "score")
@@ -47,15 +49,17 @@ class QueueHealth:
 
 @cache
 def connection() -> "redis.Redis":
-    # A Redis that is away has to be reported at once: no page waits for several tries.
-    once = Retry(NoBackoff(), 1)
-    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=3, retry=once)
+    # Once more where Redis was started anew and the connection is stale; never after a wait, as pages wait with us.
+    once = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
+    patience = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), PATIENCE_SECONDS)
+    return redis.Redis.from_url(settings.REDIS_URL, retry=once, **patience)
 
 
 def listening() -> dict[str, QueueHealth]:
     """The health of every queue. Raises redis.RedisError where Redis does not answer."""
-    now = time.time()
-    beats = [json.loads(value) for value in connection().hvals(KEY)]
+    with dispatch.without_waiting_twice(), connection().pipeline(transaction=False) as asked:
+        (seconds, microseconds), values = asked.time().hvals(KEY).execute()
+    now, beats = seconds + microseconds / 1e6, [json.loads(value) for value in values]
     limit = ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS
     health = {}
     for queue in QUEUES:
@@ -69,7 +73,8 @@ def require(queue: str) -> None:
     try:
         alive = listening()[queue].alive
     except redis.RedisError as down:
-        raise NoWorker(f"Redis does not answer, so no work can be handed out: {down}") from down
+        _log.warning("no work can be handed out: %s", down)
+        raise NoWorker("Redis does not answer, so no work can be handed out. Try again in a moment.") from down
     if not alive:
         raise NoWorker(
             f"No worker listens to the queue {queue!r}. Start one: celery -A annotator worker -Q {queue} --pool solo"
@@ -77,7 +82,13 @@ def require(queue: str) -> None:
 
 
 def beat(name: str, queues: list[str]) -> None:
-    connection().hset(KEY, name, json.dumps({"queues": queues, "at": time.time()}))
+    connection().hset(KEY, name, json.dumps({"queues": queues, "at": redis_now()}))
+
+
+def redis_now() -> float:
+    """Seconds since 1970 by the clock of Redis."""
+    seconds, microseconds = connection().time()
+    return float(seconds + microseconds / 1e6)
 
 
 def forget(name: str) -> None:
@@ -110,6 +121,12 @@ class _Heartbeat(threading.Thread):
 _beating: list[_Heartbeat] = []
 stopping = threading.Event()
 """Set in a worker that was asked to end: long work puts itself down where it can be taken up again."""
+
+
+@worker_ready.connect
+@beat_init.connect
+def _look_at_files(**_: Any) -> None:
+    artifacts.report_at_start()
 
 
 @worker_ready.connect

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
@@ -10,8 +11,8 @@ from django.utils import timezone
 
 from annotator.access import user_of
 from annotator.agreement import Agreement, kappas
-from annotator.api.health import readiness
-from annotator.models import Assignment, Membership, Project
+from annotator.health import readiness
+from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
 from rewards import outlook, scoring, snapshots
 from rewards.models import RewardModel, TrainingRun
 
@@ -61,7 +62,14 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     )
     context["cards"] = [_card(project) for project in managed[:PROJECTS_SHOWN]]
     context["health"] = readiness()
+    context["failures"] = failures_seen_by(user_of(request))
     return context
+
+
+def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
+    """Those of the projects that the user manages; those of the installation as a whole for administrators."""
+    found = BackgroundFailure.objects.select_related("project").order_by("-last_at")
+    return found if user.is_superuser else found.filter(project__in=Project.objects.managed_by(user))
 
 
 def _card(project: Any) -> Card:

@@ -5,6 +5,7 @@ Few rows are locked at once, as claims pass locked tasks over; where it stopped 
 
 from django.db import transaction
 
+from annotator import background
 from annotator.models import Project
 from annotator.statements import Statement
 from rewards.models import ScoringPass
@@ -15,8 +16,15 @@ ALL = 2**62
 
 def order_queues() -> int:
     """Goes on wherever scores are new, or the order of a queue was changed; returns how many tasks were moved."""
-    passes = ScoringPass.objects.select_related("reward_model__project").order_by("reward_model__is_champion", "pk")
-    return sum(_doubted(each) if _is_used(each) else _forgotten(each) for each in passes)
+    projects = Project.objects.filter(reward_models__scoring_pass__isnull=False).distinct()
+    return background.each_project("order_queues", projects, order_queue)
+
+
+def order_queue(project: Project) -> int:
+    """Of one project; earlier champions before the one in use."""
+    passes = ScoringPass.objects.select_related("reward_model__project").filter(reward_model__project=project)
+    in_order = passes.order_by("reward_model__is_champion", "pk")
+    return sum(_doubted(each) if _is_used(each) else _forgotten(each) for each in in_order)
 
 
 def _is_used(scoring: ScoringPass) -> bool:

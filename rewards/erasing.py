@@ -4,15 +4,16 @@ Triggers mark the snapshots (rewards/migrations/0002_lineage_and_marks.py); eras
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
-from annotator import audit
+from annotator import artifacts, audit, background
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
@@ -30,23 +31,50 @@ class StillNeeded(Refusal):
     code = "still_needed"
 
 
-@transaction.atomic
+class NotRemoved(Refusal):
+    """Some files could not be removed; until they are, nothing is erased."""
+
+    status = 500
+    code = "not_removed"
+
+
 def erase(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     """Takes the files of a marked snapshot off the disk, with those of every run and model that saw it.
 
+    It counts as erased once they are gone. From the first step on nobody uses them, and what could not be removed the
+    sweep tries again.
+
     Raises:
         NothingToErase, StillNeeded: as they say.
+        ForeignArtifacts: the files are not where this process would look for them.
+        NotRemoved: some are still there.
     """
+    artifacts.require_ours()
+    _begin(snapshot, now=now)
+    if left := _remove(_folders(snapshot)):
+        raise NotRemoved(f"Not erased: {_told(left)} The rest is gone, and this is tried again every minute.")
+    _finish(snapshot, now=now)
+    return snapshot
+
+
+@transaction.atomic
+def _begin(snapshot: Snapshot, *, now: datetime) -> None:
     Project.objects.select_for_update().get(pk=snapshot.project_id)
     snapshot.refresh_from_db()
     _check(snapshot)
+    snapshot.erasing_at = now
+    snapshot.save(update_fields=["erasing_at"])
+
+
+@transaction.atomic
+def _finish(snapshot: Snapshot, *, now: datetime) -> None:
+    """Unless somebody else has, or the same labels were taken anew meanwhile."""
     snapshot.erased_at = now
-    snapshot.save(update_fields=["erased_at"])
+    if not Snapshot.objects.filter(pk=snapshot.pk, erased_at=None, erasing_at__isnull=False).update(erased_at=now):
+        return
     models = RewardModel.objects.filter(run__snapshot=snapshot).order_by("version")
     versions = list(models.values_list("version", flat=True))
     audit.record("snapshot.erased", f"snapshot {snapshot.content_hash[:12]}", project=snapshot.project, models=versions)
-    transaction.on_commit(partial(_remove, list(_folders(snapshot))))
-    return snapshot
 
 
 def _check(snapshot: Snapshot) -> None:
@@ -67,21 +95,54 @@ def _folders(snapshot: Snapshot) -> Iterator[Path]:
     yield from (run.directory() for run in snapshot.runs.all())
 
 
-def _remove(folders: list[Path]) -> None:
+def _remove(folders: Iterable[Path]) -> dict[Path, OSError]:
+    """Removes what can be removed; what is still there, and why."""
+    left: dict[Path, OSError] = {}
     for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            left[folder] = error
+    return left
 
 
-def sweep() -> list[Path]:
-    """Removes what was left: by deleted projects, by a removal that was cut short, by runs that ended half-way."""
-    erased = Snapshot.objects.filter(erased_at__isnull=False)
-    found = [folder for snapshot in erased for folder in _folders(snapshot) if folder.exists()]
-    ownerless = list(OwnerlessFolder.objects.all())
-    found += [settings.ARTIFACTS / each.path for each in ownerless]
-    found += list(_leftovers())
-    _remove(found)
-    OwnerlessFolder.objects.filter(pk__in=[each.pk for each in ownerless]).delete()
-    return found
+def _told(left: Mapping[Path, OSError]) -> str:
+    return " ".join(f"{path.relative_to(settings.ARTIFACTS)} stays ({why.strerror})." for path, why in left.items())
+
+
+def sweep(*, now: datetime) -> list[Path]:
+    """Removes what was left: by deleted projects, by a removal that was cut short, by runs that ended half-way.
+
+    Raises:
+        ForeignArtifacts: these are the files of another installation, or there are none.
+        NotRemoved: some could not be removed.
+    """
+    artifacts.require_ours()
+    asked = Snapshot.objects.filter(Q(erasing_at__isnull=False) | Q(erased_at__isnull=False))
+    removed: list[Path] = []
+    projects = Project.objects.filter(snapshots__in=asked).distinct()
+    with_left = partial(_sweep_project, asked=asked, removed=removed, now=now)
+    background.each_project("sweep_erased", projects, with_left)
+    ownerless = {settings.ARTIFACTS / each.path: each.pk for each in OwnerlessFolder.objects.all()}
+    rest = [*ownerless, *_leftovers()]
+    left = _remove(rest)
+    OwnerlessFolder.objects.filter(pk__in=[pk for path, pk in ownerless.items() if path not in left]).delete()
+    if left:
+        raise NotRemoved(_told(left))
+    return removed + rest
+
+
+def _sweep_project(project: Project, *, asked: QuerySet[Snapshot], removed: list[Path], now: datetime) -> int:
+    for snapshot in asked.filter(project=project).select_related("project"):
+        folders = [folder for folder in _folders(snapshot) if folder.exists()]
+        if left := _remove(folders):
+            raise NotRemoved(_told(left))
+        removed += folders
+        if snapshot.erased_at is None:
+            _finish(snapshot, now=now)
+    return 1
 
 
 def _leftovers() -> Iterator[Path]:

@@ -30,6 +30,7 @@ class Snapshot(models.Model):
     redacted_tasks = models.PositiveIntegerField(db_default=0, help_text="redacted after it was taken")
     deleted_tasks = models.PositiveIntegerField(db_default=0, help_text="deleted after it was taken")
     marked_at = models.DateTimeField(null=True, blank=True, help_text="of the last of these")
+    erasing_at = models.DateTimeField(null=True, blank=True, help_text="asked for; from then on nobody uses its files")
     erased_at = models.DateTimeField(null=True, blank=True, help_text="its files and those of its models are gone")
 
     class Meta:
@@ -49,7 +50,7 @@ class Snapshot(models.Model):
 
     def is_marked(self) -> bool:
         """Whether it holds texts that are to be forgotten, or is gone because it did."""
-        return bool(self.marked_at or self.erased_at)
+        return bool(self.marked_at or self.erasing_at or self.erased_at)
 
 
 class SnapshotTask(models.Model):
@@ -185,8 +186,9 @@ class RewardModel(models.Model):
         return settings.ARTIFACTS / self.path
 
     def is_erased(self) -> bool:
-        """Whether its files are gone with the snapshot that it learnt from."""
-        return Snapshot.objects.filter(runs=self.run_id, erased_at__isnull=False).exists()
+        """Whether its files are gone, or going, with the snapshot that it learnt from."""
+        gone = Q(erasing_at__isnull=False) | Q(erased_at__isnull=False)
+        return Snapshot.objects.filter(gone, runs=self.run_id).exists()
 
 
 class Evaluation(models.Model):

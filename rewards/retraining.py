@@ -7,7 +7,7 @@ import hashlib
 import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from annotator import audit, workers
-from annotator.celery import app
+from annotator import audit, background, disk, dispatch, workers
 from annotator.models import Label, Project, User
 from annotator.projects.archiving import require_in_use
 from annotator.refusals import Refusal
@@ -84,7 +83,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
 
     Raises:
         NoWorker: nobody listens to the queue `train`.
-        Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew: as they say.
+        Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew, DiskNearlyFull: as they say.
     """
     require_in_use(project)
     settled = {"backbone": settings.REWARD_BACKBONE, **project.training_config, **config}
@@ -129,7 +128,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
 
     Raises:
         NotEnded: there is nothing to try again.
-        NoWorker, AlreadyRunning, UnusableConfig: as they say.
+        NoWorker, AlreadyRunning, UnusableConfig, DiskNearlyFull: as they say.
     """
     if run.state not in (RunState.FAILED, RunState.CANCELLED):
         raise NotEnded(f"Run {run.pk} is {run.get_state_display().lower()}: only a failed or cancelled one is retried.")
@@ -145,6 +144,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
 def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
     require_in_use(run.project)
     workers.require("train")
+    disk.require_room()
     config = check_config(run.config)
     run.config_hash, run.seed = config_hash(config), config.seed
     try:
@@ -178,7 +178,7 @@ def check_config(config: Any) -> TrainConfig:
 
 
 def send(run: TrainingRun) -> None:
-    transaction.on_commit(partial(app.send_task, "rewards.tasks.train", [run.pk]))
+    dispatch.send_on_commit("rewards.tasks.train", [run.pk])
 
 
 # Reasons to retrain ----------------------------------------------------------------------------------------
@@ -188,16 +188,20 @@ def start_due(*, now: datetime) -> list[TrainingRun]:
     """Starts a run in every project whose policy asks for one; nobody listening means later, not never."""
     wanting = Project.objects.in_use().filter(Q(retrain_after_labels__gt=0) | Q(retrain_after_hours__gt=0))
     idle = wanting.exclude(training_runs__state__in=ACTIVE_STATES).distinct()
-    reasons = {project: due(project, now=now) for project in idle}
-    wanted = {project: reason for project, reason in reasons.items() if reason}
-    if not wanted or not workers.listening()["train"].alive:
-        return []
-    started = (_started(project, reason) for project, reason in wanted.items())
-    return [run for run in started if run]
+    started: list[TrainingRun] = []
+
+    def start_if_due(project: Project) -> int:
+        reason = due(project, now=now)
+        run = _started(project, reason) if reason and workers.listening()["train"].alive else None
+        started.extend([run] if run else [])
+        return 1 if run else 0
+
+    background.each_project("start_due_runs", idle, start_if_due)
+    return started
 
 
 def _started(project: Project, reason: str) -> TrainingRun | None:
-    """One project's refusal must not keep the others waiting."""
+    """A refusal is no failure: the reason may be a better one the next time."""
     try:
         return request(project, reason=reason)
     except Refusal as refused:

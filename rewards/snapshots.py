@@ -24,7 +24,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTextTransform
 from django.utils import timezone
 
-from annotator import audit
+from annotator import artifacts, audit, disk
 from annotator.consensus import Rules
 from annotator.models import Adjudication, Label, Project, Rating, Response, Task
 from annotator.refusals import Refusal
@@ -48,7 +48,10 @@ def take(project: Project, *, now: datetime) -> Snapshot:
 
     Raises:
         NotEnoughLabels: either side of the split is empty.
+        DiskNearlyFull, ForeignArtifacts: there is no room, or no right place, for its files.
     """
+    artifacts.require_ours()
+    disk.require_room()
     folder = settings.ARTIFACTS / "snapshots"
     folder.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder))
@@ -270,7 +273,6 @@ def _keep(project: Project, building: Path, manifest: dict[str, Any], written: W
     path = Path(before.path if before else f"snapshots/project.{project.pk}/{manifest['content_hash']}")
     final = settings.ARTIFACTS / path
     (building / "manifest.json").write_text(json.dumps(manifest, indent=2))
-    building.chmod(0o755)
     if not final.exists():
         final.parent.mkdir(parents=True, exist_ok=True)
         building.rename(final)
@@ -284,7 +286,7 @@ def _stored(project: Project, path: Path, manifest: dict[str, Any], written: Wri
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, project.pk])
     there = Snapshot.objects.filter(project=project, content_hash=manifest["content_hash"]).first()
     if there:
-        Snapshot.objects.filter(pk=there.pk).exclude(erased_at=None).update(erased_at=None)
+        Snapshot.objects.filter(pk=there.pk).update(erasing_at=None, erased_at=None)
         return there
     counts = manifest["counts"]
     gone = _gone(written)

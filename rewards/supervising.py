@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.utils import timezone
 
 from annotator import workers
+from annotator.clock import database_now
 from annotator.refusals import Refusal
 from rewards import retraining
 from rewards.models import TrainingRun
@@ -64,7 +64,7 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) ->
         except subprocess.TimeoutExpired:
             if workers.stopping.is_set():
                 raise retraining.PutDown("The worker was stopped; the run waits for the next one.") from None
-            retraining.write(run, heartbeat_at=timezone.now(), **_progress(folder))
+            retraining.write(run, heartbeat_at=database_now(), **_progress(folder))
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

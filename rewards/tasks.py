@@ -3,8 +3,9 @@
 from typing import Any
 
 from celery import Task, shared_task
-from django.utils import timezone
 
+from annotator import background, dispatch
+from annotator.clock import database_now
 from annotator.refusals import Refusal
 from rewards import doubting, erasing, retraining, scoring, training, unlikely
 from rewards.models import ScoringJob, TrainingRun
@@ -14,7 +15,7 @@ from rewards.scoring import lanes
 @shared_task(bind=True)
 def train(self: "Task[Any, Any]", run_id: int) -> None:
     """The train worker's door. Acknowledged early: a lost worker's run is recovered from its row."""
-    run = retraining.claim(run_id, worker=str(self.request.hostname), now=timezone.now())
+    run = retraining.claim(run_id, worker=str(self.request.hostname), now=database_now())
     if run is None:
         return
     try:
@@ -25,26 +26,29 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         retraining.put_down(run, why)
         return
     except Refusal as refused:
-        retraining.fail(run, str(refused), now=timezone.now())
+        retraining.fail(run, str(refused), now=database_now())
         return
     except Exception as error:
-        retraining.fail(run, f"{type(error).__name__}: {error}", now=timezone.now())
+        retraining.fail(run, f"{type(error).__name__}: {error}", now=database_now())
         raise
     if model and model.is_champion:
-        lanes.wake(model, now=timezone.now())
+        lanes.wake(model, now=database_now())
     if model:
-        note_unlikely.delay(run.pk)
+        dispatch.send("rewards.tasks.note_unlikely", [run.pk])
 
 
 @shared_task
 def start_due_runs() -> int:
-    return len(retraining.start_due(now=timezone.now()))
+    return len(retraining.start_due(now=database_now()))
 
 
 @shared_task
 def note_unlikely(run_id: int) -> int:
     run = TrainingRun.objects.select_related("project").filter(pk=run_id).first()
-    return unlikely.note(run, now=timezone.now()) if run else 0
+    if run is None:
+        return 0
+    with background.as_whole("note_unlikely", run.project):
+        return unlikely.note(run, now=database_now())
 
 
 @shared_task
@@ -54,18 +58,20 @@ def ask_again_for_review() -> int:
 
 @shared_task
 def sweep_files() -> int:
-    return len(erasing.sweep())
+    with background.as_whole("sweep_files"):
+        return len(erasing.sweep(now=database_now()))
 
 
 @shared_task
 def recover_lost_runs() -> int:
-    return len(retraining.recover_lost(now=timezone.now()))
+    with background.as_whole("recover_lost_runs"):
+        return len(retraining.recover_lost(now=database_now()))
 
 
 @shared_task
 def score_chunk(lane_id: int, number: int) -> int:
     """One short chunk of a lane, then a message for its next."""
-    turn = lanes.take(lane_id, number, now=timezone.now(), tasks=lanes.pace.tasks)
+    turn = lanes.take(lane_id, number, now=database_now(), tasks=lanes.pace.tasks)
     if turn is None:
         return 0
     try:
@@ -73,7 +79,7 @@ def score_chunk(lane_id: int, number: int) -> int:
     except Exception as error:
         lanes.note_failure(turn, f"{type(error).__name__}: {error}")
         raise
-    lanes.finish(turn, now=timezone.now())
+    lanes.finish(turn, now=database_now())
     return scored
 
 
@@ -90,8 +96,9 @@ def score_job(job_id: int) -> None:
 
 @shared_task
 def start_due_scoring() -> int:
-    scoring.resend_waiting(now=timezone.now())
-    return scoring.start_due(now=timezone.now())
+    with background.as_whole("resend_waiting"):
+        scoring.resend_waiting(now=database_now())
+    return scoring.start_due(now=database_now())
 
 
 @shared_task

@@ -3,18 +3,20 @@
 import errno
 import json
 import shutil
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
+from annotator import artifacts, disk
+from annotator.clock import database_now
 from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
-from rewards import evaluation, promotion, retraining, snapshots
+from rewards import evaluation, promotion, registry, retraining, snapshots
 from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.supervising import TrainerFailed, supervise
@@ -22,6 +24,12 @@ from rewards.supervising import TrainerFailed, supervise
 VALIDATION = "validation"
 """What an evaluation on a snapshot's held-out rows is called."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class ChampionMissing(Refusal):
+    """The worker does not see the model that the new one would be judged against."""
+
+    code = "champion_missing"
 
 
 class DiskFull(Refusal):
@@ -45,11 +53,12 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
 
 
 def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
+    _check_files(run.project)
     snapshot = run.snapshot or _snapshot(run.project)
     retraining.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=retraining.code_version())
     folder = _prepared(run, snapshot)
     supervise(run, "train", folder)
-    retraining.write(run, state=RunState.EVALUATING, heartbeat_at=timezone.now())
+    retraining.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
     metrics = json.loads((folder / "metrics.json").read_text())
     champion = _champion(run.project)
     verdict = _judge(run, snapshot, champion, metrics)
@@ -58,8 +67,21 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
 
 
 @outlasting_outages
+def _check_files(project: Project) -> None:
+    """Before hours of training: whether there is room, and whether this worker sees what it needs in the end."""
+    artifacts.require_ours()
+    disk.require_room()
+    champion = _champion(project)
+    if champion and not (champion.directory() / registry.MANIFEST).is_file():
+        raise ChampionMissing(
+            f"This worker ({socket.gethostname()}) has no files of the champion, version {champion.version}, that the "
+            "new model would be judged against: every worker has to see the same artifacts."
+        )
+
+
+@outlasting_outages
 def _snapshot(project: Project) -> Snapshot:
-    return snapshots.take(project, now=timezone.now())
+    return snapshots.take(project, now=database_now())
 
 
 @outlasting_outages
@@ -142,7 +164,7 @@ def _register(
     run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None, verdict: promotion.Verdict
 ) -> RewardModel | None:
     """The model's row, its evaluation and, by the verdict, its promotion: all or nothing, once a run."""
-    now = timezone.now()
+    now = database_now()
     project = Project.objects.select_for_update().get(pk=run.project_id)
     if not verdict.promote:
         retraining.write(run, state=RunState.REJECTED, finished_at=now)

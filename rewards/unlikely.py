@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
+from annotator import background
 from annotator.models import Annotation, Project, Rating, Task, UnlikelyAnnotation
 from annotator.review.unlikely import ask_for_review
 from rewards.models import TrainingRun
@@ -77,8 +78,8 @@ def note(run: TrainingRun, *, now: datetime) -> int:
 
 def ask_again() -> int:
     """Asks for review wherever a task was settled anew since, and its annotation is as unlikely as before."""
-    projects = UnlikelyAnnotation.objects.values("task__project")
-    return ask_for_review(Task.objects.filter(project__in=projects))
+    projects = Project.objects.filter(pk__in=UnlikelyAnnotation.objects.values("task__project"))
+    return background.each_project("ask_again_for_review", projects, lambda each: ask_for_review(each.tasks.all()))
 
 
 def _expected(path: Path) -> dict[int, Mapping[str, float]]:

@@ -7,9 +7,11 @@ transaction counts a batch of the queue; a lock a project lets no two count at o
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from django.db import connection, transaction
 
+from annotator import background
 from annotator.agreement import reading, totals
 from annotator.agreement.counting import Columns, Kind, added, tallied
 from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
@@ -76,14 +78,16 @@ def refresh(project: Project, *, now: datetime, most: int = BATCH) -> int:
 
 def refresh_all(*, now: datetime) -> int:
     """Counts everything that waits, of every project that nobody else is counting; returns how many tasks."""
+    stale = StaleAgreement.objects.order_by().values_list("project", flat=True).distinct()
+    projects = Project.objects.select_related("rubric").in_bulk(list(stale))
+    StaleAgreement.objects.filter(project__in=set(stale) - set(projects)).delete()
+    return background.each_project("refresh_agreement", projects.values(), partial(_refresh_all_of, now=now))
+
+
+def _refresh_all_of(project: Project, *, now: datetime) -> int:
     counted = 0
-    for pk in StaleAgreement.objects.order_by().values_list("project", flat=True).distinct():
-        project = Project.objects.select_related("rubric").filter(pk=pk).first()
-        if project is None:
-            StaleAgreement.objects.filter(project=pk).delete()
-            continue
-        while found := _refresh_unless_busy(project, now=now, most=BATCH):
-            counted += found
+    while found := _refresh_unless_busy(project, now=now, most=BATCH):
+        counted += found
     return counted
 
 

@@ -1,10 +1,7 @@
 """Whether the process lives, and whether everything it needs answers."""
 
-from dataclasses import asdict
 from typing import Any
 
-import redis
-from django.db import DatabaseError, connection
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import AllowAny
@@ -12,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import workers
+from annotator.health import readiness
 
 
 class LiveSerializer(serializers.Serializer[Any]):
@@ -25,11 +22,14 @@ class QueueSerializer(serializers.Serializer[Any]):
 
 
 class ReadySerializer(serializers.Serializer[Any]):
-    status = serializers.ChoiceField(choices=["ready", "unavailable"])
+    status = serializers.ChoiceField(choices=["ready", "degraded", "unavailable"])
     database = serializers.BooleanField()
     redis = serializers.BooleanField()
     queues = serializers.DictField(child=QueueSerializer())
-    error = serializers.CharField()
+    disk = serializers.BooleanField(help_text="false: nearly full; imports, snapshots and runs are refused")
+    artifacts = serializers.BooleanField(help_text="false: this process sees other files than the installation's")
+    failures = serializers.IntegerField(help_text="periodic tasks that fail; the admin says which")
+    error = serializers.CharField(allow_blank=True)
 
 
 class Live(APIView):
@@ -44,7 +44,7 @@ class Live(APIView):
 
 
 class Ready(APIView):
-    """Database, Redis and each queue's workers. 503 without database or Redis; a queue without worker is shown."""
+    """Database, Redis, each queue's workers, disk and artifacts. 503 without database or Redis; the rest is shown."""
 
     authentication_classes = ()
     permission_classes = [AllowAny]
@@ -52,21 +52,4 @@ class Ready(APIView):
     @extend_schema(responses={200: ReadySerializer, 503: ReadySerializer})
     def get(self, request: Request) -> Response:
         found = readiness()
-        return Response(found, status=200 if found["status"] == "ready" else 503)
-
-
-def readiness() -> dict[str, Any]:
-    """{status, database, redis, queues: {name: {workers, heartbeat_age}}}"""
-    database, error = True, ""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError as down:
-        database, error = False, str(down).strip()
-    try:
-        queues = {name: asdict(health) for name, health in workers.listening().items()}
-        answers = True
-    except redis.RedisError as down:
-        queues, answers, error = {}, False, error or str(down)
-    status = "ready" if database and answers else "unavailable"
-    return {"status": status, "database": database, "redis": answers, "queues": queues, "error": error}
+        return Response(found.as_json(), status=503 if found.status == "unavailable" else 200)

@@ -5,7 +5,6 @@ from time import monotonic
 from typing import Any
 
 from django.http import Http404
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.exceptions import ValidationError
@@ -27,6 +26,7 @@ from annotator.api.serializers import (
 )
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
+from annotator.clock import database_now
 from annotator.models import Assignment, Rubric
 from annotator.public_ids import response_number
 
@@ -39,7 +39,7 @@ class Next(ForAnnotators, APIView):
     @extend_schema(request=None, responses=LeaseSerializer)
     def post(self, request: Request, slug: str) -> Response:
         project = access.membership(access.user_of(request), slug).project
-        return Response(lease(assignment.claim(project, access.user_of(request), now=timezone.now())))
+        return Response(lease(assignment.claim(project, access.user_of(request), now=database_now())))
 
 
 class AnnotationOfAssignment(ForAnnotators, APIView):
@@ -51,7 +51,7 @@ class AnnotationOfAssignment(ForAnnotators, APIView):
         parameters=[OpenApiParameter("next", bool, description="1: answer with the next task's lease under `next`")],
     )
     def put(self, request: Request, assignment_id: int) -> Response:
-        user, now, wants_next = access.user_of(request), timezone.now(), flag(request, "next")
+        user, now, wants_next = access.user_of(request), database_now(), flag(request, "next")
         try:
             submission = submission_of(request.data)
         except ValidationError:
@@ -77,7 +77,7 @@ class SkipOfAssignment(ForAnnotators, APIView):
         mine = access.own_assignment(access.user_of(request), assignment_id)
         sent = SkipSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        done = annotation.skip(mine.pk, **sent.validated_data, now=timezone.now())
+        done = annotation.skip(mine.pk, **sent.validated_data, now=database_now())
         return Response({"assignment": mine.pk, "reason": done.reason, "note": done.note})
 
 
@@ -89,7 +89,7 @@ class ReportOfAssignment(ForAnnotators, APIView):
         mine = access.own_assignment(access.user_of(request), assignment_id)
         sent = ReportSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        done = annotation.report(mine.pk, **sent.validated_data, now=timezone.now())
+        done = annotation.report(mine.pk, **sent.validated_data, now=database_now())
         return Response({"assignment": mine.pk, "category": done.category, "note": done.note})
 
 
@@ -99,7 +99,7 @@ class Heartbeat(ForAnnotators, APIView):
     @extend_schema(request=None, responses=RenewedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
         mine = access.own_assignment(access.user_of(request), assignment_id)
-        renewed = assignment.heartbeat(mine.pk, now=timezone.now())
+        renewed = assignment.heartbeat(mine.pk, now=database_now())
         return Response({"assignment": mine.pk, "lease_expires_at": renewed.lease_expires_at})
 
 

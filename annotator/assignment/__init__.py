@@ -19,7 +19,14 @@ from annotator.assignment.holding import (
     response_order,
     responses_in_order,
 )
-from annotator.assignment.recounting import Difference, differences, recount
+from annotator.assignment.recounting import (
+    Difference,
+    differences,
+    recount,
+    recount_all_wanted,
+    recount_later,
+    recount_wanted,
+)
 
 __all__ = [
     "REASONS",
@@ -43,6 +50,9 @@ __all__ = [
     "passed_lately",
     "reclaim_expired",
     "recount",
+    "recount_all_wanted",
+    "recount_later",
+    "recount_wanted",
     "release",
     "response_order",
     "responses_in_order",

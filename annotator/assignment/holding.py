@@ -3,10 +3,12 @@
 import random
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from annotator import background
 from annotator.models import Assignment, Draft, Project, Response, Task, User
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
@@ -138,15 +140,17 @@ def release(assignment_id: int) -> Assignment:
 
 # Leases that ran out ---------------------------------------------------------------------------------------
 
-_EXPIRE = Statement("""
+_EXPIRE_WHERE = """
 WITH expired AS (
     SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
-    WHERE s.state = 'leased' AND s.lease_expires_at < %(now)s
+    WHERE s.state = 'leased' AND s.lease_expires_at < %(now)s{more}
     ORDER BY s.lease_expires_at LIMIT %(most)s FOR UPDATE OF t, s SKIP LOCKED
 )
 UPDATE annotator_assignment s SET state = 'expired', slot = NULL FROM expired WHERE s.id = expired.id
 RETURNING s.task_id
-""")
+"""
+_EXPIRE = Statement(_EXPIRE_WHERE.format(more=""))
+_EXPIRE_IN_PROJECT = Statement(_EXPIRE_WHERE.format(more=" AND t.project_id = %(project)s"), prepared=False)
 _COUNT_OPEN_SLOTS = Statement(
     """
     UPDATE annotator_task t SET open_slots = greatest(t.slots_wanted - (
@@ -159,10 +163,13 @@ _COUNT_OPEN_SLOTS = Statement(
 
 def reclaim_expired(*, now: datetime) -> int:
     """Frees the slots of leases that ran out, a few at a time; tasks that another transaction holds are left."""
-    tasks = [task for (task,) in _EXPIRE.rows(now=now, most=RECLAIM_AT_ONCE)]
-    if tasks:
-        _count_open_slots(tasks)
-    return len(tasks)
+    return _freed(_EXPIRE.rows(now=now, most=RECLAIM_AT_ONCE))
+
+
+def _freed(rows: Sequence[Row]) -> int:
+    if rows:
+        _count_open_slots([task for (task,) in rows])
+    return len(rows)
 
 
 def _count_open_slots(tasks: Sequence[int]) -> None:
@@ -172,15 +179,23 @@ def _count_open_slots(tasks: Sequence[int]) -> None:
 
 def expire_all(*, now: datetime) -> int:
     """Reclaims expired leases in short transactions until none is left; returns how many."""
+    expired = Assignment.objects.leased().filter(lease_expires_at__lt=now)
+    projects = Project.objects.filter(pk__in=expired.values("task__project"))
+    return background.each_project("expire_leases", projects, partial(_expire_in, now=now))
+
+
+def _expire_in(project: Project, *, now: datetime) -> int:
     total = 0
     while True:
-        found = _reclaim_some(now=now)
+        found = _expire_some(project, now=now)
         total += found
         if found < RECLAIM_AT_ONCE:
             return total
 
 
-_reclaim_some = in_transaction(reclaim_expired)
+@in_transaction
+def _expire_some(project: Project, *, now: datetime) -> int:
+    return _freed(_EXPIRE_IN_PROJECT.rows(now=now, most=RECLAIM_AT_ONCE, project=project.pk))
 
 
 # Slots and orders ------------------------------------------------------------------------------------------

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
 
-from annotator import audit, consensus
-from annotator.models import Consensus, Label, Project, Task
+from annotator import audit, background, consensus, dispatch, locks
+from annotator.models import Consensus, Label, Project, RecountWanted, Task
 from annotator.retrying import in_transaction
 
 AT_ONCE = 200
@@ -20,10 +21,31 @@ _OF_CONSENSUS = ("kept", "annotators", "spread", "spread_of_all", "preference", 
 
 def recount(project: Project, *, now: datetime) -> int:
     """Recomputes slots, states and labels of every task by the project's rules of today; returns how many tasks."""
+    wanted = list(project.recounts_wanted.values_list("pk", flat=True))
     counted = sum(_recount_some(project, some, now=now) for some in _in_portions(project))
     _recount_tallies(project)
     audit.record("project.recounted", f"project {project.slug}", project=project, tasks=counted)
+    RecountWanted.objects.filter(pk__in=wanted).delete()  # those that were asked for meanwhile stay
     return counted
+
+
+@transaction.atomic
+def recount_later(project: Project) -> None:
+    """Leaves it to the light worker; a message that is lost is sent again by the row."""
+    RecountWanted.objects.create(project=project)
+    dispatch.send_on_commit("annotator.tasks.recount", [project.pk])
+
+
+def recount_wanted(project: Project, *, now: datetime) -> int:
+    """Recounts unless somebody is at it, and what was asked for since is found again; returns how many tasks."""
+    with locks.alone("recount", project.pk) as is_alone:
+        return recount(project, now=now) if is_alone else 0
+
+
+def recount_all_wanted(*, now: datetime) -> int:
+    """What was asked for and not done; returns how many tasks."""
+    projects = Project.objects.filter(recounts_wanted__isnull=False).distinct()
+    return background.each_project("recount", projects, partial(recount_wanted, now=now))
 
 
 def _in_portions(project: Project) -> Iterator[list[int]]:

@@ -29,7 +29,9 @@ class Services:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"DATABASE_URL": self.database_url, "REDIS_URL": self.redis_url}
+        addresses = {"DATABASE_URL": self.database_url, "REDIS_URL": self.redis_url}
+        home = next((server.home for server in self.servers if isinstance(server, Postgres)), None)
+        return addresses | ({"DATABASE_DIR": str(home)} if home else {})
 
 
 @contextmanager

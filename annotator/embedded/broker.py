@@ -40,11 +40,15 @@ class Redis:
         return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
+        self.relaunch()
+        self._wait()
+
+    def relaunch(self) -> None:
+        """Starts the program on the data that is there, and does not wait: whoever needs it tries until it answers."""
         self.process.end_predecessor("redis-server")
         # By standard input: a command line would show the password in every list of processes.
         settings = self._settings().encode()
         self.process.launch([_program(), "-"], dies_by=signal.SIGTERM, text=settings)
-        self._wait()
 
     def stop(self) -> None:
         self.process.stop(signal_number=signal.SIGTERM, patience=15)

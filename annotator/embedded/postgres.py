@@ -1,5 +1,7 @@
 """PostgreSQL 18 by the wheel's `initdb` and `postgres`, reached through a Unix socket."""
 
+import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -20,6 +22,7 @@ from annotator.embedded.process import Process, ServiceFailed, last_words
 _LONGEST_SOCKET_PATH = 107
 _START_SECONDS = 60
 _SETTINGS = ("listen_addresses=", "unix_socket_permissions=0700", "max_connections=200", "jit=off")
+_RULES, _NAMES = "who-may-enter.conf", "who-is-who.conf"
 # Nothing of a throwaway cluster has to survive a power cut.
 _NOT_DURABLE = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
@@ -51,13 +54,29 @@ class Postgres:
     def start(self) -> None:
         if not self.process.directory.exists():
             self._make_cluster()
+        self.relaunch()
+        self._wait()
+
+    def _admit_ourselves_alone(self) -> None:
+        """Whoever runs us may log in by the socket, and nobody else: not even other programs of PostgreSQL's account.
+
+        Written at every start, so that clusters that once trusted everybody follow.
+        """
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        for file, line in ((_RULES, "local all all peer map=ours"), (_NAMES, f'ours "{user}" rewardloop')):
+            path = self.home / file
+            path.write_text(f"{line}\n")
+            path.chmod(0o644)  # for PostgreSQL to read; nobody else enters the folder
+
+    def relaunch(self) -> None:
+        """Starts the program on the data that is there, and does not wait: whoever needs it tries until it answers."""
         self.process.end_predecessor("postgres")
         if sys.platform == "linux":
             # Nobody is left in there, but the process id in this file may be another program's by now.
             (self.process.directory / "postmaster.pid").unlink(missing_ok=True)
+        self._admit_ourselves_alone()
         # SIGINT is the fast shutdown; at SIGTERM it would wait for everyone to hang up.
         self.process.launch(self._command(), dies_by=signal.SIGINT, account=self.account)
-        self._wait()
 
     def stop(self) -> None:
         self.process.stop(signal_number=signal.SIGINT, patience=30)
@@ -65,7 +84,9 @@ class Postgres:
             shutil.rmtree(self.sockets, ignore_errors=True)
 
     def _command(self) -> list[str]:
-        settings = [*_SETTINGS, f"unix_socket_directories={self.sockets}", *(_NOT_DURABLE if self.throwaway else ())]
+        files = (f"hba_file={self.home / _RULES}", f"ident_file={self.home / _NAMES}")
+        settings = [*_SETTINGS, *files, f"unix_socket_directories={self.sockets}"]
+        settings += _NOT_DURABLE if self.throwaway else ()
         options = [word for setting in settings for word in ("-c", setting)]
         return [str(self.programs / "postgres"), "-D", str(self.process.directory), *options]
 

@@ -13,6 +13,7 @@ from annotator import children
 from annotator.embedded.accounts import Account, as_account
 
 _PREDECESSOR_SECONDS = 20
+_TAIL_BYTES = 100_000
 
 
 class ServiceFailed(Exception):
@@ -59,8 +60,16 @@ class Process:
     def check_alive(self) -> None:
         """Raises ServiceFailed with the server's own last words."""
         if not self.alive():
-            words = last_words(self.log.read_text(errors="replace"))
-            raise ServiceFailed(f"{self.title} did not start: {words} (its log is {self.log})")
+            raise ServiceFailed(f"{self.title} did not start: {self.last_words()} (its log is {self.log})")
+
+    def last_words(self) -> str:
+        """The server's own, from the end of its log."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(log.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
+                return last_words(log.read().decode(errors="replace"))
+        except OSError as error:
+            return f"its log cannot be read: {error.strerror}"
 
     def stop(self, *, signal_number: int, patience: float) -> None:
         if self.running is not None and self.alive():

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from django.db import connection, transaction
 
-from annotator import audit
+from annotator import audit, disk
 from annotator.importing.copying import copy_rows, next_ids
 from annotator.importing.experts import write_experts
 from annotator.importing.given import Placed, write_annotations, write_labels
@@ -60,6 +60,7 @@ def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: 
     Raises:
         UnreadableFile: nothing of the file can be read.
         Archived: the project takes no tasks.
+        DiskNearlyFull: there is no room for it, or for all of it; batches before that stay.
     """
     result = ImportResult()
     if not dry_run:
@@ -84,6 +85,7 @@ def _record(project: Project, result: ImportResult) -> None:
 
 def _import(project: Project, stream: IO[bytes], result: ImportResult, *, now: datetime) -> None:
     for batch in _batches(read_tasks(read_rows(stream), project.attribute_keys())):
+        disk.require_room()
         refused = [row for row in batch if isinstance(row, Rejected)]
         rows = [row for row in batch if isinstance(row, TaskRow)]
         with transaction.atomic():

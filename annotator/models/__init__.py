@@ -15,6 +15,7 @@ from annotator.models.annotation import (
     UnsafeCategory,
 )
 from annotator.models.audit import AuditEntry
+from annotator.models.background import BackgroundFailure, Installation, RecountWanted
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.label import Consensus, Label
 from annotator.models.login import LoginFailures
@@ -38,6 +39,7 @@ __all__ = [
     "Assignment",
     "Attribute",
     "AuditEntry",
+    "BackgroundFailure",
     "Consensus",
     "CountedTask",
     "Draft",
@@ -46,6 +48,7 @@ __all__ = [
     "Gold",
     "Guideline",
     "ImportedRater",
+    "Installation",
     "Label",
     "LoginFailures",
     "Membership",
@@ -59,6 +62,7 @@ __all__ = [
     "QualificationRun",
     "RaterQuality",
     "Rating",
+    "RecountWanted",
     "Report",
     "Response",
     "Role",

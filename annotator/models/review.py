@@ -68,6 +68,7 @@ class Exclusion(models.Model):
     reason = models.TextField()
     by = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="+")
     made_at = models.DateTimeField()
+    readmitted_at = models.DateTimeField(null=True, blank=True, help_text="since then their work is being brought back")
 
     class Meta:
         constraints = [

@@ -4,18 +4,17 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import Self
 
-from django.db import connection, transaction
+from django.db import transaction
+from django.db.models import QuerySet
 
-from annotator.celery import app
-from annotator.models import PiiSpan, Task
+from annotator import background, dispatch, locks
+from annotator.models import PiiSpan, Project, Task
 from annotator.pii.recognising import Found
 from annotator.pii.texts import Place, texts_of
 
@@ -90,42 +89,31 @@ class Scanner:
 
 def scan_later() -> None:
     """Without a worker the tasks stay as they are until one comes: beat asks again."""
-    transaction.on_commit(partial(app.send_task, "annotator.tasks.find_pii"), robust=True)
+    dispatch.send_on_commit("annotator.tasks.find_pii")
 
 
 def scan_all(*, now: datetime) -> int:
     """Scans every task that has not been, unless somebody is at it already; returns how many."""
-    with _alone() as alone:
-        if not alone or not Task.objects.unscanned().exists():
+    with locks.alone("pii") as is_alone, Scanner() as scanner:
+        if not is_alone:
             return 0
-        with Scanner() as scanner:
-            return scan(scanner.find, now=now)
+        unscanned = Task.objects.unscanned()
+        projects = Project.objects.filter(pk__in=unscanned.values("project")).order_by("pk")
+        return background.each_project(
+            "find_pii", projects, lambda project: scan(scanner.find, now=now, tasks=unscanned.filter(project=project))
+        )
 
 
-@contextmanager
-def _alone() -> Iterator[bool]:
-    """Two at once would do no harm, and the same work twice."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtext('pii'), 0)")
-        alone = bool(cursor.fetchone()[0])
-    try:
-        yield alone
-    finally:
-        if alone:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(hashtext('pii'), 0)")
-
-
-def scan(find: Find, *, now: datetime) -> int:
-    """Scans in batches, each stored by itself."""
-    total = 0
-    while tasks := _next_tasks():
-        total += _store(tasks, _looked_into(tasks, find), now=now)
+def scan(find: Find, *, now: datetime, tasks: QuerySet[Task] | None = None) -> int:
+    """Scans all tasks, or those, in batches, each stored by itself."""
+    total, left = 0, Task.objects.unscanned() if tasks is None else tasks
+    while batch := _next_tasks(left):
+        total += _store(batch, _looked_into(batch, find), now=now)
     return total
 
 
-def _next_tasks() -> list[Task]:
-    tasks = Task.objects.unscanned().only("conversation", "redacted_at").prefetch_related("responses")
+def _next_tasks(left: QuerySet[Task]) -> list[Task]:
+    tasks = left.only("conversation", "redacted_at").prefetch_related("responses")
     return list(tasks.order_by("pk")[:BATCH])
 
 

@@ -1,13 +1,11 @@
 """Creates projects and changes their settings. Where the protocol's numbers change, the tasks are recomputed."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from annotator import audit
-from annotator.celery import app
+from annotator import assignment, audit
 from annotator.models import Project, Rubric, User
 from annotator.models.project import MOST_ANNOTATORS
 from annotator.projects import members
@@ -83,7 +81,7 @@ def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = ""
         audit.record("project.changed", f"project {stored.slug}", project=stored, changed=found)
     publish_guidelines(stored, guidelines)
     if recounted := bool(set(found) & set(NUMBERS)):
-        recount_later(stored)
+        assignment.recount_later(stored)
     project.refresh_from_db()
     return recounted
 
@@ -97,8 +95,3 @@ def _save(project: Project, *, update_fields: list[str] | None = None) -> None:
         if Project.objects.filter(slug=project.slug).exclude(pk=project.pk).exists():
             raise InvalidProject({"slug": ["project with this slug already exists."]}) from broken
         raise
-
-
-def recount_later(project: Project) -> None:
-    """Without a worker the tasks stay as they are until `manage.py recount`, or until they are touched."""
-    transaction.on_commit(partial(app.send_task, "annotator.tasks.recount", [project.pk]), robust=True)

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from django.db import connection, transaction
 
-from annotator import audit
-from annotator.celery import app
+from annotator import audit, background, dispatch
 from annotator.models import Annotation, Project, Task
 from annotator.projects.staff import follow_roles
 from annotator.refusals import Refusal
@@ -72,7 +70,7 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
     if would_go.tasks <= AT_THE_DOOR:
         finish(project.pk)
         return True
-    transaction.on_commit(partial(app.send_task, "annotator.tasks.finish_deletion", [project.pk]), robust=True)
+    dispatch.send_on_commit("annotator.tasks.finish_deletion", [project.pk])
     return False
 
 
@@ -99,9 +97,10 @@ def finish(project_id: int) -> int:
         return deleted
 
 
-def unfinished() -> list[int]:
-    """Projects that somebody has deleted and of which something is left."""
-    return list(Project.objects.filter(deleted_at__isnull=False).values_list("pk", flat=True))
+def finish_all() -> int:
+    """Finishes every deletion of which something is left; returns how many tasks went."""
+    unfinished = Project.objects.filter(deleted_at__isnull=False)
+    return background.each_project("finish_deletions", unfinished, lambda project: finish(project.pk))
 
 
 @contextmanager

@@ -6,10 +6,14 @@ from datetime import datetime
 
 from django.conf import settings
 
+from annotator import locks
 from annotator.models import Project
-from annotator.quality.assessing import alone
 
 PATIENCE_SECONDS = 600
+
+
+class AssessmentFailed(Exception):
+    """The process that looks into a project's annotators; the message is its last word."""
 
 
 def assess_apart(project: Project, *, now: datetime) -> int:
@@ -18,11 +22,27 @@ def assess_apart(project: Project, *, now: datetime) -> int:
     Where a process is at it already no other is started: one that takes long must not have the next ones wait with it.
 
     Raises:
-        subprocess.SubprocessError: the process failed, as the log says, or took too long.
+        AssessmentFailed: the process failed or took too long.
     """
     command = [sys.executable, "manage.py", "quality", project.slug, "--background"]
-    with alone(project, at="quality apart") as is_alone:
+    with locks.alone("quality apart", project.pk) as is_alone:
         if not is_alone:
             return 0
-        subprocess.run(command, cwd=settings.BASE_DIR, stdin=subprocess.DEVNULL, check=True, timeout=PATIENCE_SECONDS)
+        try:
+            done = subprocess.run(
+                command,
+                cwd=settings.BASE_DIR,
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=PATIENCE_SECONDS,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise AssessmentFailed(f"it took longer than {PATIENCE_SECONDS} s") from late
+        sys.stderr.write(done.stderr)
+        if done.returncode:
+            words = done.stderr.strip().splitlines()
+            raise AssessmentFailed(words[-1] if words else f"it ended with code {done.returncode}")
         return project.rater_qualities.count()

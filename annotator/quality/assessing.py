@@ -1,7 +1,5 @@
 """Looks into what a project's annotators did and stores what is found; who needs looking at is for people to judge."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from math import ceil
@@ -9,10 +7,10 @@ from statistics import fmean
 from typing import Protocol
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Sum
 
-from annotator import agreement
+from annotator import agreement, background, locks
 from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
 from annotator.quality.checks import HURRY, LONGEST
 from annotator.quality.flags import flagged
@@ -29,7 +27,7 @@ def assess(project: Project, *, now: datetime) -> int:
     """Measures everybody anew, unless somebody is at it already; returns how many annotators."""
     if not project.attribute_keys():
         return 0  # what asks for no scores has none to be measured
-    with alone(project) as is_alone:
+    with locks.alone("quality", project.pk) as is_alone:
         if not is_alone:
             return 0
         rated = _rated(project)
@@ -76,20 +74,6 @@ def _store(project: Project, rows: list[RaterQuality]) -> None:
     )
 
 
-@contextmanager
-def alone(project: Project, *, at: str = "quality") -> Iterator[bool]:
-    """Two at once would do no harm, and the same work twice."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s), %s)", [at, project.pk])
-        is_alone = bool(cursor.fetchone()[0])
-    try:
-        yield is_alone
-    finally:
-        if is_alone:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(hashtext(%s), %s)", [at, project.pk])
-
-
 # When ------------------------------------------------------------------------------------------------------
 
 
@@ -100,7 +84,11 @@ class Assess(Protocol):
 def assess_due(*, now: datetime, by: Assess = assess) -> int:
     """Every project in which enough has happened; returns how many annotators were looked into."""
     rated = Project.objects.filter(tallies__done__gt=0).distinct().select_related("rubric")
-    return sum(by(project, now=now) for project in rated if is_due(project, now=now))
+
+    def assess_if_due(project: Project) -> int:
+        return by(project, now=now) if is_due(project, now=now) else 0
+
+    return background.each_project("assess_annotators", rated, assess_if_due)
 
 
 _ratings = Rating.objects.filter(annotation=OuterRef("pk"))

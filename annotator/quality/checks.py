@@ -94,8 +94,9 @@ def _is_flat(work: Work) -> Array:
         return np.empty(0, bool)
     scores, begins = work.ratings["scores"], _begins(work)
     given = np.add.reduceat((scores >= 0).sum(1), begins)
-    least = np.minimum.reduceat(np.where(scores >= 0, scores, 127).min(1), begins)
-    most = np.maximum.reduceat(scores.max(1), begins)
+    # With initial values, as a rubric need not ask for scores of whole responses.
+    least = np.minimum.reduceat(np.where(scores >= 0, scores, 127).min(1, initial=127), begins)
+    most = np.maximum.reduceat(scores.max(1, initial=-1), begins)
     flat: Array = (least == most) & (given >= FEWEST_SCORES)
     return flat
 

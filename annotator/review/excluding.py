@@ -7,14 +7,12 @@ it. It goes once all has come back. A session lock keeps one at work on one anno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, consensus, workers
+from annotator import audit, background, consensus, dispatch, workers
 from annotator.assignment import one_claim_at_a_time
-from annotator.celery import app
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
 from annotator.projects.pseudonyms import pseudonym
 from annotator.retrying import in_transaction
@@ -51,9 +49,9 @@ def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | 
         return None
     much = to_return(project, annotator)[AT_THE_DOOR:].exists()
     if much:
-        # Nothing but the message says that they are to come back.
         workers.require("light")
     audit.record("annotator.readmitted", f"annotator {pseudonym(annotator.pk, project.pk)}", project=project)
+    Exclusion.objects.filter(pk=exclusion.pk).update(readmitted_at=now)
     if much:
         _in_the_background("lift_exclusion", exclusion)
         return exclusion
@@ -68,13 +66,16 @@ def _bar(project: Project, annotator: User, *, reason: str, by: User, now: datet
     exclusion, is_new = Exclusion.objects.get_or_create(
         project=project, annotator=annotator, defaults={"reason": reason.strip(), "by": by, "made_at": now}
     )
+    if exclusion.readmitted_at:
+        exclusion.readmitted_at = None
+        exclusion.save(update_fields=["readmitted_at"])
     if is_new:
         audit.record("annotator.excluded", f"annotator {pseudonym(annotator.pk, project.pk)}", project=project)
     return exclusion
 
 
 def _in_the_background(task: str, exclusion: Exclusion) -> None:
-    transaction.on_commit(partial(app.send_task, f"annotator.tasks.{task}", [exclusion.pk]), robust=True)
+    dispatch.send_on_commit(f"annotator.tasks.{task}", [exclusion.pk])
 
 
 def people_of(project: Project) -> QuerySet[User]:
@@ -117,9 +118,9 @@ def enforce(exclusion_id: int, *, now: datetime) -> int:
 
 
 def lift(exclusion_id: int, *, now: datetime) -> int:
-    """Brings everything back, then ends the exclusion; returns in how many tasks."""
+    """Brings everything back, then ends the exclusion, unless they were excluded again; returns in how many tasks."""
     with _alone(exclusion_id) as exclusion:
-        if exclusion is None:
+        if exclusion is None or exclusion.readmitted_at is None:
             return 0
         batches = _batches(to_return(exclusion.project, exclusion.annotator))
         returned = sum(_give_back(exclusion, tasks, now=now) for tasks in batches)
@@ -130,7 +131,16 @@ def lift(exclusion_id: int, *, now: datetime) -> int:
 def enforce_all(*, now: datetime) -> int:
     """Finishes what a killed worker left, and takes out what came in beside; returns in how many tasks."""
     theirs = Assignment.objects.filter(annotator=OuterRef("annotator"), task__project=OuterRef("project"), counts=True)
-    return sum(enforce(each.pk, now=now) for each in Exclusion.objects.filter(Exists(theirs)))
+    unfinished = Exclusion.objects.filter(Exists(theirs) | Q(readmitted_at__isnull=False))
+
+    def finish(project: Project) -> int:
+        return sum(
+            lift(each.pk, now=now) if each.readmitted_at else enforce(each.pk, now=now)
+            for each in unfinished.filter(project=project)
+        )
+
+    projects = Project.objects.filter(pk__in=unfinished.values("project"))
+    return background.each_project("enforce_exclusions", projects, finish)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from annotator import access, annotation, assignment
 from annotator.access import user_of
+from annotator.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.htmx import HtmxRequest
 from annotator.models import Assignment, Draft, Membership, Project, Response, Skip, SkipReason
@@ -46,13 +47,13 @@ def _fresh_skip(request: HttpRequest) -> Skip | None:
     """The skip that brought the annotator here, while it can be undone."""
     number = request.GET.get("skipped", "")
     mine = Skip.objects.filter(assignment__annotator=user_of(request), assignment__state=Assignment.State.SKIPPED)
-    fresh = mine.filter(created_at__gt=timezone.now() - annotation.UNDO_FOR)
+    fresh = mine.filter(created_at__gt=database_now() - annotation.UNDO_FOR)
     return fresh.filter(assignment=int(number)).first() if number.isdecimal() and len(number) < 19 else None
 
 
 def _next_work(request: HttpRequest, project: Project) -> dict[str, Any]:
     """What the work area shows: a leased task with its form, or an explanation."""
-    claimed = assignment.claim(project, user_of(request), now=timezone.now())
+    claimed = assignment.claim(project, user_of(request), now=database_now())
     if claimed.assignment is None:
         return {"project": project, "explanation": claimed.explanation}
     return _begun_work(request, claimed.assignment, claimed.responses)
@@ -99,7 +100,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         page = "_work.html" if request.htmx else "annotate.html"
         return render(request, page, _work(request, held, form), status=422)
     try:
-        annotation.submit(held.pk, form.submission(), now=timezone.now())
+        annotation.submit(held.pk, form.submission(), now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
@@ -130,7 +131,7 @@ def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
     revision = int(given) if given.isdecimal() and len(given) < 6 else 0
     changed = request.POST.getlist("changed")
     try:
-        saved_at = annotation.save_draft(held.pk, form, changed=changed, revision=revision, now=timezone.now())
+        saved_at = annotation.save_draft(held.pk, form, changed=changed, revision=revision, now=database_now())
     except Refusal as refused:
         return JsonResponse({"detail": str(refused)}, status=refused.status)
     return JsonResponse({"saved_at": saved_at})
@@ -142,7 +143,7 @@ def heartbeat(request: HttpRequest, assignment_id: int) -> JsonResponse:
     """Renews the lease of somebody at work."""
     held = access.own_assignment(user_of(request), assignment_id)
     try:
-        renewed = assignment.heartbeat(held.pk, now=timezone.now())
+        renewed = assignment.heartbeat(held.pk, now=database_now())
     except Refusal as refused:
         return JsonResponse({"detail": str(refused)}, status=refused.status)
     return JsonResponse({"lease_expires_at": renewed.lease_expires_at})
@@ -159,7 +160,7 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if not form.is_valid():
         return _refused_form(request, held, {"skip_form": form})
     try:
-        done = annotation.skip(held.pk, **form.cleaned_data, now=timezone.now())
+        done = annotation.skip(held.pk, **form.cleaned_data, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
@@ -180,7 +181,7 @@ def undo_skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
     held = access.own_assignment(user_of(request), assignment_id)
     if request.method == "POST":
         try:
-            annotation.undo_skip(held.pk, now=timezone.now())
+            annotation.undo_skip(held.pk, now=database_now())
         except Refusal as refused:
             messages.error(request, str(refused))
         else:
@@ -199,7 +200,7 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if not form.is_valid():
         return _refused_form(request, held, {"report_form": form})
     try:
-        annotation.report(held.pk, **form.cleaned_data, now=timezone.now())
+        annotation.report(held.pk, **form.cleaned_data, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:

@@ -8,10 +8,9 @@ from itertools import islice
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
-from annotator import audit, workers
-from annotator.celery import app
+from annotator import audit, dispatch, workers
+from annotator.clock import database_now
 from annotator.models import User
 from annotator.refusals import Refusal
 from rewards.models import RewardModel, ScoringJob
@@ -47,7 +46,7 @@ def ask(model: RewardModel, items: Sequence[Item], *, by: User, wait_seconds: fl
         NoWorker: nobody listens to the queue `score`.
     """
     workers.require("score")
-    ScoringJob.objects.filter(created_at__lt=timezone.now() - JOBS_KEPT).delete()
+    ScoringJob.objects.filter(created_at__lt=database_now() - JOBS_KEPT).delete()
     with transaction.atomic():
         audit.record("scoring.asked", f"model version {model.version}", project=model.project, items=len(items))
         job = ScoringJob.objects.create(reward_model=model, requested_by=by, items=list(items))
@@ -76,7 +75,7 @@ def results_of(model: RewardModel, items: Sequence[Item], *, by: User, wait_seco
 
 
 def _answered(job: ScoringJob, wait_seconds: float) -> ScoringJob:
-    app.send_task("rewards.tasks.score_job", [job.pk])
+    dispatch.send("rewards.tasks.score_job", [job.pk])
     end, pause = time.monotonic() + wait_seconds, _FIRST_PAUSE
     while time.monotonic() < end:
         time.sleep(pause)
@@ -92,7 +91,7 @@ def resend_waiting(*, now: datetime) -> int:
     jobs = ScoringJob.objects.filter(state=ScoringJob.State.QUEUED, created_at__lt=now - JOB_OVERDUE_AFTER)
     waiting = list(jobs.values_list("pk", flat=True)[:MOST_RESENT]) if workers.listening()["score"].alive else []
     for job in waiting:
-        app.send_task("rewards.tasks.score_job", [job])
+        dispatch.send("rewards.tasks.score_job", [job])
     return len(waiting)
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
+import redis
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
-from annotator import audit, workers
-from annotator.celery import app
+from annotator import audit, background, disk, dispatch, workers
+from annotator.clock import database_now
+from annotator.models import Project
 from annotator.statements import Statement
 from rewards.models import RewardModel, ScoringLane, ScoringPass
 from rewards.scoring.chunks import Chunk, score_chunk
@@ -76,18 +76,28 @@ def start(model: RewardModel, *, now: datetime) -> None:
         NoWorker: nobody listens to the queue `score`.
     """
     workers.require("score")
+    disk.require_room()
     with transaction.atomic():
         audit.record("scoring.started", f"model version {model.version}", project=model.project)
         wake(model, now=now, anew=True)
 
 
 def start_due(*, now: datetime) -> int:
-    """Wakes the lanes of every champion that has tasks ahead, or a lane that is lost; returns how many champions."""
+    """Wakes the lanes of every champion that has tasks ahead, or a lane that is lost; returns how many champions.
+
+    On a disk that is nearly full nothing is woken, and lanes rest after the chunk that they have in hand.
+    """
+    if disk.shortages():
+        return 0
     due = _DUE.rows(lost=now - LOST_AFTER, again=now - LOOK_AGAIN_AFTER)
-    models = RewardModel.objects.filter(pk__in=[model for (model,) in due])
-    for model in models:
-        wake(model, now=now)
-    return len(models)
+    models = RewardModel.objects.filter(pk__in=[model for (model,) in due]).select_related("project")
+    champions = {model.project: model for model in models}
+
+    def wake_champion(project: Project) -> int:
+        wake(champions[project], now=now)
+        return 1
+
+    return background.each_project("start_due_scoring", champions, wake_champion)
 
 
 # Costs the same however many tasks there are: the index knows what follows on the last one handed out.
@@ -125,12 +135,16 @@ def wake(model: RewardModel, *, now: datetime, anew: bool = False) -> None:
 
 
 def wanted() -> int:
-    return min(max(workers.listening()["score"].workers, 1), MOST_LANES)
+    """As many as there are score workers; one where Redis cannot tell."""
+    try:
+        listening = workers.listening()["score"].workers
+    except redis.RedisError:
+        return 1
+    return min(max(listening, 1), MOST_LANES)
 
 
 def send(lane: int, turn: int) -> None:
-    message = partial(app.send_task, "rewards.tasks.score_chunk", [lane, turn], priority=LAST)
-    transaction.on_commit(message)
+    dispatch.send_on_commit("rewards.tasks.score_chunk", [lane, turn], priority=LAST)
 
 
 # A turn ----------------------------------------------------------------------------------------------------
@@ -144,7 +158,8 @@ def take(lane_id: int, number: int, *, now: datetime, tasks: int) -> Turn | None
     if not ScoringLane.objects.filter(pk=lane_id, turn=number).update(turn=number + 1, moved_at=now):
         return None
     lane = ScoringLane.objects.select_related("scoring_pass__reward_model").get(pk=lane_id)
-    turn = _with_chunk(lane, tasks) if lane.scoring_pass.reward_model.is_champion else None
+    goes_on = lane.scoring_pass.reward_model.is_champion and not disk.shortages()
+    turn = _with_chunk(lane, tasks) if goes_on else None
     if turn is None:
         ScoringLane.objects.filter(pk=lane_id).update(moved_at=None, first_task=None, last_task=None)
     return turn
@@ -206,7 +221,7 @@ def score(turn: Turn) -> int:
         return 0
     scorer = scorer_of(turn.chunk.model)  # loaded before the time is taken
     with pace.timed(turn.tasks):
-        return score_chunk(turn.chunk, scorer, now=timezone.now())
+        return score_chunk(turn.chunk, scorer, now=database_now())
 
 
 def finish(turn: Turn, *, now: datetime) -> None:

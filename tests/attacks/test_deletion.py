@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 from annotator import assignment, tasks
 from annotator.importing import import_rows
 from annotator.models import Annotation, AuditEntry, Project, Task, User
+from annotator.public_ids import response_number
 from annotator.refusals import Refusal
 from rewards import retraining
 from tests.builders import NOW, claimed, json_lines, make_task, rate, submission, task_row

@@ -1,5 +1,8 @@
 """Texts that were redacted or deleted leave the disk with the models that learnt from them."""
 
+import shutil
+from unittest.mock import Mock
+
 import pytest
 from django.test import TestCase
 
@@ -69,16 +72,23 @@ def test_a_snapshot_is_not_taken_from_under_a_run(model: RewardModel) -> None:
         erased(taken)
 
 
-def test_a_removal_that_was_cut_short_is_finished_by_the_sweep(model: RewardModel) -> None:
+def test_a_removal_that_was_cut_short_is_finished_by_the_sweep(
+    model: RewardModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     promotion.promote(make_model(model.project, 2), now=NOW)
-    erasing.erase(snapshot_of(model), now=NOW)
-    assert set(erasing.sweep()) == {snapshot_of(model).directory(), model.run.directory()}
-    assert erasing.sweep() == []
+    with monkeypatch.context() as cut_short:
+        cut_short.setattr(shutil, "rmtree", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            erasing.erase(snapshot_of(model), now=NOW)
+    assert RewardModel.objects.get(pk=model.pk).is_erased(), "from the first step on nobody uses it"
+    assert set(erasing.sweep(now=NOW)) == {snapshot_of(model).directory(), model.run.directory()}
+    assert Snapshot.objects.get(pk=snapshot_of(model).pk).erased_at == NOW
+    assert erasing.sweep(now=NOW) == []
 
 
 def test_files_of_a_deleted_project_are_swept(model: RewardModel) -> None:
     folders = {snapshot_of(model).directory(), model.run.directory()}
     model.project.delete()
-    assert set(erasing.sweep()) == folders
+    assert set(erasing.sweep(now=NOW)) == folders
     assert not any(folder.exists() for folder in folders)
     assert not OwnerlessFolder.objects.exists()

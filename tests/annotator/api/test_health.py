@@ -26,6 +26,9 @@ def test_ready_names_every_queue(client: Client, db: None) -> None:
         "database": True,
         "redis": True,
         "queues": dict.fromkeys(workers.QUEUES, silent),
+        "disk": True,
+        "artifacts": True,
+        "failures": 0,
         "error": "",
     }
 

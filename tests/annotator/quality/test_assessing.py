@@ -209,12 +209,13 @@ def test_preferences_without_ratings_do_not_keep_it_busy(project: Project) -> No
 def test_one_process_at_a_time_looks_into_a_project(small: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
 
-    def begin(*args: object, **kwargs: object) -> None:
+    def begin(*args: object, **kwargs: object) -> subprocess.CompletedProcess[str]:
         started.append(1)
         if len(started) < 3:
             # Another worker has a connection, and so a lock, of its own.
             with ThreadPoolExecutor(1) as other:
                 assert other.submit(elsewhere).result() == 0
+        return subprocess.CompletedProcess([], 0, stderr="")
 
     def elsewhere() -> int:
         try:

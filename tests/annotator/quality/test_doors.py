@@ -2,7 +2,6 @@
 
 import io
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ from django.utils.html import escape
 from rest_framework.test import APIClient
 
 from annotator import review, tasks
-from annotator.models import Exclusion, Project, RaterQuality, Role, User
+from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, Role, User
 from tests.annotator.quality.test_flags import FINE
 from tests.builders import NOW, make_member, make_project, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
@@ -184,9 +183,11 @@ def test_the_worker_looks_into_whatever_is_due_in_a_process_of_its_own(monkeypat
     assert (tasks.assess_annotators(), tasks.assess_annotators()) == (1, 0)
 
 
-def test_a_process_that_fails_is_no_result(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_fails_is_no_result_and_is_written_down(
+    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_task(project)
     rate(project, cast.alice)
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(subprocess.CalledProcessError):
-        tasks.assess_annotators()
+    assert tasks.assess_annotators() == 0
+    assert BackgroundFailure.objects.get().error == "AssessmentFailed: it ended with code 1"

@@ -181,7 +181,7 @@ def few_at_the_door(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     workers.beat("test", ["light"])
     monkeypatch.setattr("annotator.review.excluding.AT_THE_DOOR", 1)
     monkeypatch.setattr("annotator.review.excluding.AT_ONCE", 2)
-    monkeypatch.setattr("annotator.review.excluding.app.send_task", lambda *task: sent.append(task))
+    monkeypatch.setattr("annotator.dispatch.app.send_task", lambda *task: sent.append(task))
     yield sent
     workers.forget("test")
 

@@ -1,0 +1,20 @@
+"""Locks that a session of PostgreSQL's holds beyond its transactions: for long work that nobody need do twice."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+
+@contextmanager
+def alone(subject: str, number: int = 0) -> Iterator[bool]:
+    """Whether nobody else is at this work; if so, nobody else will be until the block ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s), %s)", [subject, number])
+        is_alone = bool(cursor.fetchone()[0])
+    try:
+        yield is_alone
+    finally:
+        if is_alone:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(hashtext(%s), %s)", [subject, number])

@@ -1,0 +1,24 @@
+"""Marks the folder for artifacts that this process sees as the installation's."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from annotator import artifacts
+
+
+class Command(BaseCommand):
+    help = "Marks VAR_DIR/artifacts as this installation's: after a restore, or when the folder has moved."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--only-new", action="store_true", help="leave an installation alone that has its folder")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["only_new"]:
+            artifacts.mark_new()
+            artifacts.report_at_start()
+            return
+        artifacts.adopt()
+        self.stdout.write(f"{settings.ARTIFACTS} is the installation's folder for artifacts.")

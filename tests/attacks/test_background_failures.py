@@ -1,0 +1,185 @@
+"""What fails in one project in the background is a row that people see, and nobody else's trouble."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from annotator import agreement, assignment, background, dispatch, quality, tasks
+from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, RecountWanted, Rubric, Task
+from annotator.pii import scanning
+from annotator.review import excluding
+from rewards import retraining
+from rewards import tasks as machine_tasks
+from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate
+from tests.conftest import Cast
+
+BROKEN, FINE = "a-broken-one", "b-fine-one"
+
+
+@pytest.fixture
+def projects(db: None, cast: Cast) -> dict[str, Project]:
+    """Two projects in which somebody has rated."""
+    made = {slug: make_project(slug) for slug in (BROKEN, FINE)}
+    for project in made.values():
+        make_task(project)
+        for user in cast.annotators:
+            make_member(project, user)
+            rate(project, user)
+    return made
+
+
+def failing(stage: Callable[..., int]) -> Callable[..., int]:
+    def fail(project: Project, *args: Any, **kwargs: Any) -> int:
+        if project.slug == BROKEN:
+            raise KeyError("tone")
+        return stage(project, *args, **kwargs)
+
+    return fail
+
+
+def failures() -> list[tuple[str, str, int, str]]:
+    return [(row.task, row.project.slug if row.project else "", row.times, row.error)
+            for row in BackgroundFailure.objects.select_related("project").order_by("pk")]  # fmt: skip
+
+
+def test_a_project_that_cannot_be_assessed_does_not_keep_the_next_from_it(
+    projects: dict[str, Project], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks.quality, "assess_apart", failing(quality.assess))
+    assert tasks.assess_annotators() == 3
+    assert {row.project.slug for row in RaterQuality.objects.all()} == {FINE}
+    assert failures() == [("assess_annotators", BROKEN, 1, "KeyError: 'tone'")]
+
+
+def test_a_rubric_that_asks_for_no_scores_of_responses_is_no_failure(projects: dict[str, Project]) -> None:
+    rubrics_of_segments = Rubric.objects.get(key="helpsteer2d")
+    rubrics_of_segments.attributes.filter(scope="response").delete()
+    project = projects[BROKEN]
+    project.rubric = rubrics_of_segments
+    assert quality.assess(project, now=NOW) == 3
+
+
+@pytest.mark.parametrize("first", ["expire", "agreement", "pii", "exclusion", "recount", "due runs"])
+def test_each_periodic_task_goes_on_in_the_other_projects(
+    projects: dict[str, Project], cast: Cast, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    later = timezone.now() + timedelta(days=1)
+    for project in projects.values():
+        make_task(project)
+        claimed(project, cast.alice)
+        RecountWanted.objects.create(project=project)
+        Exclusion.objects.create(project=project, annotator=cast.bob, reason="Clicks.", by=cast.carol, made_at=NOW)
+    Project.objects.update(retrain_after_labels=1)
+    broken = {
+        "expire": (assignment.holding, "_expire_in", lambda: assignment.expire_all(now=later)),
+        "agreement": (agreement.refreshing, "_refresh_unless_busy", lambda: agreement.refresh_all(now=NOW)),
+        "recount": (assignment.recounting, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
+        "due runs": (retraining, "due", machine_tasks.start_due_runs),
+    }
+    if first == "pii":
+        monkeypatch.setattr(scanning, "_looked_into", _broken_scan(scanning._looked_into))
+        scanning.scan_all(now=NOW)
+        assert not Task.objects.unscanned().filter(project__slug=FINE).exists()
+    elif first == "exclusion":
+        monkeypatch.setattr(excluding, "seat_and_settle", _broken_settling(excluding.seat_and_settle))
+        assert excluding.enforce_all(now=NOW) == 1
+    else:
+        module, name, run = broken[first]
+        monkeypatch.setattr(module, name, failing(getattr(module, name)))
+        run()
+    assert [where for _, where, *_ in failures()] == [BROKEN]
+
+
+def _broken_scan(stage: Callable[..., Any]) -> Callable[..., Any]:
+    def look(batch: Any, find: Any) -> Any:
+        if batch[0].project.slug == BROKEN:
+            raise RuntimeError("the recognisers ended")
+        return stage(batch, find)
+
+    return look
+
+
+def _broken_settling(stage: Callable[..., Any]) -> Callable[..., Any]:
+    def settle(found: Any, *, project: Project, now: Any) -> Any:
+        if project.slug == BROKEN:
+            raise RuntimeError("the task cannot be settled")
+        return stage(found, project=project, now=now)
+
+    return settle
+
+
+def test_a_failure_counts_up_and_goes_when_it_works_again(projects: dict[str, Project]) -> None:
+    def fail(project: Project) -> int:
+        raise RuntimeError("no luck")
+
+    for _ in range(3):
+        background.each_project("a_task", projects.values(), failing(lambda _: 1))
+    row = BackgroundFailure.objects.get()
+    assert (row.project, row.times) == (projects[BROKEN], 3)
+    assert row.first_at < row.last_at
+    assert background.each_project("a_task", projects.values(), lambda _: 1) == 2
+    assert failures() == []
+
+
+def test_what_fails_as_a_whole_is_kept_and_raised(db: None) -> None:
+    with pytest.raises(RuntimeError), background.as_whole("a_task"):
+        raise RuntimeError("no luck")
+    assert failures() == [("a_task", "", 1, "RuntimeError: no luck")]
+    with background.as_whole("a_task"):
+        pass
+    assert failures() == []
+
+
+def test_an_error_is_told_without_secrets_or_rows(settings: Any) -> None:
+    error = RuntimeError(
+        f"cannot reach postgresql://me:geheim@db/x, password=geheim, from {settings.BASE_DIR}/manage.py\n"
+        "DETAIL:  Failing row contains (42, a text that somebody wrote)"
+    )
+    assert background.told(error) == "RuntimeError: cannot reach postgresql:...db/x, ... from manage.py"
+
+
+def test_the_overview_shows_what_fails_to_who_may_see_it(projects: dict[str, Project], client: Client) -> None:
+    background.note("find_pii", projects[BROKEN], RuntimeError("no luck"))
+    background.note("recover_lost_runs", None, RuntimeError("bad luck"))
+    manager = make_user("manager", is_staff=True)
+    make_member(projects[FINE], manager, role="manager")
+    client.force_login(manager)
+    assert "luck" not in client.get("/admin/").content.decode()
+    make_member(projects[BROKEN], manager, role="manager")
+    page = client.get("/admin/").content.decode()
+    assert "no luck" in page
+    assert "bad luck" not in page
+    client.force_login(make_user("root", is_staff=True, is_superuser=True))
+    assert "bad luck" in client.get("/admin/").content.decode()
+
+
+def test_a_recount_whose_message_was_lost_is_found_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    monkeypatch.setattr(dispatch, "send", lambda *_: False)
+    task = make_task(project)
+    with django_capture_on_commit_callbacks(execute=True):
+        Project.objects.filter(pk=project.pk).update(base_annotators=2)
+        assignment.recount_later(project)
+    tasks.recount_changed()
+    task.refresh_from_db()
+    assert task.slots_wanted == 2
+    assert not RecountWanted.objects.exists()
+
+
+def test_a_readmission_whose_message_was_lost_is_finished(
+    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_task(project)
+    rate(project, cast.bob)
+    excluding.exclude(project, cast.bob, reason="Clicks.", by=cast.carol, now=NOW)
+    monkeypatch.setattr(excluding, "AT_THE_DOOR", 0)
+    monkeypatch.setattr(excluding.workers, "require", lambda _: None)
+    assert excluding.readmit(project, cast.bob, now=NOW) is not None
+    tasks.enforce_exclusions()
+    assert not Exclusion.objects.exists()
+    assert project.tasks.get().assignments.get().counts

@@ -29,6 +29,17 @@ def _number(name: str, default: int) -> int:
     return int(value)
 
 
+def _count(name: str, default: int) -> int:
+    """A number of things of which there is at least one."""
+    if not (value := _number(name, default)):
+        raise ImproperlyConfigured(f"{name} is 0: write a whole number from 1 on")
+    return value
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _database(url: str) -> dict[str, object]:
     """Django's DATABASES entry for a postgresql:// URL; query parameters become libpq options."""
     parts = urlsplit(url)
@@ -92,6 +103,16 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
 if _public.scheme == "https":
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
+# The web server --------------------------------------------------------------------------------------------
+# Two at least: while one is busy or is started again, the other answers.
+WEB_PROCESSES = _count("WEB_PROCESSES", min(max(2, _cores()), 8))
+WEB_THREADS = _count("WEB_THREADS", 4)
+# Of a body, by who sends it where; annotator/body_limits.py.
+FORM_MAX_BYTES = _count("FORM_MAX_BYTES", 1_000_000)
+JSON_MAX_BYTES = _count("JSON_MAX_BYTES", 10_000_000)
+IMPORT_MAX_BYTES = _count("IMPORT_MAX_BYTES", 1_000_000_000)
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(JSON_MAX_BYTES, FORM_MAX_BYTES)
+
 # Applications ----------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "unfold",
@@ -116,6 +137,7 @@ INSTALLED_APPS = [
     "rewards.apps.RewardsConfig",
 ]
 MIDDLEWARE = [
+    "annotator.bodies.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -154,7 +176,8 @@ DATABASES["default"]["OPTIONS"] = {
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
     # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
     "prepare_threshold": 2**31,
-    "pool": {"min_size": 1, "max_size": _number("DATABASE_POOL", 8), "timeout": 15},
+    # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
+    "pool": {"min_size": 1, "max_size": _count("DATABASE_POOL", 3 * WEB_THREADS + 2), "timeout": 15},
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # a restarted PostgreSQL costs no request
 AUTH_USER_MODEL = "annotator.User"

@@ -92,7 +92,7 @@ def test_a_body_larger_than_django_s_limit_is_streamed(carol: APIClient) -> None
 
 
 def test_a_chunked_body_is_read_to_its_end(carol: APIClient) -> None:
-    """As gunicorn hands it over: no length, and an input that ends by itself."""
+    """As a server may hand it over: no length, and an input that ends by itself."""
     chunked: dict[str, Any] = {"wsgi.input": io.BytesIO(LINES), "wsgi.input_terminated": True, "CONTENT_LENGTH": ""}
     answer = sent(carol, b"", HTTP_TRANSFER_ENCODING="chunked", **chunked)
     assert answer.json()["created"] == 2

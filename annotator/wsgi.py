@@ -4,6 +4,9 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
+from annotator.statement_limits import limit_this_process
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 
+limit_this_process()
 application = get_wsgi_application()

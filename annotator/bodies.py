@@ -6,7 +6,7 @@ The server's parser knows the same limits; this holds under any other server as 
 from collections.abc import Callable
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.core.files.uploadhandler import FileUploadHandler
 from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework.exceptions import APIException
@@ -16,7 +16,7 @@ from annotator import access, body_limits
 from annotator.models import User
 
 
-class BodyTooLarge(SuspiciousOperation):
+class BodyTooLarge(RequestDataTooBig):
     """A body of unknown length turned out to be larger than its address takes."""
 
 

@@ -38,6 +38,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
     error: Error | None
     expect_continue: bool
     headers_finished: bool
+    completed: bool
     chunked: bool
     content_length: int
     body_bytes_received: int
@@ -75,6 +76,11 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         self.expect_continue = self.wants_continue
         rest, self.held_back = self.held_back, b""
         return rest
+
+    def close(self) -> None:
+        """Not while the body may still come, although the question about it has been served."""
+        if self.completed:
+            super().close()
 
 
 @cache

@@ -102,6 +102,9 @@ CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
 if _public.scheme == "https":
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^api/v1/health/"]  # probes speak plain HTTP to the process itself
 
 # The web server --------------------------------------------------------------------------------------------
 # Two at least: while one is busy or is started again, the other answers.
@@ -111,6 +114,9 @@ WEB_THREADS = _count("WEB_THREADS", 4)
 FORM_MAX_BYTES = _count("FORM_MAX_BYTES", 1_000_000)
 JSON_MAX_BYTES = _count("JSON_MAX_BYTES", 10_000_000)
 IMPORT_MAX_BYTES = _count("IMPORT_MAX_BYTES", 1_000_000_000)
+# What PostgreSQL may work on one statement of a request, and on one of an import or export; 0: without limit.
+WEB_STATEMENT_SECONDS = _number("WEB_STATEMENT_SECONDS", 30)
+WEB_FILE_STATEMENT_SECONDS = _number("WEB_FILE_STATEMENT_SECONDS", 900)
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(JSON_MAX_BYTES, FORM_MAX_BYTES)
 
 # Applications ----------------------------------------------------------------------------------------------
@@ -137,6 +143,8 @@ INSTALLED_APPS = [
     "rewards.apps.RewardsConfig",
 ]
 MIDDLEWARE = [
+    "annotator.security.HealthHostMiddleware",
+    "annotator.security.NoStoreMiddleware",
     "annotator.bodies.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -173,11 +181,17 @@ TEMPLATES = [
 # Database and people ---------------------------------------------------------------------------------------
 DATABASES = {"default": _database(_server("DATABASE_URL", "postgresql://rewardloop@127.0.0.1:5432/rewardloop"))}
 DATABASES["default"]["OPTIONS"] = {
+    # A server that is gone is noticed within seconds; the address may say otherwise.
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
     # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
     "prepare_threshold": 2**31,
     # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
-    "pool": {"min_size": 1, "max_size": _count("DATABASE_POOL", 3 * WEB_THREADS + 2), "timeout": 15},
+    "pool": {"min_size": 1, "max_size": _count("DATABASE_POOL", 3 * WEB_THREADS + 2), "timeout": 5},
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # a restarted PostgreSQL costs no request
 AUTH_USER_MODEL = "annotator.User"

@@ -1,6 +1,7 @@
 """The web as `make run` starts it, over the tests' database and Redis."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -58,8 +59,14 @@ class Web:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    """Below those that the system gives to whoever asks for any, so that nobody takes it meanwhile."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        return port
 
 
 @contextmanager

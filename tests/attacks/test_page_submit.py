@@ -11,7 +11,7 @@ from tests.builders import claimed, make_task
 from tests.conftest import Cast
 
 MOST_QUERIES = 22
-"""REST's 13 of storing and claiming, and nine that make a page: session, user, form, membership, the next one's draft."""
+"""REST's 13 of storing and claiming, and nine that make a page: session, user, form, membership, the next draft."""
 
 
 @pytest.mark.django_db(transaction=True)

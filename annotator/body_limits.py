@@ -14,7 +14,7 @@ STRANGERS_MOST = 64_000
 WAITS = "rewardloop.body_waits"
 """In the environ of a request whose body the server has not read yet: it asks whether it should."""
 GO_ON = 204
-_FILES = re.compile(r"/api/v1/projects/[^/]+/import/")
+_FILES = re.compile(r"(?:/api/v1)?/projects/[^/]+/import/")
 
 
 def takes_files(path: str) -> bool:

@@ -191,7 +191,7 @@ DATABASES["default"]["OPTIONS"] = {
     # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
     "prepare_threshold": 2**31,
     # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
-    "pool": {"min_size": 1, "max_size": _count("DATABASE_POOL", 3 * WEB_THREADS + 2), "timeout": 5},
+    "pool": {"min_size": 1, "max_size": _count("DATABASE_POOL", 3 * WEB_THREADS + 3), "timeout": 5},
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # a restarted PostgreSQL costs no request
 AUTH_USER_MODEL = "annotator.User"

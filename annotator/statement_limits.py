@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, cast
 
 from django.conf import settings
 from django.db import Error, connection
@@ -14,7 +15,7 @@ def limit_this_process() -> None:
     """Before its first connection; 0 in WEB_STATEMENT_SECONDS limits nothing."""
     if not (seconds := settings.WEB_STATEMENT_SECONDS):
         return
-    options = settings.DATABASES["default"]["OPTIONS"]
+    options = cast("dict[str, Any]", settings.DATABASES["default"]["OPTIONS"])
     limits = {
         "statement_timeout": seconds,
         "lock_timeout": min(seconds, LOCK_SECONDS),

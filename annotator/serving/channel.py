@@ -90,6 +90,9 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self._held_back = request.go_on()
         self.began, self.request = time.monotonic(), request
 
+    def brings_much(self) -> bool:
+        return any(request.asked for request in [*self.requests, self.request] if request is not None)
+
     # Deadlines ---------------------------------------------------------------------------------------------
 
     def is_overdue(self, now: float) -> bool:

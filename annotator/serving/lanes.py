@@ -12,6 +12,8 @@ from annotator import body_limits
 
 LIVE = "/api/v1/health/live/"
 RETRY_AFTER_SECONDS = 1
+MOST_LARGE_BODIES = 32
+"""That may arrive in one process at once: what they may fill of the disk is bounded, whoever sends them."""
 
 
 class Busy(Error):  # type: ignore[misc]
@@ -69,6 +71,8 @@ class Lanes:
     def add_task(self, channel: HTTPChannel) -> None:
         request = channel.requests[0]
         lane, dispatcher = self._of(request.path)
+        if request.asking and channel.server.large_bodies() > MOST_LARGE_BODIES:
+            request.error = Busy("")
         if request.asking or request.error:
             dispatcher = self._lanes[-1][1]
         elif len(dispatcher.queue) >= lane.waiting:

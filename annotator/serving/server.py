@@ -120,6 +120,10 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             min(idle, key=lambda channel: max(channel.began, channel.idle_since)).handle_close()
         return bool(idle)
 
+    def large_bodies(self) -> int:
+        """Those that were asked about, arriving or being worked on."""
+        return sum(channel.brings_much() for channel in self.active_channels.values())
+
     def count_connections(self) -> None:
         if self.stops_by is None:
             self.places.hold(self.place, len(self.active_channels))

@@ -58,7 +58,7 @@ def test_a_body_of_unknown_length_is_read_as_far_as_its_limit(settings: LazySett
     client.force_authenticate(cast.carol)
     rows = b"".join(json.dumps(task_row(f"t{number}")).encode() + b"\n" for number in range(50))
     chunked: dict[str, Any] = {"wsgi.input": BytesIO(rows), "wsgi.input_terminated": True, "CONTENT_LENGTH": ""}
-    answer = client.generic("POST", IMPORT, b"", content_type="text/plain", HTTP_TRANSFER_ENCODING="chunked", **chunked)
+    answer = client.generic("POST", IMPORT, "", content_type="text/plain", HTTP_TRANSFER_ENCODING="chunked", **chunked)
     assert answer.status_code == 413
     assert not Task.objects.exists()
 

@@ -13,7 +13,7 @@ RUN python -I annotator/bootstrap.py requirements > /tmp/requirements.txt \
 COPY . .
 USER rewardloop
 EXPOSE 8000
-CMD ["gunicorn", "--config", "python:annotator.serving", "annotator.wsgi:application"]
+CMD ["python", "-m", "annotator.serving"]
 
 FROM web AS learning
 # The torch of the constraints runs on a GPU and on a CPU. For an image without the GPU's libraries pass the address of

@@ -1,9 +1,14 @@
-"""A Content-Security-Policy on every page: nothing inline and nobody else's host where annotators work."""
+"""Headers: a Content-Security-Policy on every page, nothing kept of REST's answers, and probes by whatever name."""
 
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+API = "/api/v1/"
+HEALTH = f"{API}health/"
+_MAY_BE_KEPT = (f"{API}schema/", f"{API}docs/")
+# Nothing inline and nobody else's host where annotators work.
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -25,4 +30,29 @@ class ContentSecurityPolicyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", STAFF if request.path.startswith(LOOSER) else STRICT)
+        return response
+
+
+class HealthHostMiddleware:
+    """Load balancers and kubelets ask by an address that no operator lists: health is answered whatever they write."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path.startswith(HEALTH):
+            request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0]
+        return self.get_response(request)
+
+
+class NoStoreMiddleware:
+    """Neither a browser nor a proxy keeps what REST answers: it is somebody's, and changes."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if request.path.startswith(API) and not request.path.startswith(_MAY_BE_KEPT):
+            response.headers.setdefault("Cache-Control", "no-store")
         return response

@@ -30,10 +30,15 @@ def _number(name: str, default: int) -> int:
     return int(value)
 
 
-def _positive(name: str, default: int) -> int:
+def _count(name: str, default: int) -> int:
+    """A number of things of which there is at least one."""
     if not (value := _number(name, default)):
-        raise ImproperlyConfigured(f"{name} is 0: write 1 or more")
+        raise ImproperlyConfigured(f"{name} is 0: write a whole number from 1 on")
     return value
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _database(url: str) -> dict[str, object]:
@@ -100,6 +105,22 @@ CSRF_TRUSTED_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _public.scheme == "https"
 if _public.scheme == "https":
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^api/v1/health/"]  # probes speak plain HTTP to the process itself
+
+# The web server --------------------------------------------------------------------------------------------
+# Two at least: while one is busy or is started again, the other answers.
+WEB_PROCESSES = _count("WEB_PROCESSES", min(max(2, _cores()), 8))
+WEB_THREADS = _count("WEB_THREADS", 4)
+# Of a body, by who sends it where; annotator/body_limits.py.
+FORM_MAX_BYTES = _count("FORM_MAX_BYTES", 1_000_000)
+JSON_MAX_BYTES = _count("JSON_MAX_BYTES", 10_000_000)
+IMPORT_MAX_BYTES = _count("IMPORT_MAX_BYTES", 1_000_000_000)
+# What PostgreSQL may work on one statement of a request, and on one of an import or export; 0: without limit.
+WEB_STATEMENT_SECONDS = _number("WEB_STATEMENT_SECONDS", 30)
+WEB_FILE_STATEMENT_SECONDS = _number("WEB_FILE_STATEMENT_SECONDS", 900)
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(JSON_MAX_BYTES, FORM_MAX_BYTES)
 
 # How many proxies in front of us write X-Forwarded-For, each adding whom it heard from. What anybody else writes there
 # is not believed.
@@ -129,6 +150,9 @@ INSTALLED_APPS = [
     "rewards.apps.RewardsConfig",
 ]
 MIDDLEWARE = [
+    "annotator.security.HealthHostMiddleware",
+    "annotator.security.NoStoreMiddleware",
+    "annotator.bodies.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -166,10 +190,17 @@ TEMPLATES = [
 # Database and people ---------------------------------------------------------------------------------------
 DATABASES = {"default": _database(_server("DATABASE_URL", "postgresql://rewardloop@127.0.0.1:5432/rewardloop"))}
 DATABASES["default"]["OPTIONS"] = {
+    # A server that is gone is noticed within seconds; the address may say otherwise.
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
     # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
     "prepare_threshold": 2**31,
-    "pool": {"min_size": 1, "max_size": _number("DATABASE_POOL", 8), "timeout": 15},
+    # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
+    "pool": {"min_size": 1, "max_size": _count("DATABASE_POOL", 3 * WEB_THREADS + 3), "timeout": 5},
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # a restarted PostgreSQL costs no request
 AUTH_USER_MODEL = "annotator.User"
@@ -183,9 +214,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "annotator.passwords.PasswordChanges"},
 ]
 # Wrong passwords for one account from one address until both have to wait; annotator/logins.py has the other limits.
-LOGIN_FAILURES = _positive("LOGIN_FAILURES", 5)
-LOGIN_WAIT_MINUTES = _positive("LOGIN_WAIT_MINUTES", 15)
-SESSION_COOKIE_AGE = _positive("SESSION_DAYS", 14) * 24 * 60 * 60
+LOGIN_FAILURES = _count("LOGIN_FAILURES", 5)
+LOGIN_WAIT_MINUTES = _count("LOGIN_WAIT_MINUTES", 15)
+SESSION_COOKIE_AGE = _count("SESSION_DAYS", 14) * 24 * 60 * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "annotator.views.refused.csrf_failure"
@@ -245,7 +276,7 @@ REST_FRAMEWORK = {
     "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
-TOKEN_DAYS, TOKEN_DAYS_MOST = _positive("TOKEN_DAYS", 90), 365
+TOKEN_DAYS, TOKEN_DAYS_MOST = _count("TOKEN_DAYS", 90), 365
 if TOKEN_DAYS > TOKEN_DAYS_MOST:
     raise ImproperlyConfigured(f"TOKEN_DAYS is {TOKEN_DAYS}: a token lasts {TOKEN_DAYS_MOST} days at most")
 KNOX_TOKEN_MODEL = "annotator.Token"

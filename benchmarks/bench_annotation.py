@@ -79,7 +79,7 @@ class Meter:
         found = Counter({"machine": sum(busy) - busy[3] - busy[4]})
         for pid in children(os.getpid()):
             command = Path(f"/proc/{pid}/cmdline").read_text()
-            name = "server" if "gunicorn" in command else "postgres" if "/postgres" in command else "other"
+            name = "server" if "annotator.serving" in command else "postgres" if "/postgres" in command else "other"
             found[name] += sum(_ticks(each) for each in [pid, *descendants(pid)])
         return found
 

@@ -36,9 +36,9 @@ def database() -> Iterator[Path]:
 
 @contextmanager
 def web() -> Iterator[str]:
-    """gunicorn with the settings of `make run`; yields its address."""
-    command = next(each.line for each in COMMANDS if each.name == "web").split()
-    with subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, start_new_session=True) as server:
+    """The web by the line of `make run`; yields its address."""
+    _python, *words = next(each.line for each in COMMANDS if each.name == "web").split()
+    with subprocess.Popen([sys.executable, *words], cwd=ROOT, start_new_session=True) as server:
         address = f"http://127.0.0.1:{PORT}"
         try:
             _wait_for(f"{address}/api/v1/health/live/")

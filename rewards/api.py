@@ -1,7 +1,11 @@
 """Snapshots, training runs, reward models and scores over REST."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404
@@ -30,7 +34,9 @@ from rewards.serializers import (
     VerificationSerializer,
 )
 
-SCORE_WAIT_SECONDS = 8.0
+SCORE_WAIT_SECONDS = 5.0
+_may_wait = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
+"""Of a web process's threads so many may wait for the score worker; the other requests get their job at once."""
 
 
 class Snapshots(generics.ListCreateAPIView[Snapshot]):
@@ -195,15 +201,25 @@ class ScoreItems(ForScoring, APIView):
         sent = ScoreRequestSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         model = _model_for(access.user_of(request), sent.validated_data)
-        job = scoring.ask(
-            model, sent.validated_data["items"], by=access.user_of(request), wait_seconds=SCORE_WAIT_SECONDS
-        )
+        with _wait() as seconds:
+            job = scoring.ask(model, sent.validated_data["items"], by=access.user_of(request), wait_seconds=seconds)
         if job.state == ScoringJob.State.DONE:
             return Response({"model": model.pk, "results": job.results})
         if job.state == ScoringJob.State.FAILED:
             raise scoring.ScoringFailed(f"The worker could not score the items: {job.error}")
         where = {"Location": reverse("api:scoring-job", args=[job.pk])}
         return Response(ScoringJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=where)
+
+
+@contextmanager
+def _wait() -> Iterator[float]:
+    """How long this request may wait."""
+    mine = _may_wait.acquire(blocking=False)
+    try:
+        yield SCORE_WAIT_SECONDS if mine else 0
+    finally:
+        if mine:
+            _may_wait.release()
 
 
 def _model_for(user: User, wish: dict[str, Any]) -> RewardModel:

@@ -25,6 +25,8 @@ from rewards.models import RewardModel
 from rewards.rendered import item_of
 
 MOST_QUERIES = 4_096
+MOST_CHARACTERS = 500_000
+"""Of one query: more than a model with a window of 100,000 tokens reads."""
 WAIT_SECONDS = 150.0
 """OpenRLHF gives up after 180."""
 
@@ -40,10 +42,13 @@ class RewardRequestSerializer(serializers.Serializer[Any]):
     """What else a trainer sends, like its labels, is not looked at."""
 
     query = serializers.ListField(
-        child=serializers.CharField(trim_whitespace=False), allow_empty=False, help_text="prompt + response, as decoded"
+        child=serializers.CharField(trim_whitespace=False, max_length=MOST_CHARACTERS),
+        allow_empty=False,
+        help_text="prompt + response, as decoded",
     )
     prompts = serializers.ListField(
-        child=serializers.CharField(trim_whitespace=False), help_text="of each query its prompt"
+        child=serializers.CharField(trim_whitespace=False, max_length=MOST_CHARACTERS),
+        help_text="of each query its prompt",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 Trainers send what their policy has read and written, special tokens included; our models render a conversation their
 own way. What is in no known format is taken as one message of the user's.
+
+A text is read in time that grows with its length alone, whoever wrote it: no pattern here looks at the same characters
+again and again.
 """
 
 import re
@@ -13,9 +16,9 @@ from annotator.refusals import Refusal
 
 Turns = list[dict[str, str]]
 
-SPECIAL = r"(?:<\|\w+\|>|<｜[^｜<>]+｜>|</?s>|<bos>|<eos>|<pad>|<end_of_turn>)"
-_OPENING = re.compile(rf"^(?:{SPECIAL}\s*)+")
-_ENDING = re.compile(rf"(?:{SPECIAL}\s*)+$")
+SPECIAL = re.compile(r"(?:<\|\w+\|>|<｜[^｜<>]+｜>|</?s>|<bos>|<eos>|<pad>|<end_of_turn>)")
+LONGEST_SPECIAL = 200
+_OPENING = re.compile(rf"(?:{SPECIAL.pattern}\s*)+")
 ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "model": "assistant"}
 TAILS = (2_000, 500, 100)
 """Characters of a prompt's end by which it is found where its beginning was cut off."""
@@ -43,9 +46,9 @@ MARKUPS = (
     Markup(re.compile(r"<｜(User|Assistant)｜>"), ("<｜end▁of▁sentence｜>",)),  # DeepSeek
     Markup(re.compile(r"<\|(system|user|assistant)\|>\n?"), ("<|end|>", "</s>", "<|endoftext|>")),  # Phi, Zephyr
 )
-_INSTRUCTION = re.compile(r"\[INST\](.*?)\[/INST\]", re.DOTALL)  # Llama 2, Mistral
+_ASKS, _ANSWERS = "[INST]", "[/INST]"  # Llama 2, Mistral
 _SYSTEM = re.compile(r"^\s*<<SYS>>\n?(.*?)\n?<</SYS>>", re.DOTALL)
-_NAMED = re.compile(r"(?:^|\n)\s*(Human|User|Assistant|System): ?")
+_NAMED = re.compile(r"^[^\S\n]*(Human|User|Assistant|System): ?", re.MULTILINE)
 
 
 class NotItsPrompt(Refusal):
@@ -58,7 +61,7 @@ class NotItsPrompt(Refusal):
 def item_of(query: str, prompt: str) -> dict[str, object]:
     """{conversation, response} of prompt + response as one text. Raises NotItsPrompt."""
     turns = conversation_of(prompt)
-    response = _ENDING.sub("", _after(query, prompt))
+    response = _without_ending(_after(query, prompt))
     if turns[-1]["role"] == "assistant" and len(turns) > 1:
         response = turns.pop()["content"] + response  # the turn that the policy was to go on with
     return {"conversation": turns, "response": response}
@@ -69,11 +72,12 @@ def conversation_of(prompt: str) -> Turns:
     for markup in MARKUPS:
         if turns := markup.turns(prompt):
             return turns
-    if _INSTRUCTION.search(prompt):
-        return _instructions(prompt)
-    if re.match(r"\s*(Human|User): ", prompt) and re.search(r"\nAssistant:\s*$", prompt):
+    if turns := _instructions(prompt):
+        return turns
+    if re.match(r"\s*(Human|User): ", prompt) and prompt.rstrip().endswith("\nAssistant:"):
         return _named(prompt)
-    return [_turn("user", _OPENING.sub("", prompt))]
+    opening = _OPENING.match(prompt)
+    return [_turn("user", prompt[opening.end() :] if opening else prompt)]
 
 
 def _after(query: str, prompt: str) -> str:
@@ -88,15 +92,36 @@ def _turn(role: str, content: str) -> dict[str, str]:
     return {"role": ROLES.get(role.lower(), "user"), "content": content}
 
 
+def _without_ending(text: str) -> str:
+    """Without the special tokens that it ends with, and the white space after each of them."""
+    end = place = len(text)
+    while True:
+        while place and text[place - 1].isspace():
+            place -= 1
+        start = text.rfind("<", max(0, place - LONGEST_SPECIAL), place)
+        if start < 0 or not SPECIAL.fullmatch(text, start, place):
+            return text[:end]
+        end = place = start
+
+
 def _instructions(text: str) -> Turns:
     turns: Turns = []
-    for instruction, rest in _parts(_INSTRUCTION, text):
-        asked = instruction[1]
+    for asked, answered in _asked_and_answered(text):
         if system := _SYSTEM.match(asked):
             turns.append(_turn("system", system[1].strip()))
             asked = asked[system.end() :]
-        turns += [_turn("user", asked.strip()), _turn("assistant", _ENDING.sub("", rest).strip())]
+        turns += [_turn("user", asked.strip()), _turn("assistant", _without_ending(answered).strip())]
     return turns
+
+
+def _asked_and_answered(text: str) -> Iterator[tuple[str, str]]:
+    """Every closed instruction, with what stands between it and the next closed one."""
+    start, end = text.find(_ASKS), -1
+    while start >= 0 and (end := text.find(_ANSWERS, start + len(_ASKS))) >= 0:
+        asked, after = text[start + len(_ASKS) : end], end + len(_ANSWERS)
+        start = text.find(_ASKS, after)
+        closed = start >= 0 and text.find(_ANSWERS, start) >= 0
+        yield asked, text[after : start if closed else None]
 
 
 def _named(text: str) -> Turns:

@@ -1,7 +1,7 @@
 """32 annotators and 500 tasks while whatever serves them is killed: nothing is lost, doubled or asked too often.
 
-Two gunicorns and a light worker over a PostgreSQL that keeps its promises to the disk. Web workers are killed all the
-time, a whole gunicorn and the light worker once, PostgreSQL is restarted once and one of its processes killed once;
+Two web servers and a light worker over a PostgreSQL that keeps its promises to the disk. Web workers are killed all the
+time, a whole web server and the light worker once, PostgreSQL is restarted once and one of its processes killed once;
 leases run out, tasks are given back and rated all the same, one annotator is excluded for a while, the manager changes
 the protocol twice, while Redis hangs. Afterwards plain SQL and an oracle of the protocol's rules say whether everything
 is as it must be.

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
 from django.views import defaults
@@ -10,6 +9,7 @@ from rest_framework.exceptions import APIException, NotAuthenticated, Validation
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from annotator import body_limits
 from annotator.api.authentication import HOW
 from annotator.refusals import Refusal
 
@@ -24,8 +24,8 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
         body = {"detail": str(error), "code": error.code, "errors": dict(error.errors)}
         return Response(body, status=error.status, headers=dict(error.headers))
     if isinstance(error, RequestDataTooBig):
-        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        return _answer(413, f"The body is larger than {most} bytes: send it in several calls.", "too_large", {})
+        most = body_limits.most_bytes(context["request"].path)
+        return _answer(413, f"The body is larger than {most:,} bytes: send it in several calls.", "too_large", {})
     if isinstance(error, SuspiciousOperation):
         return _answer(400, str(error) or "The request is malformed.", "bad_request", {})
     answered = exception_handler(error, context)

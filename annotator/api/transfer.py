@@ -20,6 +20,7 @@ from annotator import access
 from annotator.api.parameters import flag
 from annotator.exporting import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
+from annotator.statement_limits import long_statements, streamed
 
 
 class RejectedSerializer(serializers.Serializer[Any]):
@@ -61,7 +62,8 @@ class Import(APIView):
         project = access.managed_project(access.user_of(request), slug)
         dry_run = flag(request, "dry_run")
         file = cast("IO[bytes]", _Stream(_reader(request)))
-        result = import_rows(project, file, now=timezone.now(), dry_run=dry_run)
+        with long_statements():
+            result = import_rows(project, file, now=timezone.now(), dry_run=dry_run)
         return Response(ImportResultSerializer({**vars(result), "dry_run": dry_run}).data)
 
 
@@ -129,7 +131,7 @@ class Export(APIView):
         layout = request.query_params.get("layout", "helpsteer2")
         format = request.query_params.get("format", "jsonl")
         rows = export(project, layout=layout, format=format, since=_since(request), by=user)
-        answer = StreamingHttpResponse(rows, content_type=FORMATS[format])
+        answer = StreamingHttpResponse(streamed(rows), content_type=FORMATS[format])
         answer["Content-Disposition"] = f'attachment; filename="{project.slug}-{layout}.{format}"'
         return answer
 

@@ -108,7 +108,7 @@ class OneAssignment(ForAnnotators, APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, assignment_id: int) -> Response:
-        assignment.give_back(access.own_assignment(access.user_of(request), assignment_id).pk, now=timezone.now())
+        assignment.give_back(access.own_assignment(access.user_of(request), assignment_id).pk, now=database_now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -16,6 +16,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from annotator import access, annotation, assignment
 from annotator.access import user_of
+from annotator.assignment import Claim
 from annotator.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.htmx import HtmxRequest
@@ -52,8 +53,11 @@ def _fresh_skip(request: HttpRequest) -> Skip | None:
 
 
 def _next_work(request: HttpRequest, project: Project) -> dict[str, Any]:
+    return _claimed_work(request, project, assignment.claim(project, user_of(request), now=database_now()))
+
+
+def _claimed_work(request: HttpRequest, project: Project, claimed: Claim) -> dict[str, Any]:
     """What the work area shows: a leased task with its form, or an explanation."""
-    claimed = assignment.claim(project, user_of(request), now=database_now())
     if claimed.assignment is None:
         return {"project": project, "explanation": claimed.explanation}
     return _begun_work(request, claimed.assignment, claimed.responses)
@@ -99,14 +103,25 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if not form.is_valid():
         page = "_work.html" if request.htmx else "annotate.html"
         return render(request, page, _work(request, held, form), status=422)
+    user, project, now = user_of(request), held.task.project, database_now()
+    next_one = request.htmx and not _comes_first(access.membership(user, project.slug))
     try:
-        annotation.submit(held.pk, form.submission(), now=database_now())
+        if next_one:
+            done, claimed = annotation.submit_and_claim(user, held.pk, form.submission(), now=now)
+        else:
+            done = annotation.submit_own(user, held.pk, form.submission(), now=now)
+    except Assignment.DoesNotExist as stranger:
+        raise Http404 from stranger
     except Refusal as refused:
         messages.error(request, str(refused))
-    else:
-        # Translators: a time with its seconds, in the letters of Django's date filter.
-        moment = date_format(timezone.localtime(), _("H:i:s T"))
-        messages.success(request, _("Stored at %(time)s.") % {"time": moment})
+        return _onwards(request, held)
+    # Translators: a time with its seconds, in the letters of Django's date filter.
+    moment = date_format(timezone.localtime(now), _("H:i:s T"))
+    messages.success(request, _("Stored at %(time)s.") % {"time": moment})
+    if done.annotation.assignment.extra:
+        messages.info(request, _("It came after your place was taken, so it counts once a reviewer accepts it."))
+    if next_one:
+        return render(request, "_work.html", _claimed_work(request, project, claimed))
     return _onwards(request, held)
 
 

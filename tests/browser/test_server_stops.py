@@ -30,11 +30,11 @@ from tests.builders import make_member, make_task, make_user
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_MS = 20_000
-GUNICORN = ["-m", "gunicorn", "--config", "python:annotator.serving", "annotator.wsgi:application"]
+WEB = ["-m", "annotator.serving"]
 
 
 class Server:
-    """gunicorn as `make run` starts it, on the tests' database and always on the same port."""
+    """The web as `make run` starts it, on the tests' database and always on the same port."""
 
     def __init__(self) -> None:
         with socket.socket() as free:
@@ -47,13 +47,13 @@ class Server:
         # DEBUG serves the static files from where they lie; nothing else here depends on it.
         ours = {"DATABASE_URL": database_url(), "PORT": str(self.port), "SECRET_KEY": "k" * 50, "DEBUG": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, *GUNICORN], cwd=ROOT, env={**os.environ, **ours}, start_new_session=True
+            [sys.executable, *WEB], cwd=ROOT, env={**os.environ, **ours}, start_new_session=True
         )
         for _ in range(300):
             if self._answers():
                 return
             time.sleep(0.1)
-        raise TimeoutError("gunicorn does not answer")
+        raise TimeoutError("the web does not answer")
 
     def _answers(self) -> bool:
         try:

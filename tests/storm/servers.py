@@ -1,4 +1,4 @@
-"""PostgreSQL that keeps its promises to the disk, two gunicorns and a light worker, each of which can be killed."""
+"""PostgreSQL that keeps its promises to the disk, two web servers and a light worker, each of which can be killed."""
 
 import json
 import os
@@ -23,16 +23,16 @@ from annotator.embedded.accounts import postgres_account, postgres_home
 from annotator.running import COMMANDS, ROOT
 from tests.celery_workers import wait_for
 
-GUNICORN = next(each.line for each in COMMANDS if each.name == "web").split()
+WEB = next(each.line for each in COMMANDS if each.name == "web").split()[1:]
 READY = "database system is ready to accept connections"
-LIGHT = ["tests.storm.light"]
+LIGHT = ["-m", "tests.storm.light"]
 
 
 @dataclass
 class Server:
     """A process of the product, with a log that survives its restarts."""
 
-    module: Sequence[str]
+    words: Sequence[str]
     environment: Mapping[str, str]
     log: Path
     port: int = 0
@@ -45,7 +45,7 @@ class Server:
     def launch(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", *self.module],
+                [sys.executable, *self.words],
                 env={**self.environment, "PORT": str(self.port)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -58,7 +58,7 @@ class Server:
     def wait(self) -> None:
         """Until it answers, if it listens to anybody."""
         if self.port:
-            wait_for(self.answers, what=f"gunicorn on port {self.port}")
+            wait_for(self.answers, what=f"the web on port {self.port}")
 
     def answers(self) -> bool:
         try:
@@ -75,7 +75,7 @@ class Server:
             self.process = None
 
     def kill_a_worker(self) -> None:
-        """-9; the master starts another one."""
+        """-9; its parent starts another one."""
         if workers := self.workers():
             os.kill(random.choice(workers), signal.SIGKILL)
 
@@ -144,7 +144,7 @@ def product(folder: Path) -> Iterator[Product]:
     redis = Redis(folder / "redis", folder / "redis.log", throwaway=True)
     ours = {"DATABASE_URL": postgres.url, "REDIS_URL": redis.url, "VAR_DIR": str(folder)}
     environment = {**os.environ, **ours, "SECRET_KEY": settings.SECRET_KEY, "PYTHONUNBUFFERED": "1"}
-    webs = tuple(Server(GUNICORN, environment, folder / f"web-{number}.log", free_port()) for number in (1, 2))
+    webs = tuple(Server(WEB, environment, folder / f"web-{number}.log", free_port()) for number in (1, 2))
     light = Server(LIGHT, environment, folder / "light.log")
     (folder / "static").mkdir()
     try:

@@ -1,0 +1,104 @@
+"""The web server's own parts; tests/attacks drives a whole one over sockets."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from annotator.running import ROOT
+from annotator.serving import processes
+from annotator.serving.lanes import Lanes, lanes, most_threads
+from annotator.serving.places import Places
+from annotator.serving.processes import Processes
+from annotator.serving.server import MOST_CONNECTIONS, Server
+
+
+def test_a_process_with_more_connections_gives_way() -> None:
+    places = Places(3)
+    places.hold(0, 3)
+    places.hold(1, 2)
+    assert (places.has_more(0), places.has_more(1)) == (True, False)
+
+
+def test_nobody_waits_for_a_process_that_has_ended() -> None:
+    places = Places(2)
+    places.hold(0, 3)
+    places.hold(1, 2)
+    places.leave(1)
+    assert not places.has_more(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/", "pages"),
+        ("/api/v1/score/", "pages"),
+        ("/api/v1/health/live/", "live"),
+        ("/api/v1/health/ready/", "ready"),
+        ("/api/v1/openrlhf/talk/", "rewards"),
+        ("/api/v1/projects/talk/export/", "exports"),
+        ("/api/v1/projects/talk/import/", "imports"),
+    ],
+)
+def test_what_waits_or_streams_has_threads_of_its_own(path: str, name: str) -> None:
+    assert next(lane.name for lane in lanes(4) if lane.serves(path)) == name
+
+
+def test_every_thread_finds_a_connection_in_the_pool() -> None:
+    shows = "from django.conf import settings; print(settings.DATABASES['default']['OPTIONS']['pool']['max_size'])"
+    for threads in (1, 4, 6):
+        assert int(ran(shows, WEB_THREADS=str(threads)).stdout) >= most_threads(threads)
+
+
+def ran(program: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "annotator.settings", "SECRET_KEY": "k" * 50, **variables}
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", ["WEB_PROCESSES", "WEB_THREADS", "FORM_MAX_BYTES"])
+@pytest.mark.parametrize("value", ["0", "many", "-1"])
+def test_a_number_that_is_none_stops_the_start_and_is_named(name: str, value: str) -> None:
+    done = ran("from django.conf import settings; settings.DEBUG", **{name: value})
+    assert done.returncode != 0
+    assert f"{name} is" in done.stderr.splitlines()[-1]
+
+
+def test_a_lane_that_is_full_says_so_and_takes_no_page_s_thread() -> None:
+    made = Lanes(1)
+    made.shutdown()  # nobody works on anything
+    asked = [SimpleNamespace(path="/api/v1/openrlhf/talk/", asking=False, error=None) for _ in range(6)]
+    for request in asked:
+        made.add_task(SimpleNamespace(requests=[request]))
+    codes = [request.error and request.error.code for request in asked]
+    assert codes == [None] * 4 + [429] * 2
+
+
+def test_a_process_whose_loop_stands_still_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "SILENT_SECONDS", 3 * processes.ROUND_SECONDS)
+    with subprocess.Popen(["sleep", "60"]) as hangs, subprocess.Popen(["sleep", "60"]) as works:
+        made = Processes(None, SimpleNamespace(), number=2, threads=1)  # type: ignore[arg-type]
+        made.running = {0: hangs.pid, 1: works.pid}
+        for _ in range(5):
+            made.places.go_round(1)
+            made._replace_hanging()
+        assert hangs.wait(5) == -9
+        assert works.poll() is None
+        works.kill()
+
+
+def test_of_too_many_connections_the_one_goes_that_waited_longest() -> None:
+    closed: list[int] = []
+
+    def channel(number: int, *, idle: bool) -> Any:
+        return SimpleNamespace(
+            began=number, idle_since=number, is_idle=lambda: idle, handle_close=lambda: closed.append(number)
+        )
+
+    crowd = {number: channel(number, idle=number > 2) for number in range(MOST_CONNECTIONS)}
+    assert Server._make_room(SimpleNamespace(active_channels=crowd))  # type: ignore[arg-type]
+    assert closed == [3]

@@ -1,0 +1,90 @@
+"""What waits for the score worker never takes the pages' threads."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from knox.models import AuthToken
+
+from annotator import workers
+from annotator.models import Project
+from annotator.serving.lanes import lanes
+from rewards.api import SCORE_WAIT_SECONDS
+from tests.conftest import Cast
+from tests.rewards.scored import make_model
+from tests.web import Web, web
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+PROCESSES, THREADS = 2, 4
+HELD = next(lane.threads + lane.waiting for lane in lanes(THREADS) if lane.name == "rewards")
+
+
+@pytest.fixture
+def server(tmp_path: Path, django_db_setup: None) -> Iterator[Web]:
+    """With a score worker that beats and never answers."""
+    with web(tmp_path) as made:
+        workers.beat("score@nowhere", ["score"])
+        yield made
+        workers.forget("score@nowhere")
+
+
+@pytest.fixture
+def token(project: Project, cast: Cast) -> str:
+    make_model(project, is_champion=True)
+    return str(AuthToken.objects.create(cast.carol)[1])
+
+
+def posted(path: str, token: str, body: object) -> bytes:
+    data = json.dumps(body).encode()
+    lines = ["Host: 127.0.0.1", f"X-Api-Key: {token}", "Content-Type: application/json", f"Content-Length: {len(data)}"]
+    return "\r\n".join([f"POST {path} HTTP/1.1", *lines, "", ""]).encode() + data
+
+
+def answered(opened: socket.socket) -> bytes:
+    """What has come within two seconds, which is nothing for whoever waits."""
+    opened.settimeout(2)
+    try:
+        return opened.recv(65536)
+    except TimeoutError:
+        return b""
+
+
+def test_trainers_that_wait_leave_the_pages_alone_and_the_rest_is_told_to_come_back(server: Web, token: str) -> None:
+    asks = posted("/api/v1/openrlhf/talk/", token, {"query": ["Why? So."], "prompts": ["Why?"]})
+    with ExitStack() as stack:
+        opened = [stack.enter_context(server.connect()) for _ in range(PROCESSES * HELD + 20)]
+        for each in opened:
+            each.sendall(asks)
+        time.sleep(1)
+        assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < 2
+        with ThreadPoolExecutor(len(opened)) as pool:
+            heads = list(pool.map(answered, opened))
+    refused = [head for head in heads if head]
+    assert len(refused) >= 20 - PROCESSES
+    assert all(head.startswith(b"HTTP/1.1 429 ") and b"\r\nRetry-After: " in head for head in refused)
+
+
+def test_scores_that_take_long_wait_within_their_share_and_others_get_a_job_at_once(server: Web, token: str) -> None:
+    asks = posted(
+        "/api/v1/score/", token, {"items": [{"conversation": [{"role": "user", "content": "Why?"}], "response": "So."}]}
+    )
+    with ExitStack() as stack:
+        opened = [stack.enter_context(server.connect()) for _ in range(20)]
+        for each in opened:
+            each.sendall(asks)
+        assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < 2
+        with ThreadPoolExecutor(len(opened)) as pool:
+            heads = list(pool.map(answered, opened))
+        at_once = [head for head in heads if head]
+        assert all(head.startswith(b"HTTP/1.1 202 ") for head in at_once)
+        assert len(at_once) >= 20 - PROCESSES * THREADS // 2
+        began = time.monotonic()
+        for head, each in zip(heads, opened, strict=True):
+            each.settimeout(10)
+            assert head or each.recv(12) == b"HTTP/1.1 202"
+    assert time.monotonic() - began < 2 * SCORE_WAIT_SECONDS

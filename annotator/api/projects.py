@@ -45,7 +45,7 @@ class Projects(generics.ListCreateAPIView[Project]):
     filterset_class = ProjectFilter
 
     def get_queryset(self) -> QuerySet[Project]:
-        seen = _shown_to(access.user_of(self.request), Project.objects.visible_to(access.user_of(self.request)))
+        seen = _as_seen_by(access.user_of(self.request), Project.objects.visible_to(access.user_of(self.request)))
         return seen if "archived" in self.request.query_params else seen.in_use()
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -56,7 +56,7 @@ class Projects(generics.ListCreateAPIView[Project]):
         sent.is_valid(raise_exception=True)
         guidelines = sent.validated_data.pop("guidelines", "")
         project = changing.create(sent.validated_data, by=user, guidelines=guidelines)
-        return Response(_told(project, user), status=status.HTTP_201_CREATED)
+        return Response(_as_answered(project, user), status=status.HTTP_201_CREATED)
 
 
 class OneProject(generics.GenericAPIView[Project]):
@@ -68,7 +68,7 @@ class OneProject(generics.GenericAPIView[Project]):
     @extend_schema(responses=ProjectByRole, description="As much of the project as the caller's role lets them see.")
     def get(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
-        return Response(_told(access.visible_project(user, slug), user))
+        return Response(_as_answered(access.visible_project(user, slug), user))
 
     @extend_schema(description="Changes settings. The rubric stays once something has been rated.")
     def patch(self, request: Request, slug: str) -> Response:
@@ -78,7 +78,7 @@ class OneProject(generics.GenericAPIView[Project]):
         sent.is_valid(raise_exception=True)
         guidelines = sent.validated_data.pop("guidelines", "")
         changing.change(project, sent.validated_data, guidelines=guidelines)
-        return Response(_told(project, user))
+        return Response(_as_answered(project, user))
 
     @extend_schema(
         description="Deletes an archived project with all that is in it: 204 once it is gone, 202 where the light "
@@ -103,22 +103,22 @@ class Archive(generics.GenericAPIView[Project]):
         user = access.user_of(request)
         project = access.managed_project(user, slug)
         archiving.archive(project, now=timezone.now())
-        return Response(_told(project, user))
+        return Response(_as_answered(project, user))
 
     @extend_schema(description="Brings the project back.", responses=ProjectSerializer)
     def delete(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
         archiving.restore(project)
-        return Response(_told(project, user))
+        return Response(_as_answered(project, user))
 
 
-def _shown_to(user: User, projects: ProjectQuerySet) -> ProjectQuerySet:
+def _as_seen_by(user: User, projects: ProjectQuerySet) -> ProjectQuerySet:
     return projects.with_progress().as_seen_by(user).select_related("rubric")
 
 
-def _told(project: Project, user: User) -> Any:
-    return ProjectSerializer(_shown_to(user, Project.objects.filter(pk=project.pk)).get()).data
+def _as_answered(project: Project, user: User) -> Any:
+    return ProjectSerializer(_as_seen_by(user, Project.objects.filter(pk=project.pk)).get()).data
 
 
 class Members(generics.ListCreateAPIView[Membership]):

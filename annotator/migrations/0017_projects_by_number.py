@@ -84,6 +84,4 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             "auditentry", "project", models.CharField(blank=True, help_text="its slug at the time", max_length=50)
         ),
-        migrations.RemoveIndex("auditentry", "audit_by_project"),
-        migrations.AddIndex("auditentry", models.Index(fields=["project_id", "-at"], name="audit_by_project")),
     ]

@@ -71,4 +71,7 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RemoveField("user", "pseudonym"),
+        # Until here the one by slug has served to find each project's entries.
+        migrations.RemoveIndex("auditentry", "audit_by_project"),
+        migrations.AddIndex("auditentry", models.Index(fields=["project_id", "-at"], name="audit_by_project")),
     ]

@@ -38,7 +38,7 @@ def create(given: Mapping[str, Any], *, by: User | None = None, guidelines: str 
     audit.record("project.created", f"project {project.slug}", project=project, **audit.fields_of(project))
     publish_guidelines(project, guidelines)
     if by:
-        members.found(project, by)
+        members.appoint_founder(project, by)
     return project
 
 

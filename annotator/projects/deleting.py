@@ -64,7 +64,8 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
         raise NotArchived(f"{project.name} has {would_go}. Archive it first; nobody can bring back what is deleted.")
     if confirm != project.slug:
         raise NotConfirmed(
-            f"This deletes {would_go} for good. To confirm, send the project's slug: ?confirm={project.slug}"
+            f"This deletes {would_go} for good. To confirm, give the project's slug: {project.slug} "
+            f"(over REST, ?confirm={project.slug})."
         )
     _mark(project, would_go, now=now)
     if would_go.tasks <= AT_THE_DOOR:

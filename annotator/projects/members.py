@@ -95,7 +95,7 @@ def admit(
 
 
 @transaction.atomic
-def found(project: Project, user: User) -> Membership:
+def appoint_founder(project: Project, user: User) -> Membership:
     """Makes a new project's maker its manager."""
     member = Membership.objects.create(project=project, user=user, role=Role.MANAGER)
     follow_roles(user)

@@ -40,6 +40,9 @@ ABSENT = Answers(401, 404, 404, 404, 404, 404)
 
 TABLE: dict[tuple[str, str], Answers] = {
     ("token", "post"): Answers(*[400] * 6),
+    ("tokens", "get"): USERS,
+    ("tokens", "post"): Answers(401, *[201] * 5),
+    ("one-token", "delete"): ABSENT,
     ("me", "get"): USERS,
     ("projects", "get"): USERS,
     ("projects", "post"): Answers(401, 403, 403, 403, 400, 403),

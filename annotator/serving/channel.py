@@ -26,6 +26,15 @@ LINGER_SECONDS = 2
 """What comes after a refusal is read and dropped for so long: closed at once, the sender would never see the answer."""
 
 
+class Work(WSGITask):  # type: ignore[misc]
+    """A request for the application."""
+
+    def set_close_on_finish(self) -> None:
+        """waitress closes after an answer that does not say its length; 204 and 304 need not say any."""
+        if self.has_body or self.request.connection_close:
+            super().set_close_on_finish()
+
+
 class Question(WSGITask):  # type: ignore[misc]
     """Asks the application whether to read a body. A no is the answer to the request; a yes is not sent."""
 
@@ -62,7 +71,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
 
     def task_class(self, channel: "Channel", request: Parser) -> Task:
-        return Question(channel, request) if request.asking else WSGITask(channel, request)
+        return Question(channel, request) if request.asking else Work(channel, request)
 
     # What arrives ------------------------------------------------------------------------------------------
 

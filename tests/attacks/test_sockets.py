@@ -16,7 +16,7 @@ from knox.models import AuthToken
 
 from annotator.models import Project, Response
 from annotator.serving import channel
-from tests.builders import make_task, rate
+from tests.builders import claimed, make_task, rate
 from tests.celery_workers import wait_for
 from tests.conftest import Cast
 from tests.web import Web, web
@@ -172,6 +172,20 @@ def test_a_killed_process_is_replaced_and_the_other_answers_meanwhile(server: We
     os.kill(before[0], signal.SIGKILL)
     assert Counter(server.get(LIVE, timeout=10)[0] for _ in range(5)) == {200: 5}
     wait_for(lambda: len(server.workers()) == 2 and before[0] not in server.workers(), what="another process")
+
+
+def test_an_answer_without_a_body_leaves_the_connection_open(server: Web, project: Project, cast: Cast) -> None:
+    make_task(project)
+    held = claimed(project, cast.alice)
+    token = AuthToken.objects.create(cast.alice)[1]
+    head = f" HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: {token}\r\n\r\n"
+    with server.connect() as opened:
+        opened.sendall(f"DELETE /api/v1/assignments/{held.pk}/{head}".encode())
+        answer = opened.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 204 ")
+        assert b"connection: close" not in answer.lower()
+        opened.sendall(f"GET /api/v1/me/{head}".encode())
+        assert opened.recv(12) == b"HTTP/1.1 200"
 
 
 def test_it_ends_in_peace_with_a_request_under_way(tmp_path: Path) -> None:

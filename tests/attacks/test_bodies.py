@@ -13,9 +13,9 @@ import pytest
 from django.conf import LazySettings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
-from knox.models import AuthToken
 from rest_framework.test import APIClient
 
+from annotator import tokens
 from annotator.body_limits import STRANGERS_MOST
 from annotator.models import Project, Task, User
 from tests.builders import task_row
@@ -176,7 +176,7 @@ def test_a_stranger_s_import_is_refused_before_it_is_read(server: Web) -> None:
 
 @pytest.fixture
 def token(cast: Cast) -> str:
-    return str(AuthToken.objects.create(cast.carol)[1])
+    return str(tokens.issue(cast.carol)[1])
 
 
 @pytest.mark.slow
@@ -206,6 +206,6 @@ def test_a_manager_s_import_goes_in(server: Web, project: Project, token: str, a
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_an_annotator_may_not_send_an_import(server: Web, cast: Cast) -> None:
-    token = AuthToken.objects.create(cast.alice)[1]
+    token = tokens.issue(cast.alice)[1]
     lines = (f"X-Api-Key: {token}", "Content-Type: text/csv", f"Content-Length: {50 * MEGABYTE}")
     assert sent(server, head(IMPORT, *lines), pieces(50)).startswith(b"HTTP/1.1 403 ")

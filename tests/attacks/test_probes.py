@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from django.db import connection, transaction
 from django.test import Client
-from knox.models import AuthToken
 
+from annotator import tokens
 from tests.conftest import Cast
 from tests.web import Web, web
 
@@ -30,7 +30,7 @@ def locked_accounts() -> Iterator[None]:
 
 @pytest.fixture
 def asks(cast: Cast) -> bytes:
-    token = AuthToken.objects.create(cast.carol)[1]
+    token = tokens.issue(cast.carol)[1]
     return f"GET /api/v1/me/ HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: {token}\r\n\r\n".encode()
 
 

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from knox.models import AuthToken
 
+from annotator import tokens
 from annotator.models import Project, Response
 from annotator.serving import channel
 from tests.builders import claimed, make_task, rate
@@ -102,7 +102,7 @@ def large_export(project: Project, cast: Cast) -> bytes:
         made = make_task(project, f"t{number}")
         rate(project, cast.alice)
         Response.objects.filter(task=made).update(text="x" * 1_000_000)
-    token = AuthToken.objects.create(cast.carol)[1]
+    token = tokens.issue(cast.carol)[1]
     path = "/api/v1/projects/talk/export/?layout=disagreements"
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: {token}\r\nConnection: close\r\n\r\n".encode()
 
@@ -177,7 +177,7 @@ def test_a_killed_process_is_replaced_and_the_other_answers_meanwhile(server: We
 def test_an_answer_without_a_body_leaves_the_connection_open(server: Web, project: Project, cast: Cast) -> None:
     make_task(project)
     held = claimed(project, cast.alice)
-    token = AuthToken.objects.create(cast.alice)[1]
+    token = tokens.issue(cast.alice)[1]
     head = f" HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: {token}\r\n\r\n"
     with server.connect() as opened:
         opened.sendall(f"DELETE /api/v1/assignments/{held.pk}/{head}".encode())

@@ -9,9 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from knox.models import AuthToken
 
-from annotator import workers
+from annotator import tokens, workers
 from annotator.models import Project
 from annotator.serving.lanes import lanes
 from rewards.api import SCORE_WAIT_SECONDS
@@ -36,7 +35,7 @@ def server(tmp_path: Path, django_db_setup: None) -> Iterator[Web]:
 @pytest.fixture
 def token(project: Project, cast: Cast) -> str:
     make_model(project, is_champion=True)
-    return str(AuthToken.objects.create(cast.carol)[1])
+    return str(tokens.issue(cast.carol)[1])
 
 
 def posted(path: str, token: str, body: object) -> bytes:

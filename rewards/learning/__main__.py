@@ -65,4 +65,6 @@ if __name__ == "__main__":
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # A Hub repository without safetensors is refused, not sent elsewhere to be converted.
+    os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
     end(main(sys.argv[1:]))

@@ -19,6 +19,7 @@ from annotator import audit, workers
 from annotator.celery import app
 from annotator.statements import Statement
 from rewards.models import RewardModel, ScoringLane, ScoringPass
+from rewards.places import without_places
 from rewards.scoring.chunks import Chunk, score_chunk
 from rewards.scoring.loaded import scorer_of
 
@@ -218,4 +219,4 @@ def finish(turn: Turn, *, now: datetime) -> None:
 
 
 def note_failure(turn: Turn, error: str) -> None:
-    ScoringPass.objects.filter(lanes=turn.lane).update(error=error)
+    ScoringPass.objects.filter(lanes=turn.lane).update(error=without_places(error))

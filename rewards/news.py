@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef, Q
 
-from annotator.models import Adjudication, Label, Project
+from annotator.models import Label, Project
 from rewards import snapshots
 from rewards.models import SnapshotTask, TrainingRun
 
@@ -39,7 +39,6 @@ def _preferences(last: TrainingRun | None, project: Project) -> int:
         # An imported preference has no time of its own, and may come to a task that was here before it.
         seen = SnapshotTask.objects.filter(snapshot=last.snapshot_id, task_id=OuterRef("task"))
         imported = ~Exists(seen) if last.snapshot_id else Q(task__created_at__gt=last.created_at)
-        decided = Adjudication.objects.filter(task=OuterRef("task"), is_current=True, made_at__gt=last.created_at)
         agreed = Q(task__consensus__preference__isnull=False, task__consensus__computed_at__gt=last.created_at)
-        responses = responses.filter(imported | agreed | Exists(decided))
+        responses = responses.filter(imported | agreed)
     return responses.values("task").distinct().count()

@@ -176,7 +176,9 @@ def test_an_old_run_in_the_queue_trains_on_nothing_unlisted(db: None) -> None:
 def test_weights_that_are_a_pickle_are_refused_unread(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch pickled'\ntR.")
-    with pytest.raises(PickledBackbone, match=r"the backbone mine has its weights as pytorch_model\.bin only, a pickle"):
+    with pytest.raises(
+        PickledBackbone, match=r"the backbone mine has its weights as pytorch_model\.bin only, a pickle"
+    ):
         find_backbone("mine", source=str(tmp_path))
 
 

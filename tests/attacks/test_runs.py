@@ -5,6 +5,7 @@ import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -89,25 +90,29 @@ def test_asking_for_a_run_reads_no_labels_on_the_webs_thread(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_snapshots_at_once_are_one(as_user: As) -> None:
-    boss = make_user("boss")
-    for turn in range(5):
-        project = labelled_project(f"labelled-{turn}", tasks=12)
-        make_member(project, boss, role="manager")
-        together = Barrier(4)
+def test_two_snapshots_at_once_are_one(as_user: As, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have written their files before either of them puts its folder into place."""
+    project, boss, both, rename = labelled_project(tasks=12), make_user("boss"), Barrier(2, timeout=30), Path.rename
+    make_member(project, boss, role="manager")
 
-        def take(_: int, slug: str = project.slug, together: Barrier = together) -> tuple[int, Any]:
-            together.wait()
-            try:
-                answer = as_user(boss).post(f"/api/v1/projects/{slug}/snapshots/")
-                return answer.status_code, answer.json()["content_hash"]
-            finally:
-                connection.close()
+    def renamed_together(path: Path, target: Path) -> Path:
+        both.wait()
+        return rename(path, target)
 
-        with ThreadPoolExecutor(4) as pool:
-            answers = set(pool.map(take, range(4)))
-        assert answers == {(201, Snapshot.objects.get(project=project).content_hash)}
-        assert not list(Snapshot.objects.get(project=project).directory().parent.parent.glob(".building-*"))
+    def take(_: int) -> tuple[int, Any]:
+        try:
+            answer = as_user(boss).post(f"/api/v1/projects/{project.slug}/snapshots/")
+            return answer.status_code, answer.json()["content_hash"]
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(Path, "rename", renamed_together)
+    with ThreadPoolExecutor(2) as pool:
+        answers = set(pool.map(take, range(2)))
+    taken = Snapshot.objects.get(project=project)
+    assert answers == {(201, taken.content_hash)}
+    assert [each.name for each in taken.directory().parent.iterdir()] == [taken.content_hash]
+    assert not list(taken.directory().parent.parent.glob(".building-*"))
 
 
 # Preferences alone ------------------------------------------------------------------------------------------

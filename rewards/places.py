@@ -19,7 +19,7 @@ _PATH = re.compile(r"(?<![\w.:/~\\-])(?:~|file://)?/(?:[^\s/:'\"<>|,;()\[\]{}]+/
 def without_places(text: str) -> str:
     """The text with our own folders left out of paths, and of other absolute paths all but the last part."""
     for folder, word in _folders():
-        text = re.sub(rf"{re.escape(folder)}(/|(?![\w.-]))", rf"{word}\1" if word else "", text)
+        text = re.sub(rf"{re.escape(folder)}(/|(?![\w-]|\.\w))", rf"{word}\1" if word else "", text)
     return _PATH.sub(r".../\1", text)
 
 

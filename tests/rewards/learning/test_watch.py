@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +34,11 @@ def work():
     distributed.join(torch.device("cpu"))
     network = Network()
     distributed.shard(network)
-    network(torch.ones(4, 8)).sum().backward()
+    optimizer = torch.optim.AdamW(network.parameters())
+    for _ in range(3):
+        network(torch.randn(4, 8)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
     distributed.gathered({distributed.rank(): "done"})
     if distributed.is_first():
         time.sleep(0.2)  # writes what both have made
@@ -66,10 +72,23 @@ end(2)
 @pytest.mark.slow
 def test_two_processes_end_well_fifty_times_in_a_row() -> None:
     command = [sys.executable, "-c", PAIRS, str(TIMES)]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=600)
     lines = done.stdout.splitlines()
     assert lines.count("written") == TIMES
     assert lines[-1] == f"codes{' 0' * 2 * TIMES}", done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("launched", "code"), [(True, 0), (False, -signal.SIGABRT)])
+def test_a_process_of_several_does_not_tear_its_interpreter_down(launched: bool, code: int, tmp_path: Path) -> None:
+    """Here the farewell aborts each time, not in one run of four. The run is done, so that nothing is left to do."""
+    (tmp_path / "sitecustomize.py").write_text("import atexit, os\natexit.register(os.abort)\n", encoding="utf-8")
+    (tmp_path / "metrics.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "config.json").write_text('{"snapshot": "-", "device": "cpu"}', encoding="utf-8")
+    (tmp_path / "model").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)} | ({"TORCHELASTIC_RUN_ID": "test"} if launched else {})
+    command = [sys.executable, "-m", "rewards.learning", "train", str(tmp_path)]
+    assert subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True).returncode == code
 
 
 def test_a_refusal_s_code_and_last_words_stay() -> None:

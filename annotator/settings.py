@@ -6,6 +6,7 @@ operator sets.
 
 import json
 import os
+import re
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -39,6 +40,46 @@ def _count(name: str, default: int) -> int:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _hours(name: str, default: float) -> float:
+    value = os.environ.get(name, str(default))
+    try:
+        hours = float(value)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours <= 24 * 365:
+        raise ImproperlyConfigured(f"{name} is {value!r}: write a number of hours, at most {24 * 365}")
+    return hours
+
+
+def _backbones(listed: str, default: str) -> tuple[dict[str, str], str]:
+    """What projects may train on, a directory or Hub id by its name, and the name of the default.
+
+    listed: a JSON object, or name=source pairs with commas between. default: a name, or a source that the last part of
+    it becomes the name of.
+    """
+    try:
+        pairs = json.loads(listed) if listed.strip().startswith("{") else dict(_pairs(listed))
+    except ValueError:
+        raise ImproperlyConfigured(
+            'REWARD_BACKBONES is neither a JSON object like {"name": "directory or Hub id"} nor name=source,name=source'
+        ) from None
+    found = {"minilm": "minilm"}
+    name = default if default in pairs else Path(default).name
+    for key, source in [*pairs.items(), *([] if default in pairs else [(name, default)])]:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", key) or not isinstance(source, str) or not source:
+            raise ImproperlyConfigured(
+                f"REWARD_BACKBONES or REWARD_BACKBONE names {key!r}: a name is letters, digits, dots, dashes and "
+                "underscores, at most 64, and stands for a directory or a Hub id"
+            )
+        if found.setdefault(key, source) != source:
+            raise ImproperlyConfigured(f"REWARD_BACKBONES and REWARD_BACKBONE give {key!r} two sources")
+    return found, name
+
+
+def _pairs(listed: str) -> list[list[str]]:
+    return [[part.strip() for part in pair.split("=", 1)] for pair in listed.split(",") if pair.strip()]
 
 
 def _database(url: str) -> dict[str, object]:
@@ -331,8 +372,11 @@ SKIPS_AN_HOUR = _number("SKIPS_AN_HOUR", 120)
 OPEN_REPORTS = _number("OPEN_REPORTS", 10)  # tasks set aside that no manager has decided on
 
 # Reward models ---------------------------------------------------------------------------------------------
-TRAINING_CONFIG_CHECK = "rewards.retraining.check_config"
-REWARD_BACKBONE = os.environ.get("REWARD_BACKBONE", "minilm")
+TRAINING_CONFIG_CHECK = "rewards.run_settings.check_config"
+REWARD_BACKBONES, REWARD_BACKBONE = _backbones(
+    os.environ.get("REWARD_BACKBONES", ""), os.environ.get("REWARD_BACKBONE", "") or "minilm"
+)
+RUN_HOURS = _hours("RUN_HOURS", 24)  # the longest that a run may work
 RUN_HEARTBEAT_SECONDS = 2
 RUN_LOST_AFTER_SECONDS = _number("RUN_LOST_AFTER_SECONDS", 60)
 RUN_ATTEMPTS = 3

@@ -68,6 +68,11 @@ def listening() -> dict[str, QueueHealth]:
     return health
 
 
+def waiting(queue: str) -> int:
+    """Messages of ordinary priority that lie in the queue. Raises redis.RedisError where Redis does not answer."""
+    return int(connection().llen(queue))
+
+
 def require(queue: str) -> None:
     """Raises NoWorker unless a live worker listens to the queue."""
     try:

@@ -1,15 +1,17 @@
 """The admin of the machine half: snapshots, runs and models, all read-only, with buttons for what may be done."""
 
+import json
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
-from rewards import outlook, registry, report, scoring
+from rewards import champions, outlook, registry, report, scoring
 from rewards.dashboard import headline
 from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
+from rewards.places import value_without_places
 
 REFRESH_SECONDS = 5
 """How often the page of an active run loads itself anew."""
@@ -50,7 +52,7 @@ class TrainingRunAdmin(OfManagedProjects):
         "snapshot",
         "reason",
         "requested_by",
-        "config",
+        "settings",
         "config_hash",
         "seed",
         "code_version",
@@ -58,6 +60,11 @@ class TrainingRunAdmin(OfManagedProjects):
         "worker",
     ]
     change_form_outer_before_template = "admin/_training_run.html"
+
+    @admin.display(description="settings")
+    def settings(self, run: TrainingRun) -> str:
+        """As JSON. Runs from before backbones had names hold folders of this machine."""
+        return json.dumps(value_without_places(run.config))
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         run = self.get_object(request, object_id)
@@ -137,6 +144,7 @@ class RewardModelAdmin(OfManagedProjects):
         headlines = {name: headline(each, model.attributes) for name, each in newest.items()}
         evaluations = [(name, told) for name, told in headlines.items() if told]
         extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
+        extra["against"] = champions.against(model) if isinstance(model, RewardModel) else ""
         extra["scoring"] = scoring.progress(model) if isinstance(model, RewardModel) else None
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 

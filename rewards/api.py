@@ -12,7 +12,8 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,9 +22,10 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.scopes import ForScoring
 from annotator.models import Project, User
-from rewards import erasing, promotion, registry, retraining, scoring, snapshots
+from rewards import champions, erasing, registry, retraining, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.serializers import (
+    PromotionRequestSerializer,
     RewardModelSerializer,
     RunRequestSerializer,
     ScoredSerializer,
@@ -172,14 +174,26 @@ def with_scored(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
 
 
 class Promote(APIView):
-    """Makes a model the champion, be it newer or older than the one in use, and has it score every response."""
+    """Makes a model the champion, be it newer or older than the one in use, and has it score every response.
 
-    @extend_schema(request=None, responses=RewardModelSerializer)
+    One that the gate turned down and that was never in use needs `confirm`: without it the answer is 409 with the
+    gate's verdict.
+    """
+
+    @extend_schema(
+        request=PromotionRequestSerializer,
+        responses=RewardModelSerializer,
+        parameters=[OpenApiParameter("confirm", OpenApiTypes.BOOL, description="the same as in the body")],
+    )
     def post(self, request: Request, pk: int) -> Response:
         models = RewardModel.objects.filter(project__in=Project.objects.visible_to(access.user_of(request)))
         model = get_object_or_404(with_scored(models), pk=pk)
         access.managed_project(access.user_of(request), model.project.slug)
-        return Response(RewardModelSerializer(promotion.promote(model, now=timezone.now())).data)
+        asked = {name: value for name, value in request.query_params.items() if name == "confirm"}
+        wish = PromotionRequestSerializer(data=request.data or asked)
+        wish.is_valid(raise_exception=True)
+        champions.promote(model, confirmed=wish.validated_data["confirm"], now=timezone.now())
+        return Response(RewardModelSerializer(model).data)
 
 
 class Verification(APIView):

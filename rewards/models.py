@@ -125,6 +125,7 @@ class TrainingRun(models.Model):
     attempt = models.PositiveSmallIntegerField(default=0)
     worker = models.CharField(max_length=200, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)
+    worked_seconds = models.FloatField(db_default=0.0, help_text="of its trainer, in all attempts")
     progress = models.JSONField(default=dict, blank=True)
     losses = models.JSONField(default=list, blank=True)
     metrics = models.JSONField(default=dict, blank=True)

@@ -203,10 +203,11 @@ def held_out(
 
 
 @transaction.atomic
-def promote(model: RewardModel, *, now: datetime) -> RewardModel:
+def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> RewardModel:
     """Makes the model its project's champion, and is the yes to one that waits. An earlier one is the rollback.
 
-    The champion itself stays as it is.
+    The champion itself stays as it is. `overruled` is the gate's reason against it, for the audit. Doors call
+    `champions.promote`, which hears that reason first.
 
     Raises:
         FilesErased: there is nothing left to score with.
@@ -224,5 +225,6 @@ def promote(model: RewardModel, *, now: datetime) -> RewardModel:
     model.promoted_at = now
     model.save(update_fields=["is_champion", "promoted_at"])
     TrainingRun.objects.waiting().filter(pk=model.run_id).update(state=RunState.PROMOTED, finished_at=now)
-    audit.record("model.promoted", f"model version {model.version}", project=model.project, replaced=replaced)
+    details: dict[str, audit.JSON] = {"replaced": replaced} | ({"overruled": overruled} if overruled else {})
+    audit.record("model.promoted", f"model version {model.version}", project=model.project, **details)
     return model

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
 from rewards.models import RewardModel
+from rewards.places import without_places
 
 MANIFEST = "reward_model.json"
 
@@ -19,7 +22,7 @@ def lineage(model: RewardModel) -> dict[str, Any]:
         "config_hash": run.config_hash,
         "code_version": run.code_version,
         "template_hash": manifest.get("template_hash", ""),
-        "backbone": manifest.get("backbone", ""),
+        "backbone": without_places(manifest.get("backbone", "")),
         "kind": manifest.get("kind", ""),
         "seed": run.seed,
         "parent": model.parent.version if model.parent else None,
@@ -42,19 +45,24 @@ def _manifest(model: RewardModel) -> Iterator[str]:
     try:
         stored = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        yield f"{path} cannot be read."
+        yield f"{_told(path)} cannot be read."
         return
     if stored != model.manifest:
-        yield f"{path} is not what was registered."
+        yield f"{_told(path)} is not what was registered."
 
 
 def _changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     for name, digest in sorted(files.items()):
         path = folder / name
         if not path.is_file():
-            yield f"{path} is missing."
+            yield f"{_told(path)} is missing."
         elif _sha256(path) != digest:
-            yield f"{path} is not the file that was written: its sha256 differs."
+            yield f"{_told(path)} is not the file that was written: its sha256 differs."
+
+
+def _told(path: Path) -> str:
+    """Within the artifacts' folder: where that lies is the operator's to know."""
+    return str(path.relative_to(settings.ARTIFACTS))
 
 
 def _sha256(path: Path) -> str:

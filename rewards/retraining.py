@@ -14,18 +14,23 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
-from django.utils import timezone
+from django.db.models.functions import Coalesce
 
 from annotator import audit, background, disk, dispatch, workers
-from annotator.models import Label, Project, User
+from annotator.models import Project, User
 from annotator.projects.archiving import require_in_use
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
-from rewards import snapshots
-from rewards.learning.config import BadConfig, TrainConfig, config_hash, parse_config
+from rewards import run_settings, snapshots
+from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun
+from rewards.news import news_since
+from rewards.places import value_without_places, without_places
+from rewards.run_settings import UnusableConfig, check_config
 
 _log = logging.getLogger(__name__)
+SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
+"""Without a sign of a queued run, even where messages lie in the queue: they may be those of others."""
 LEARNING = Path(__file__).parent / "learning"
 
 
@@ -51,13 +56,6 @@ class NothingToDecide(Refusal):
     """The run does not wait for anybody's decision."""
 
     code = "nothing_to_decide"
-
-
-class UnusableConfig(Refusal):
-    """The trainer would refuse these settings."""
-
-    status = 400
-    code = "bad_config"
 
 
 class NothingNew(Refusal):
@@ -86,30 +84,34 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
         Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew, DiskNearlyFull: as they say.
     """
     require_in_use(project)
-    settled = {"backbone": settings.REWARD_BACKBONE, **project.training_config, **config}
-    trained = check_config(settled)
+    settled = run_settings.settled(project, dict(config))
+    check_config(settled)
     workers.require("train")
     if not snapshots.has_answers(project):
         raise snapshots.NotEnoughLabels(
             f"There are no labels and no preferences yet in {project.name}: rate tasks, or import some."
         )
-    _refuse_repetition(project, trained)
     return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
 
 
-def _refuse_repetition(project: Project, config: TrainConfig) -> None:
-    """Raises NothingNew where the run of a model that is there, promoted or not, would be repeated by the same code."""
+def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
+    """For the worker, who has the snapshot: the web would have to read every label to know whether it is the same.
+
+    Raises:
+        NothingNew: the same code has made a model, promoted or not, of the same labels with the same settings.
+    """
     alike = RewardModel.objects.filter(
-        project=project,
-        run__config_hash=config_hash(config),
-        run__seed=config.seed,
+        project=run.project,
+        run__config_hash=run.config_hash,
+        run__seed=run.seed,
         run__code_version=code_version(),
+        run__snapshot=snapshot,
         run__snapshot__marked_at=None,
     )
-    model = alike.select_related("run__snapshot__project").order_by("-version").first()
-    if model and model.run.snapshot and snapshots.is_unchanged(model.run.snapshot, now=timezone.now()):
+    version = alike.order_by("-version").values_list("version", flat=True).first()
+    if version is not None:
         raise NothingNew(
-            f"Nothing has changed since version {model.version}: it learnt from the same labels with the same "
+            f"Nothing has changed since version {version}: it learnt from the same labels with the same "
             "settings. Change the settings (another seed is enough) or label more."
         )
 
@@ -138,7 +140,12 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
         again.snapshot = run.snapshot
     elif run.snapshot:
         again.reason += ", on a new snapshot: tasks of the old one have been redacted or deleted"
-    return _queue(again, retry_of=run.pk)
+    try:
+        return _queue(again, retry_of=run.pk)
+    except UnusableConfig as unusable:
+        raise UnusableConfig(
+            f"Run {run.pk} cannot be repeated with its settings: start a new run with others instead. {unusable}"
+        ) from unusable
 
 
 def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
@@ -163,18 +170,6 @@ def _why_not_now(active: TrainingRun | None) -> str:
         return f"Run {active.pk} of {active.project} waits for a decision: promote or reject its model first."
     run = f"Run {active.pk} of {active.project}" if active else "A run"
     return f"{run} is under way; wait for it or cancel it."
-
-
-def check_config(config: Any) -> TrainConfig:
-    """The settings as the trainer reads them; raises UnusableConfig where it would refuse them."""
-    if not isinstance(config, dict) or "snapshot" in config:
-        raise UnusableConfig(
-            "The trainer's settings are an object of names and values; the snapshot is not one of them."
-        )
-    try:
-        return parse_config(TrainConfig, {"snapshot": "-", **config})
-    except BadConfig as bad:
-        raise UnusableConfig(f"The trainer would refuse these settings: {bad}.") from bad
 
 
 def send(run: TrainingRun) -> None:
@@ -212,20 +207,19 @@ def _started(project: Project, reason: str) -> TrainingRun | None:
 def due(project: Project, *, now: datetime) -> str:
     """Why the project's policy asks for a run now; empty if it does not, or not yet: it rests after every run.
 
-    New labels are counted from the last run that was started, whatever became of it, so that a run that fails is not
-    started again and again.
+    New labels and preferences are counted from the last run that was started, whatever became of it, so that a run
+    that fails is not started again and again.
     """
     last = TrainingRun.objects.filter(project=project).order_by("-pk").first()
     if last and now < (last.finished_at or last.created_at) + timedelta(minutes=project.retrain_cooldown_minutes):
         return ""
-    labels = Label.objects.in_force().for_project(project.pk)
-    new = labels.filter(made_at__gt=last.created_at).count() if last else labels.count()
-    if project.retrain_after_labels and new >= project.retrain_after_labels:
-        return f"{new} new labels, and the project retrains after {project.retrain_after_labels}"
+    news = news_since(last, project)
+    if project.retrain_after_labels and news.total >= project.retrain_after_labels:
+        return f"{news}, and the project retrains after {project.retrain_after_labels}"
     age = now - last.created_at if last else None
     hours = project.retrain_after_hours
-    if hours and new and age is not None and age >= timedelta(hours=hours):
-        return f"the last run is {age.total_seconds() / 3600:.0f} hours old, and {new} labels are new"
+    if hours and news.total and age is not None and age >= timedelta(hours=hours):
+        return f"the last run is {age.total_seconds() / 3600:.0f} hours old, and there are {news}"
     return ""
 
 
@@ -247,11 +241,12 @@ def claim(run_id: int, *, worker: str, now: datetime) -> TrainingRun | None:
 
 @outlasting_outages
 def write(run: TrainingRun, **fields: Any) -> None:
-    """Writes to the row if this attempt still owns it.
+    """Writes to the row if this attempt still owns it; what people read of it names no folder of this machine.
 
     Raises:
         LostRun: it does not.
     """
+    fields |= {name: value_without_places(fields[name]) for name in ("log", "progress", "error") if name in fields}
     owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
     if not owned.exclude(state=RunState.QUEUED).update(**fields):
         raise LostRun(f"attempt {run.attempt} of run {run.pk} has lost it")
@@ -263,7 +258,14 @@ def write(run: TrainingRun, **fields: Any) -> None:
 def fail(run: TrainingRun, error: str, *, now: datetime) -> None:
     """Ends the attempt's run with its error, unless the run is somebody else's by now."""
     owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
-    owned.update(state=RunState.FAILED, error=error[:10_000], finished_at=now)
+    owned.update(state=RunState.FAILED, error=without_places(error)[:10_000], finished_at=now)
+
+
+@outlasting_outages
+def drop(run: TrainingRun, why: NothingNew, *, now: datetime) -> None:
+    """Ends a run that would bring nothing: it has not failed, and nobody is asked to look at it."""
+    owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
+    owned.update(state=RunState.CANCELLED, error=str(why), finished_at=now)
 
 
 @outlasting_outages
@@ -313,16 +315,13 @@ def recover_lost(*, now: datetime) -> list[TrainingRun]:
         finished_at=now,
     )
     lost.update(state=RunState.QUEUED, error="The worker disappeared; the run starts again from its last checkpoint.")
-    forgotten = TrainingRun.objects.filter(state=RunState.QUEUED).filter(
-        Q(heartbeat_at__lt=deadline) | Q(heartbeat_at=None, created_at__lt=deadline)
-    )
+    queued = TrainingRun.objects.filter(state=RunState.QUEUED).annotate(sent_at=Coalesce("heartbeat_at", "created_at"))
+    forgotten = queued.filter(sent_at__lt=deadline)
+    if forgotten.exists() and workers.waiting("train"):
+        # A message may well lie there, behind a long run: another one each minute would bring nothing forward.
+        forgotten = forgotten.filter(sent_at__lt=now - SURELY_FORGOTTEN_AFTER)
     resent = list(forgotten)
     TrainingRun.objects.filter(pk__in=[run.pk for run in resent], state=RunState.QUEUED).update(heartbeat_at=now)
     for run in resent:
         send(run)
     return resent
-
-
-def snapshot_of(run: TrainingRun, snapshot: Snapshot) -> dict[str, Any]:
-    """The trainer's configuration for this run."""
-    return {**run.config, "snapshot": str(snapshot.directory())}

@@ -10,6 +10,7 @@ from annotator.models import Project
 from rewards import registry
 from rewards.evaluation import newest_by_name
 from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
+from rewards.places import value_without_places
 from rewards.scoring import MOST_ITEMS
 
 ROLES = ["system", "user", "assistant"]
@@ -51,6 +52,7 @@ class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):
     reward_model: "serializers.PrimaryKeyRelatedField[RewardModel]" = serializers.PrimaryKeyRelatedField(
         read_only=True, allow_null=True
     )
+    config = serializers.SerializerMethodField()
 
     class Meta:
         model = TrainingRun
@@ -78,6 +80,11 @@ class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):
             "started_at",
             "finished_at",
         ]
+
+    @extend_schema_field({"type": "object", "additionalProperties": {}})
+    def get_config(self, run: TrainingRun) -> Any:
+        """Runs from before backbones had names hold folders of this machine."""
+        return value_without_places(run.config)
 
 
 class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
@@ -120,6 +127,12 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
 
     def get_erased(self, model: RewardModel) -> bool:
         return bool(model.run.snapshot and model.run.snapshot.erased_at)
+
+
+class PromotionRequestSerializer(KnownFields):
+    """Whether a model is wanted that the gate turned down."""
+
+    confirm = serializers.BooleanField(default=False)
 
 
 class VerificationSerializer(serializers.Serializer[Any]):

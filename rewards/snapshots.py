@@ -66,18 +66,7 @@ def take(project: Project, *, now: datetime) -> Snapshot:
 
 def has_answers(project: Project) -> bool:
     """Whether there is anything to learn from: a label in force, or a preference."""
-    return Label.objects.in_force().for_project(project.pk).exists() or _preferred_alone(project).exists()
-
-
-def is_unchanged(snapshot: Snapshot, *, now: datetime) -> bool:
-    """Whether a snapshot taken now would hold the same; reads every label unless their number tells already."""
-    project = snapshot.project
-    if Label.objects.in_force().for_project(project.pk).count() != snapshot.labels:
-        return False
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=settings.ARTIFACTS / "snapshots") as building:
-        written = _write_rows(project, Path(building))
-        content_hash: str = _manifest(project, Path(building), written.counts, now)["content_hash"]
-    return content_hash == snapshot.content_hash
+    return Label.objects.in_force().for_project(project.pk).exists() or preferred_alone(project).exists()
 
 
 def is_held_out(prompt_hash: str, share: float) -> bool:
@@ -147,15 +136,15 @@ def _labelled(project: Project) -> Iterator[tuple[int, list[Row]]]:
 
 def _preferred(project: Project) -> Iterator[tuple[int, list[Row]]]:
     """Tasks of which only a preference is known, with both of their responses."""
-    responses = _preferred_alone(project).order_by("task", "position")
+    responses = preferred_alone(project).order_by("task", "position")
     rows = responses.values("text", "model", response_pk=F("pk"), **_of_task("task"))
     for task, group in _by_task(rows):
         if len(group) == 2 and _preference(group[0]):
             yield task, [row | {"scores": {}, "means": {}, "source": Label.Source.IMPORTED} for row in group]
 
 
-def _preferred_alone(project: Project) -> QuerySet[Response]:
-    """Responses of the tasks with a preference in force and no label in force. Dropped tasks have neither."""
+def preferred_alone(project: Project) -> QuerySet[Response]:
+    """Responses of a project's tasks with a preference in force and no label in force. Dropped tasks have neither."""
     labels = Label.objects.in_force().filter(response__task=OuterRef("task"))
     agreed = Q(task__consensus__isnull=True) | Q(task__consensus__dropped_because="")
     asked = Q(task__imported_preference__range=(-3, 3)) | Q(task__consensus__preference__isnull=False)
@@ -273,9 +262,13 @@ def _keep(project: Project, building: Path, manifest: dict[str, Any], written: W
     path = Path(before.path if before else f"snapshots/project.{project.pk}/{manifest['content_hash']}")
     final = settings.ARTIFACTS / path
     (building / "manifest.json").write_text(json.dumps(manifest, indent=2))
-    if not final.exists():
-        final.parent.mkdir(parents=True, exist_ok=True)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
         building.rename(final)
+    except OSError:
+        # The same content, written before or by somebody else at this very moment.
+        if not (final / "manifest.json").is_file():
+            raise
     return _stored(project, path, manifest, written)
 
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from annotator.clock import database_now
 from annotator.refusals import Refusal
 from rewards import retraining
 from rewards.models import TrainingRun
+from rewards.run_settings import hours_allowed
 
 LOG_TAIL = 8_000
 LOSSES_KEPT = 500
@@ -31,8 +33,18 @@ class TrainerFailed(Refusal):
     code = "trainer_failed"
 
 
+class TookTooLong(Refusal):
+    """The run has worked for as long as it may."""
+
+    code = "took_too_long"
+
+
 def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
-    """Runs `python -m rewards.learning VERB` in a process group of its own, with a heartbeat on the run's row."""
+    """Runs `python -m rewards.learning VERB` in a process group of its own, with a heartbeat on the run's row.
+
+    Raises:
+        TrainerFailed, TookTooLong: the run ends with it; PutDown: it goes on later; LostRun: it is not ours any more.
+    """
     log = folder / f"{verb}.log"
     with log.open("ab") as output:
         start = output.tell()
@@ -57,6 +69,7 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
 
 
 def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) -> None:
+    began, before = time.monotonic(), run.worked_seconds
     while True:
         try:
             process.wait(timeout=settings.RUN_HEARTBEAT_SECONDS)
@@ -64,7 +77,22 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) ->
         except subprocess.TimeoutExpired:
             if workers.stopping.is_set():
                 raise retraining.PutDown("The worker was stopped; the run waits for the next one.") from None
-            retraining.write(run, heartbeat_at=database_now(), **_progress(folder))
+            worked = before + time.monotonic() - began
+            retraining.write(run, heartbeat_at=database_now(), worked_seconds=worked, **_progress(folder))
+            _refuse_overtime(run)
+
+
+def _refuse_overtime(run: TrainingRun) -> None:
+    """Over all attempts: a run that is killed again and again has worked no less."""
+    allowed = hours_allowed(run.config)
+    if run.worked_seconds < allowed * 3600:
+        return
+    own = allowed < settings.RUN_HOURS
+    limit = "its max_hours" if own else "the longest that a run may work here (the operator's RUN_HOURS)"
+    remedy = "Raise max_hours" if own else "Ask for a higher RUN_HOURS"
+    raise TookTooLong(
+        f"The run was ended after {allowed:g} hours, {limit}. {remedy}, or set less work (epochs, max_steps)."
+    )
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

@@ -9,6 +9,7 @@ from annotator.clock import database_now
 from annotator.refusals import Refusal
 from rewards import doubting, erasing, retraining, scoring, training, unlikely
 from rewards.models import ScoringJob, TrainingRun
+from rewards.places import without_places
 from rewards.scoring import lanes
 
 
@@ -24,6 +25,9 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         return
     except retraining.PutDown as why:
         retraining.put_down(run, why)
+        return
+    except retraining.NothingNew as repeated:
+        retraining.drop(run, repeated, now=database_now())
         return
     except Refusal as refused:
         retraining.fail(run, str(refused), now=database_now())
@@ -89,7 +93,7 @@ def score_job(job_id: int) -> None:
         scoring.answer(job_id)
     except Exception as error:
         ScoringJob.objects.filter(pk=job_id).update(
-            state=ScoringJob.State.FAILED, error=f"{type(error).__name__}: {error}"
+            state=ScoringJob.State.FAILED, error=without_places(f"{type(error).__name__}: {error}")
         )
         raise
 

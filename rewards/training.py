@@ -16,7 +16,7 @@ from annotator.clock import database_now
 from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
-from rewards import evaluation, promotion, registry, retraining, snapshots
+from rewards import evaluation, promotion, registry, retraining, run_settings, snapshots
 from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.supervising import TrainerFailed, supervise
@@ -42,7 +42,7 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
     """Takes a claimed run to its end. Every write is fenced by the attempt; a restart of the database is waited for.
 
     Raises:
-        Refusal: the run cannot succeed; LostRun: it is not ours any more.
+        Refusal: the run cannot succeed; NothingNew: it would only repeat another; LostRun: it is not ours any more.
     """
     try:
         return _from_snapshot_to_verdict(run)
@@ -54,7 +54,7 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
 
 def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
     _check_files(run.project)
-    snapshot = run.snapshot or _snapshot(run.project)
+    snapshot = run.snapshot or _new_snapshot(run)
     retraining.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=retraining.code_version())
     folder = _prepared(run, snapshot)
     supervise(run, "train", folder)
@@ -80,8 +80,10 @@ def _check_files(project: Project) -> None:
 
 
 @outlasting_outages
-def _snapshot(project: Project) -> Snapshot:
-    return snapshots.take(project, now=database_now())
+def _new_snapshot(run: TrainingRun) -> Snapshot:
+    taken = snapshots.take(run.project, now=database_now())
+    retraining.refuse_repetition(run, taken)
+    return taken
 
 
 @outlasting_outages
@@ -92,7 +94,8 @@ def _champion(project: Project) -> RewardModel | None:
 def _prepared(run: TrainingRun, snapshot: Snapshot) -> Path:
     folder = run.directory()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(retraining.snapshot_of(run, snapshot), indent=2))
+    config = run_settings.for_trainer(run.config, snapshot=str(snapshot.directory()))
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
     return folder
 
 

@@ -11,7 +11,7 @@ from annotator import access
 from annotator.access import user_of
 from annotator.models import Project
 from annotator.refusals import Refusal
-from rewards import erasing, promotion, registry, retraining, scoring
+from rewards import champions, erasing, registry, retraining
 from rewards.models import RewardModel, Snapshot, TrainingRun
 
 
@@ -32,19 +32,18 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
 @staff_member_required
 @require_POST
 def promote(request: HttpRequest, pk: int) -> HttpResponse:
-    """Makes the model the champion; an earlier one is the rollback."""
+    """Makes the model the champion; an earlier one is the rollback. One that the gate turned down needs a tick."""
     managed = Project.objects.managed_by(user_of(request))
-    model = get_object_or_404(RewardModel.objects.filter(project__in=managed).select_related("project"), pk=pk)
+    models = RewardModel.objects.filter(project__in=managed).select_related("project", "run")
+    model = get_object_or_404(models, pk=pk)
     try:
-        promotion.promote(model, now=timezone.now())
+        promoted = champions.promote(model, confirmed="confirm" in request.POST, now=timezone.now())
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:rewards_rewardmodel_change", model.pk)
     messages.success(request, f"{model} is the champion.")
-    try:
-        scoring.start(model, now=timezone.now())
-    except Refusal as refused:
-        messages.warning(request, f"Scores will follow later. {refused}")
+    if promoted.scores_wait:
+        messages.warning(request, promoted.scores_wait)
     return redirect("admin:rewards_rewardmodel_changelist")
 
 

@@ -97,7 +97,7 @@ def _project(people: dict[str, User]) -> Project:
         "validation_share": 0.25,
     }
     guidelines = (_FOLDER / "guidelines.md").read_text()
-    project = changing.create(given, by=people["manager"], guidelines=guidelines)
+    project = changing.create(given, by=people.get("manager"), guidelines=guidelines)
     for name in people.keys() - {"manager"}:
         members.admit(project, username=name)
     return project

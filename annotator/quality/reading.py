@@ -79,7 +79,7 @@ def _rows(project: Project, attributes: Sequence[str]) -> Array:
     sent = np.dtype([("fields", ">i2"), *(part for both in lengths for part in both)])
     kept = np.dtype([*((name, kind) for name, _, kind in _OF_ANNOTATION), ("scores", "i1", (len(attributes),))])
     found = [np.empty(0, kept)]
-    for block in _sent(_SQL.format(scores=_SCORE * len(attributes)), [Origin.IMPORTED, *attributes, project.pk]):
+    for block in copied(_SQL.format(scores=_SCORE * len(attributes)), [Origin.IMPORTED, *attributes, project.pk]):
         chunk = np.frombuffer(block, sent, len(block) // sent.itemsize)
         rows = np.empty(len(chunk), kept)
         for name, *_ in _OF_ANNOTATION:
@@ -90,8 +90,8 @@ def _rows(project: Project, attributes: Sequence[str]) -> Array:
     return np.concatenate(found)
 
 
-def _sent(sql: str, values: Sequence[object]) -> Iterator[bytes]:
-    """Whole rows; after the last of all come two bytes that end the copy."""
+def copied(sql: str, values: Sequence[object]) -> Iterator[bytes]:
+    """What a binary COPY sends, in blocks of whole rows; after the last of all come two bytes that end the copy."""
     with connection.cursor() as cursor, cursor.copy(sql, values) as copy:
         blocks, skipped = iter(copy), _HEADER
         while block := b"".join(islice(blocks, _CHUNK)):

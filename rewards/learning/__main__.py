@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
-from rewards.learning.watch import end_on_sigterm, end_with_parent
+from rewards.learning.watch import end, end_on_sigterm, end_with_parent
 
 REFUSED = 2
 STAGES = {
@@ -65,4 +65,6 @@ if __name__ == "__main__":
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    sys.exit(main(sys.argv[1:]))
+    # A Hub repository without safetensors is refused, not sent elsewhere to be converted.
+    os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
+    end(main(sys.argv[1:]))

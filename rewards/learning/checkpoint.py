@@ -24,6 +24,7 @@ from rewards.learning.encoding import template_hash
 from rewards.learning.model import (
     DECODER,
     ENCODER,
+    SAFE,
     DecoderReward,
     EncoderReward,
     Loaded,
@@ -100,7 +101,7 @@ def load_checkpoint(directory: Path, *, device: torch.device) -> Checkpoint:
     """The verified model in fp32; raises NoCheckpoint, CorruptCheckpoint or IncompleteWeights."""
     manifest = read_manifest(directory)
     verify(directory, manifest)
-    tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
     network = _load_network(directory, manifest).to(device).eval()
     frame = make_frame(
         tokenizer, encoder=manifest.pooling == ENCODER, template=manifest.template, max_length=manifest.max_length
@@ -143,7 +144,7 @@ def _load_network(directory: Path, manifest: Manifest) -> RewardNetwork:
 
 def _pretrained(auto: Any, directory: Path) -> Any:
     network, report = auto.from_pretrained(
-        directory, local_files_only=True, dtype=torch.float32, output_loading_info=True
+        directory, local_files_only=True, dtype=torch.float32, output_loading_info=True, **SAFE
     )
     require_complete(sorted(report["missing_keys"]))
     return network

@@ -26,8 +26,37 @@ REGRESSION, JOINT = "regression", "joint"
 OBJECTIVES = (REGRESSION, "bradley_terry", "margin", "scaled", JOINT)
 SCHEDULES = ("constant", "cosine")
 TARGETS = ("mean", "label")
-WHERE = ("snapshot", "device", "threads", "processes", "micro_tokens")
-"""Settings that shape no result but for rounding: where the data lies and what computes it."""
+PLACES = ("snapshot", "backbone_source")
+"""Where files lie on this machine: nobody else's business, so it stands in no manifest and no event."""
+WHERE = (*PLACES, "device", "threads", "processes", "micro_tokens", "max_hours")
+"""Settings that shape no result but for rounding: where the data lies, what computes it, and for how long."""
+MOST: Mapping[str, float] = types.MappingProxyType(
+    {
+        "seed": 2**31 - 1,
+        "epochs": 10_000,
+        "max_steps": 10_000_000,
+        "batch_tokens": 2**22,
+        "batch_size": 2**16,
+        "micro_tokens": 2**22,
+        "max_length": 2**17,
+        "layers": 1_000,
+        "learning_rate": 10.0,
+        "head_learning_rate": 10.0,
+        "weight_decay": 10.0,
+        "warmup_steps": 1_000_000,
+        "max_grad_norm": 1e9,
+        "lora_rank": 1_024,
+        "patience": 10_000,
+        "checkpoint_steps": 1_000_000,
+        "threads": 1_024,
+        "processes": 64,
+        "max_hours": 24.0 * 365,
+    }
+)
+"""The largest value of each number: beyond what any machine or method has use for, and short of what stops one."""
+MOST_STAGES, MOST_ALPHAS, LARGEST_ALPHA, MOST_WEIGHTS, LARGEST_WEIGHT, LONGEST_TEXT = 8, 200, 1e12, 100, 1e6, 1_000
+LONGEST_SHOWN = 200
+LARGEST_WHOLE = 2**53
 
 
 class BadConfig(Refused):
@@ -44,6 +73,7 @@ class TrainConfig:
 
     snapshot: str
     backbone: str = "minilm"
+    backbone_source: str = ""  # its directory or Hub id, where `backbone` is only a name for it
     stages: tuple[str, ...] = (REGRESSION,)
     targets: str = "mean"  # of the kept ratings, or the rounded label
     weight_by_agreement: bool = False
@@ -72,22 +102,30 @@ class TrainConfig:
     device: str = "auto"
     threads: int = 0  # 0: torch decides
     processes: int = 0  # 0: one for each GPU, or one
+    max_hours: float = 0.0  # whoever started the run ends it after so many; 0: after as many as are allowed there
 
     def __post_init__(self) -> None:
         _require_positive(self, "batch_tokens", "max_length", "learning_rate", "head_learning_rate", "max_grad_norm")
         _require_positive(self, "patience", "checkpoint_steps")
         _require_not_negative(self, "seed", "epochs", "max_steps", "weight_decay", "warmup_steps", "threads")
-        _require_not_negative(self, "batch_size", "micro_tokens", "layers", "lora_rank", "processes")
+        _require_not_negative(self, "batch_size", "micro_tokens", "layers", "lora_rank", "processes", "max_hours")
+        _require_bounded(self)
         _require_one_of("schedule", self.schedule, SCHEDULES)
         _require_one_of("targets", self.targets, TARGETS)
         if not self.stages:
             raise BadConfig(f"stages must name one or more of {', '.join(OBJECTIVES)}")
+        _require_at_most("the number of stages", len(self.stages), MOST_STAGES)
         for stage in self.stages:
             _require_one_of("a stage", stage, OBJECTIVES)
         if not 0 < self.dev_share < 1:
             raise BadConfig(f"dev_share must lie between 0 and 1, not {self.dev_share}")
         if not self.alphas or min(self.alphas) <= 0:
             raise BadConfig("alphas must be a list of positive numbers")
+        _require_at_most("the number of alphas", len(self.alphas), MOST_ALPHAS)
+        _require_at_most("each of the alphas", max(self.alphas), LARGEST_ALPHA)
+        _require_at_most("the number of attribute_weights", len(self.attribute_weights), MOST_WEIGHTS)
+        for name, weight in self.attribute_weights.items():
+            _require_at_most(f"the size of {name} in attribute_weights", abs(weight), LARGEST_WEIGHT)
         _require_device(self.device)
 
 
@@ -107,6 +145,7 @@ class EvaluateConfig:
     def __post_init__(self) -> None:
         _require_positive(self, "batch_tokens")
         _require_not_negative(self, "threads")
+        _require_bounded(self)
         _require_device(self.device)
 
 
@@ -122,6 +161,7 @@ class ScoreConfig:
     def __post_init__(self) -> None:
         _require_positive(self, "batch_tokens")
         _require_not_negative(self, "threads")
+        _require_bounded(self)
         _require_device(self.device)
 
 
@@ -145,7 +185,7 @@ def parse_config(kind: type[Config], given: Mapping[str, Any]) -> Config:
     hints = typing.get_type_hints(kind)
     unknown = sorted(set(given) - set(hints))
     if unknown:
-        raise BadConfig(f"unknown keys in the configuration: {', '.join(unknown)}")
+        raise BadConfig(f"unknown keys in the configuration: {_shortened(', '.join(unknown))}")
     required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING]
     missing = [name for name in required if name not in given]
     if missing:
@@ -157,6 +197,11 @@ def config_hash(config: TrainConfig) -> str:
     """Of all that shapes the result."""
     values = {k: v for k, v in dataclasses.asdict(config).items() if k not in WHERE}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def without_places(config: TrainConfig) -> dict[str, Any]:
+    """The settings as others may read them."""
+    return {name: value for name, value in dataclasses.asdict(config).items() if name not in PLACES}
 
 
 def reward_weights(attributes: Sequence[str], given: Mapping[str, float]) -> dict[str, float]:
@@ -172,6 +217,7 @@ def reward_weights(attributes: Sequence[str], given: Mapping[str, float]) -> dic
 
 def _typed(key: str, value: Any, hint: Any) -> Any:
     if hint is str and isinstance(value, str) and value:
+        _require_at_most(f"the length of {key}", len(value), LONGEST_TEXT)
         return value
     if hint is bool and isinstance(value, bool):
         return value
@@ -185,11 +231,17 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
         return tuple(map(float, value))
     if hint == dict[str, float] and isinstance(value, dict) and all(map(_is_number, value.values())):
         return {name: float(weight) for name, weight in value.items()}
-    raise BadConfig(f"{key} cannot be {json.dumps(value)}")
+    raise BadConfig(f"{key} cannot be {_shortened(json.dumps(value))}")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else abs(value) <= LARGEST_WHOLE
 
 
 def _require_positive(config: object, *names: str) -> None:
@@ -204,9 +256,20 @@ def _require_not_negative(config: object, *names: str) -> None:
             raise BadConfig(f"{name} must not be negative, not {vars(config)[name]}")
 
 
+def _require_bounded(config: object) -> None:
+    for name, value in vars(config).items():
+        if name in MOST:
+            _require_at_most(name, value, MOST[name])
+
+
+def _require_at_most(what: str, value: float, bound: float) -> None:
+    if value > bound:
+        raise BadConfig(f"{what} must be at most {bound:,.15g}, not {_shortened(f'{value:,}')}")
+
+
 def _require_one_of(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
-        raise BadConfig(f"{name} must be one of {', '.join(known)}, not {value}")
+        raise BadConfig(f"{name} must be one of {', '.join(known)}, not {_shortened(value)}")
 
 
 def _require_device(device: str) -> None:

@@ -32,7 +32,9 @@ def join(device: torch.device) -> torch.device:
 
 
 def leave() -> None:
+    """Waits for the others, who may still write, and parts from them."""
     if dist.is_initialized():
+        dist.barrier()
         dist.destroy_process_group()
 
 

@@ -11,7 +11,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import parse_args
 from torch.distributed.run import run as torchrun
 
-from rewards.learning.config import TrainConfig, read_config
+from rewards.learning.config import BadConfig, TrainConfig, read_config
 
 
 def is_launched() -> bool:
@@ -20,9 +20,17 @@ def is_launched() -> bool:
 
 
 def wanted(path: Path) -> int:
-    """How many processes the configuration asks for; 0 there means one for each GPU."""
+    """How many processes the configuration asks for; 0 there means one for each GPU.
+
+    Raises:
+        BadConfig: more than this machine has GPUs, or cores where it is to do without.
+    """
     config = read_config(TrainConfig, path)
-    return config.processes or (torch.cuda.device_count() if config.device != "cpu" else 1)
+    gpus = torch.cuda.device_count() if config.device != "cpu" else 0
+    most, of = (gpus, "GPUs") if gpus else (os.cpu_count() or 1, "processor cores")
+    if config.processes > most:
+        raise BadConfig(f"processes must be at most {most}, the {of} of this machine, not {config.processes}")
+    return config.processes or max(1, gpus)
 
 
 def launch(directory: Path, count: int) -> int:

@@ -37,6 +37,8 @@ from rewards.learning.packing import (
 from rewards.learning.refusals import Refused
 
 PAD_TOKEN = "<|pad|>"
+SAFE: dict[str, Any] = {"use_safetensors": True, "trust_remote_code": False}
+"""A pickle and a repository's own classes run code when they are loaded."""
 ENCODER, DECODER = "mean+length", "last"  # the two ways to pool, and the names of them in a manifest
 
 
@@ -207,12 +209,12 @@ def masked_mean(hidden: Tensor, mask: Tensor) -> Tensor:
 def load_backbone(source: Source, *, attributes: Sequence[str], max_length: int) -> Loaded:
     """A fresh reward model on a pretrained backbone, in fp32 and with dropout off."""
     try:
-        config = AutoConfig.from_pretrained(source.path, local_files_only=source.local)
-        tokenizer = AutoTokenizer.from_pretrained(source.path, local_files_only=source.local)
+        config = AutoConfig.from_pretrained(source.path, local_files_only=source.local, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source.path, local_files_only=source.local, trust_remote_code=False)
         encoder = is_encoder(config.model_type)
         network = _encoder(source, attributes) if encoder else _decoder(source, attributes, tokenizer)
     except (OSError, ValueError) as error:
-        raise MissingBackbone(f"the backbone {source.path} cannot be loaded: {str(error).splitlines()[0]}") from error
+        raise MissingBackbone(f"the backbone {source} cannot be loaded: {str(error).splitlines()[0]}") from error
     template = PROMPT_TEMPLATE if encoder else tokenizer.chat_template or CONVERSATION_TEMPLATE
     frame = make_frame(tokenizer, encoder=encoder, template=template, max_length=_limit(config, max_length))
     return Loaded(network.eval(), frame)
@@ -241,7 +243,11 @@ def require_complete(missing: Sequence[str]) -> None:
 
 def _encoder(source: Source, attributes: Sequence[str]) -> EncoderReward:
     network, report = AutoModel.from_pretrained(
-        source.path, local_files_only=source.local, dtype=torch.float32, output_loading_info=True
+        source.path,
+        local_files_only=source.local,
+        dtype=torch.float32,
+        output_loading_info=True,
+        **SAFE,
     )
     # The pooler of BERT is never used; many checkpoints come without it.
     require_complete([key for key in report["missing_keys"] if not key.startswith("pooler.")])
@@ -254,6 +260,7 @@ def _decoder(source: Source, attributes: Sequence[str], tokenizer: Any) -> Decod
         local_files_only=source.local,
         dtype=torch.float32,
         output_loading_info=True,
+        **SAFE,
         num_labels=len(attributes),
         problem_type="regression",  # else others put a softmax over the attributes
         id2label=dict(enumerate(attributes)),

@@ -6,10 +6,11 @@ read once, at the end, for both models. A candidate that fine-tuning did not imp
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from rewards.learning.baseline import (
     set_head,
 )
 from rewards.learning.checkpoint import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
-from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights
+from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights, without_places
 from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of
 from rewards.learning.directories import write_json
 from rewards.learning.encoding import template_hash
@@ -89,7 +90,7 @@ def train(directory: Path) -> None:
     snapshot = read_snapshot(Path(config.snapshot))
     weights = reward_weights(snapshot.attributes, config.attribute_weights)
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
-    progress.tell("start", config=asdict(config), snapshot=snapshot.content_hash)
+    progress.tell("start", config=without_places(config), snapshot=snapshot.content_hash)
     loaded = _prepare(config, snapshot, device)
     manifest = _manifest(config, snapshot, loaded, weights)
     parts = parts_of(snapshot, manifest, loaded, config)
@@ -178,9 +179,10 @@ def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -
 
 def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> Loaded:
     if config.threads:
-        torch.set_num_threads(config.threads)
+        torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
     torch.manual_seed(config.seed)
-    loaded = load_backbone(find_backbone(config.backbone), attributes=snapshot.attributes, max_length=config.max_length)
+    source = find_backbone(config.backbone, source=config.backbone_source)
+    loaded = load_backbone(source, attributes=snapshot.attributes, max_length=config.max_length)
     loaded.network.to(device)
     return loaded
 
@@ -197,7 +199,7 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
         template_hash=template_hash(loaded.frame.template),
         max_length=loaded.frame.max_length,
         snapshot=snapshot.content_hash,
-        training={**asdict(config), "config_hash": config_hash(config)},
+        training={**without_places(config), "config_hash": config_hash(config)},
     )
 
 

@@ -19,6 +19,7 @@ from annotator.clock import database_now
 from annotator.models import Project
 from annotator.statements import Statement
 from rewards.models import RewardModel, ScoringLane, ScoringPass
+from rewards.places import without_places
 from rewards.scoring.chunks import Chunk, score_chunk
 from rewards.scoring.loaded import scorer_of
 
@@ -233,4 +234,4 @@ def finish(turn: Turn, *, now: datetime) -> None:
 
 
 def note_failure(turn: Turn, error: str) -> None:
-    ScoringPass.objects.filter(lanes=turn.lane).update(error=error)
+    ScoringPass.objects.filter(lanes=turn.lane).update(error=without_places(error))

@@ -79,12 +79,15 @@ def test_a_snapshot_that_was_changed_on_the_disk() -> None:
     assert "train.jsonl is not the file that the manifest describes" in error_of(project, snapshot=taken)
 
 
-@pytest.mark.parametrize("backbone", ["/nowhere/at/all", "nobody/has-such-a-model"])
-def test_a_backbone_that_is_not_there(backbone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("source", ["/nowhere/at/all", "nobody/has-such-a-model"])
+def test_a_backbone_that_is_not_there(source: str, monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None:
+    """It stands in the operator's list, and is named as there."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    error = error_of(labelled_project(), backbone=backbone)
+    settings.REWARD_BACKBONES = {"minilm": "minilm", "large": source}
+    error = error_of(labelled_project(), backbone="large")
     assert error.startswith("The trainer refused: ")
-    assert backbone in error
+    assert "large" in error
+    assert "/nowhere" not in error
 
 
 def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +124,7 @@ def small_disk(tmp_path: Path, settings: LazySettings) -> Iterator[Path]:
 
 
 def test_a_disk_that_is_full(small_disk: Path) -> None:
-    said = f"The disk is full: there is no room for the run's files under {small_disk}."
+    said = "The disk is full: there is no room for the run's files under artifacts."
     assert error_of(labelled_project()) == said
     erasing.sweep(now=NOW)
     assert not list(small_disk.glob("runs/*/.*")), "what was half-written makes room again"

@@ -56,7 +56,7 @@ def test_a_changed_and_a_missing_file_are_found(model: RewardModel) -> None:
 
 def test_a_changed_manifest_is_found(model: RewardModel) -> None:
     (model.directory() / "reward_model.json").write_text("{}")
-    assert registry.verify(model) == [f"{model.directory() / 'reward_model.json'} is not what was registered."]
+    assert registry.verify(model) == [f"{model.path}/reward_model.json is not what was registered."]
 
 
 def test_the_page_shows_lineage_and_checks_the_files(model: RewardModel, cast: Cast, client: Client) -> None:

@@ -4,16 +4,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.utils import timezone
 
 from annotator import workers
 from annotator.celery import app
 from annotator.models import Label, Project, Task
 from annotator.workers import NoWorker, QueueHealth
-from rewards import promotion, retraining, snapshots
+from rewards import promotion, retraining, snapshots, tasks, training
 from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.run_settings import UnusableConfig, check_config, settled
 from tests.annotator.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project
 from tests.conftest import Cast
@@ -29,7 +29,8 @@ def _workers_listen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What would have gone to Redis."""
+    """What would have gone to Redis, where nothing lies that other tests have sent."""
+    workers.connection().delete("train")
     messages: list[Any] = []
     monkeypatch.setattr(app, "send_task", lambda name, args: messages.append((name, args)))
     return messages
@@ -68,7 +69,7 @@ def test_one_run_at_a_time(project: Project) -> None:
 
 
 def test_settings_that_the_trainer_would_refuse_are_refused_at_once(project: Project) -> None:
-    with pytest.raises(retraining.UnusableConfig, match="epochs"):
+    with pytest.raises(UnusableConfig, match="epochs"):
         retraining.request(project, reason="a test", config={"epochs": "many"})
 
 
@@ -175,10 +176,17 @@ def test_nobody_who_asks_has_to_wait_for_the_rest_to_end(db: None) -> None:
 def learnt(project: Project, *, champion: bool = True, **fields: Any) -> RewardModel:
     """A model that today's code has trained on today's labels with the project's settings."""
     model = make_model(project, 3, is_champion=champion)
-    config = retraining.check_config({"backbone": settings.REWARD_BACKBONE, **project.training_config})
+    config = check_config(settled(project, {}))
     origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": retraining.code_version()}
     TrainingRun.objects.update(snapshot=snapshots.take(project, now=NOW), **origin | fields)
     return model
+
+
+def claimed(project: Project, **config: Any) -> TrainingRun:
+    """A run as the train worker takes it up."""
+    run = retraining.claim(retraining.request(project, reason="a test", config=config).pk, worker="one", now=NOW)
+    assert run is not None
+    return run
 
 
 @pytest.mark.parametrize("champion", [True, False])
@@ -186,14 +194,25 @@ def test_what_a_model_has_learnt_is_not_trained_again(db: None, champion: bool) 
     project = labelled_project(retrain_after_labels=10)
     learnt(project, champion=champion, created_at=NOW - timedelta(days=1))
     with pytest.raises(retraining.NothingNew, match=r"Nothing has changed since version 3: .* label more"):
-        retraining.request(project, reason="a test")
-    assert retraining.start_due(now=NOW) == []
+        training.carry_out(claimed(project))
+
+
+def test_a_run_that_would_repeat_another_ends_with_the_reason(db: None) -> None:
+    """Neither as a failure that somebody has to look at, nor to be started again by the policy."""
+    project = labelled_project(retrain_after_labels=10)
+    learnt(project, created_at=NOW - timedelta(days=1))
+    (run,) = retraining.start_due(now=NOW)
+    tasks.train(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.attempt, run.error[:33]) == (RunState.CANCELLED, 1, "Nothing has changed since version")
+    assert run.finished_at is not None
+    assert retraining.start_due(now=timezone.now() + timedelta(days=1)) == []
 
 
 def test_other_settings_make_it_new(db: None) -> None:
     project = labelled_project()
     learnt(project)
-    assert retraining.request(project, reason="a test", config={"seed": 11}).state == RunState.QUEUED
+    retraining.refuse_repetition(claimed(project, seed=11), snapshots.take(project, now=NOW))
 
 
 def test_a_changed_label_makes_it_new(db: None) -> None:
@@ -201,7 +220,7 @@ def test_a_changed_label_makes_it_new(db: None) -> None:
     learnt(project)
     label = Label.objects.in_force().for_project(project.pk)[0]
     Label.objects.filter(pk=label.pk).update(means=dict.fromkeys(label.means, 0.5))
-    assert retraining.request(project, reason="a test").state == RunState.QUEUED
+    retraining.refuse_repetition(claimed(project), snapshots.take(project, now=NOW))
 
 
 def test_without_labels_no_run_starts(db: None) -> None:

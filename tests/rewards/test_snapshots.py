@@ -132,7 +132,7 @@ def test_preferences_alone_are_something_to_learn_from(db: None) -> None:
     assert sorted(task.preference or 0 for task in tasks) == [1] * 4 + [2] * 4 + [3] * 4
     assert not any(response.scores for task in tasks for response in task.responses)
     assert (taken.labels, str(taken).partition(" ")[2]) == (0, "(0 labels, 12 preferences)")
-    assert snapshots.is_unchanged(taken, now=NOW)
+    assert snapshots.take(project, now=NOW) == taken
 
 
 def test_labels_and_preferences_of_other_tasks_stand_in_the_order_of_the_tasks(db: None) -> None:

@@ -1,8 +1,10 @@
 """Annotations that a model finds unlikely come before a reviewer, blind, with what was expected."""
 
 import json
+import random
+from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,14 +15,26 @@ from annotator.review import adjudicate, judge
 from annotator.review.unlikely import ask_for_review
 from rewards import unlikely
 from rewards.models import RunState, TrainingRun
-from rewards.unlikely import Given, most_unlikely
+from rewards.unlikely import Given, Unlikely, most_unlikely
 from tests.builders import ATTRIBUTES, NOW, make_project, make_task, rate
 from tests.conftest import Cast
 
 Noted = tuple[Task, UnlikelyAnnotation]
 
 
-def scores(*, annotations: int, odd: int | None = None, lean: float = 0.0, seed: int = 0) -> list[Given]:
+class Row(NamedTuple):
+    """One score, and what was expected."""
+
+    annotation: int
+    task: int
+    annotator: int
+    response: int
+    attribute: str
+    given: float
+    expected: float
+
+
+def scores(*, annotations: int, odd: int | None = None, lean: float = 0.0, seed: int = 0) -> list[Row]:
     """Five scores each around what is expected; one annotation gives the opposite, annotator 0 leans."""
     dice = np.random.default_rng(seed)
     rows = []
@@ -29,29 +43,98 @@ def scores(*, annotations: int, odd: int | None = None, lean: float = 0.0, seed:
             expected = float(dice.uniform(0.5, 3.5))
             noise = float(dice.normal(0, 0.5)) + (lean if number % 3 == 0 else 0.0)
             given = 4 - expected if number == odd else expected + noise
-            rows.append(Given(number, number, number % 3, number, attribute, given, expected))  # type: ignore[arg-type]
+            rows.append(Row(number, number, number % 3, number, attribute, given, expected))
     return rows
+
+
+def arrays(rows: list[Row]) -> Given:
+    """Sorted by annotation and response, a row for each."""
+    keys = sorted({(row.annotation, row.task, row.annotator, row.response) for row in rows})
+    ids = np.array(keys, dtype=np.int64).reshape(-1, 4).T
+    given, expected = (np.full((len(keys), len(ATTRIBUTES)), np.nan) for _ in range(2))
+    for row in rows:
+        cell = (keys.index(row[:4]), list(ATTRIBUTES).index(row.attribute))
+        given[cell], expected[cell] = row.given, row.expected
+    return Given(tuple(ATTRIBUTES), *ids, given, expected)
+
+
+def found_in(rows: list[Row], *, percent: float) -> list[Unlikely]:
+    return most_unlikely(arrays(rows), percent=percent)
 
 
 def test_the_one_that_says_the_opposite_is_found() -> None:
     rows = scores(annotations=100, odd=41)
-    found = most_unlikely(rows, percent=2)
+    found = found_in(rows, percent=2)
     assert [each.annotation for each in found] == [41]
     assert found[0].evidence[0]["attribute"] in ATTRIBUTES
     assert found[0].deviations > 2
 
 
 def test_never_more_than_their_share() -> None:
-    rows = [*scores(annotations=100, odd=1)] + [Given(100 + n, 100 + n, 1, 1, "helpfulness", 0, 4.0) for n in range(10)]
-    assert len(most_unlikely(rows, percent=2)) == 2
+    rows = [*scores(annotations=100, odd=1)] + [Row(100 + n, 100 + n, 1, 1, "helpfulness", 0, 4.0) for n in range(10)]
+    assert len(found_in(rows, percent=2)) == 2
 
 
 def test_who_leans_is_not_unlikely_for_that() -> None:
-    assert most_unlikely(scores(annotations=90, lean=1.5), percent=20) == []
+    assert found_in(scores(annotations=90, lean=1.5), percent=20) == []
 
 
 def test_nothing_expected_nothing_found() -> None:
-    assert most_unlikely([], percent=2) == []
+    assert found_in([], percent=2) == []
+
+
+def plainly(rows: list[Row], *, percent: float) -> list[tuple[int, int, float, list[tuple[int, str, int, float]]]]:
+    """The same, score by score."""
+    off = {row: row.given - row.expected for row in rows}
+    by_lean, by_attribute = defaultdict(list), defaultdict(list)
+    for row, value in off.items():
+        by_lean[row.annotator, row.attribute].append(value)
+    for row in rows:
+        leans = by_lean[row.annotator, row.attribute]
+        off[row] -= sum(leans) / (len(leans) + 10)
+        by_attribute[row.attribute].append(off[row])
+    spread = {key: (sum(each**2 for each in values) / len(values)) ** 0.5 for key, values in by_attribute.items()}
+    cells = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.annotation, row.response, list(ATTRIBUTES).index(row.attribute))):
+        cells[row.annotation, row.task].append((row, off[row] / max(spread[row.attribute], 1e-6)))
+    overall = {key: (sum(far**2 for _, far in each) / len(each)) ** 0.5 for key, each in cells.items()}
+    chosen = sorted(overall, key=lambda key: -overall[key])[: round(len(overall) * percent / 100)]
+    widest = {key: sorted(cells[key], key=lambda each: -abs(each[1]))[:4] for key in chosen}
+    return [
+        (
+            *key,
+            overall[key],
+            [
+                (row.response, row.attribute, int(row.given), round(row.expected, 2))
+                for row, far in widest[key]
+                if abs(far) >= 1
+            ],
+        )
+        for key in chosen
+        if overall[key] >= 2
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_arrays_find_what_score_by_score_is_found(seed: int) -> None:
+    """Two responses each, not every attribute given, nor something expected of each."""
+    dice = random.Random(seed)
+    rows = [
+        Row(number, number // 3, number % 4, 2 * (number // 3) + side, attribute, dice.randrange(5), dice.uniform(0, 4))
+        for number in range(400)
+        for side in range(2)
+        for attribute in ATTRIBUTES
+        if dice.random() < 0.8
+    ]
+    rows += [
+        row._replace(annotation=1000 + n, annotator=n % 4, given=0, expected=4.0) for n, row in enumerate(rows[:9])
+    ]
+    found = found_in(rows, percent=20)
+    told = [(each.annotation, each.task, each.deviations, [tuple(e.values()) for e in each.evidence]) for each in found]
+    wanted = plainly(rows, percent=20)
+    assert wanted
+    assert [each[:2] + each[3:] for each in told] == [each[:2] + each[3:] for each in wanted]
+    np.testing.assert_allclose([each[2] for each in told], [each[2] for each in wanted])
 
 
 @pytest.fixture

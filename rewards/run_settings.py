@@ -1,0 +1,72 @@
+"""What a run may be told: one check for every door that takes settings, and what the worker makes of them.
+
+A backbone is named, never located: where its files lie is the operator's to say (REWARD_BACKBONES).
+"""
+
+from typing import Any
+
+from django.conf import settings
+
+from annotator.models import Project
+from annotator.refusals import Refusal
+from rewards.learning.config import PLACES, BadConfig, TrainConfig, parse_config
+
+
+class UnusableConfig(Refusal):
+    """The trainer would refuse these settings, or the operator does not allow them."""
+
+    status = 400
+    code = "bad_config"
+
+
+def settled(project: Project, asked: dict[str, Any]) -> dict[str, Any]:
+    """What is asked for, over the project's settings, over the installation's."""
+    return {"backbone": settings.REWARD_BACKBONE, **project.training_config, **asked}
+
+
+def check_config(config: Any) -> TrainConfig:
+    """The settings as the trainer reads them.
+
+    Raises:
+        UnusableConfig: a setting is unknown, of the wrong type or beyond its bound.
+    """
+    if not isinstance(config, dict) or any(place in config for place in PLACES):
+        raise UnusableConfig(
+            f"The trainer's settings are an object of names and values; {' and '.join(PLACES)} are not among them."
+        )
+    _check_backbone(config.get("backbone", settings.REWARD_BACKBONE))
+    try:
+        found = parse_config(TrainConfig, {"snapshot": "-", **config})
+    except BadConfig as bad:
+        raise UnusableConfig(f"The trainer would refuse these settings: {bad}.") from bad
+    if found.max_hours > settings.RUN_HOURS:
+        raise UnusableConfig(
+            f"max_hours must be at most {settings.RUN_HOURS:g}, the operator's RUN_HOURS, not {found.max_hours:g}."
+        )
+    return found
+
+
+def _check_backbone(name: object) -> None:
+    if isinstance(name, str) and name in settings.REWARD_BACKBONES:
+        return
+    names = ", ".join(settings.REWARD_BACKBONES)
+    raise UnusableConfig(
+        f"backbone must be one of these names: {names}. Directories and Hub ids are for the operator to list, in "
+        "REWARD_BACKBONES."
+    )
+
+
+def for_trainer(config: dict[str, Any], *, snapshot: str) -> dict[str, Any]:
+    """The content of the trainer's config.json, with the places of this machine.
+
+    Raises:
+        UnusableConfig: the settings are from before they were bounded, or the operator's list has changed since.
+    """
+    checked = check_config(config)
+    source = settings.REWARD_BACKBONES[checked.backbone]
+    return {**config, "backbone": checked.backbone, "backbone_source": source, "snapshot": snapshot}
+
+
+def hours_allowed(config: dict[str, Any]) -> float:
+    """How long a run with these settings may work."""
+    return min(config.get("max_hours") or settings.RUN_HOURS, settings.RUN_HOURS)

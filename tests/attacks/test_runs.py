@@ -1,0 +1,283 @@
+"""Runs, snapshots and promotions: asked for twice, behind a long one, without labels, against the gate's verdict."""
+
+import random
+import tracemalloc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pytest
+from django.conf import LazySettings
+from django.db import connection
+from django.test import Client
+from rest_framework.test import APIClient
+
+from annotator import workers
+from annotator.models import AuditEntry, Project, Task, User
+from rewards import retraining, snapshots, unlikely
+from rewards.learning.config import config_hash
+from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, TrainingRun
+from rewards.promotion import Verdict
+from rewards.run_settings import check_config, settled
+from tests.annotator.test_constraints import make_model
+from tests.builders import NOW, imported, make_member, make_project, make_task, make_user
+from tests.conftest import Cast
+from tests.rewards.labelled import labelled_project, preferred_project
+
+As = Callable[[User], APIClient]
+NO = Verdict(False, "No evidence that it is better.", "the champion", -0.1, -0.3, 0.1, prompts=20)
+
+
+@pytest.fixture
+def listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a worker listened to each queue."""
+    health = dict.fromkeys(workers.QUEUES, workers.QueueHealth(1, 0.5))
+    monkeypatch.setattr(workers, "listening", lambda: health)
+
+
+# Asked for twice --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def empty_queue() -> None:
+    workers.connection().delete("train")
+
+
+def test_hours_behind_a_long_run_add_no_messages(
+    project: Project, empty_queue: None, django_capture_on_commit_callbacks: Any
+) -> None:
+    """Real messages in a real Redis, which no worker takes."""
+    run = TrainingRun.objects.create(project=project, reason="a test")
+    with django_capture_on_commit_callbacks(execute=True):
+        retraining.send(run)
+    for minute in range(1, 50):
+        with django_capture_on_commit_callbacks(execute=True):
+            retraining.recover_lost(now=run.created_at + timedelta(minutes=1.1 * minute))
+    assert workers.connection().llen("train") == 1
+
+
+def test_a_run_that_redis_has_forgotten_is_sent_again_within_two_minutes(
+    project: Project, empty_queue: None, django_capture_on_commit_callbacks: Any
+) -> None:
+    run = TrainingRun.objects.create(project=project, reason="a test")
+    with django_capture_on_commit_callbacks(execute=True):
+        assert retraining.recover_lost(now=run.created_at + timedelta(minutes=2)) == [run]
+    assert workers.connection().llen("train") == 1
+
+
+def test_a_message_of_another_run_hides_a_forgotten_one_for_an_hour_only(project: Project, empty_queue: None) -> None:
+    run = TrainingRun.objects.create(project=project, reason="a test")
+    workers.connection().lpush("train", "another's")
+    assert retraining.recover_lost(now=run.created_at + timedelta(minutes=59)) == []
+    assert retraining.recover_lost(now=run.created_at + timedelta(minutes=61)) == [run]
+
+
+def test_asking_for_a_run_reads_no_labels_on_the_webs_thread(
+    db: None, listening: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where a model has learnt the same with the same settings: the worker finds that out."""
+    project = labelled_project()
+    model = make_model(project, 1)
+    config = check_config(settled(project, {}))
+    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": retraining.code_version()}
+    TrainingRun.objects.filter(pk=model.run_id).update(snapshot=snapshots.take(project, now=NOW), **origin)
+    monkeypatch.setattr(snapshots, "_write_rows", None)  # whoever takes a snapshot now fails
+    assert retraining.request(project, reason="a test").state == RunState.QUEUED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_snapshots_at_once_are_one(as_user: As, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have written their files before either of them puts its folder into place."""
+    project, boss, both, rename = labelled_project(tasks=12), make_user("boss"), Barrier(2, timeout=30), Path.rename
+    make_member(project, boss, role="manager")
+
+    def renamed_together(path: Path, target: Path) -> Path:
+        both.wait()
+        return rename(path, target)
+
+    def take(_: int) -> tuple[int, Any]:
+        try:
+            answer = as_user(boss).post(f"/api/v1/projects/{project.slug}/snapshots/")
+            return answer.status_code, answer.json()["content_hash"]
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(Path, "rename", renamed_together)
+    with ThreadPoolExecutor(2) as pool:
+        answers = set(pool.map(take, range(2)))
+    taken = Snapshot.objects.get(project=project)
+    assert answers == {(201, taken.content_hash)}
+    assert [each.name for each in taken.directory().parent.iterdir()] == [taken.content_hash]
+    assert not list(taken.directory().parent.parent.glob(".building-*"))
+
+
+# Preferences alone ------------------------------------------------------------------------------------------
+
+
+def test_preferences_alone_start_a_run_by_policy(db: None, listening: None) -> None:
+    preferred_project(retrain_after_labels=12)
+    (run,) = retraining.start_due(now=NOW)
+    assert run.reason == "12 new preferences, and the project retrains after 12"
+
+
+@pytest.fixture
+def known(db: None, listening: None) -> Project:
+    """Whose last run has seen all of its preferences, and rests no more."""
+    project = preferred_project(retrain_after_labels=2, retrain_cooldown_minutes=1)
+    taken = snapshots.take(project, now=NOW)
+    fields = {"state": RunState.REJECTED, "snapshot": taken, "finished_at": NOW}
+    run = TrainingRun.objects.create(project=project, reason="a test", **fields)
+    TrainingRun.objects.filter(pk=run.pk).update(created_at=NOW - timedelta(minutes=1))
+    return project
+
+
+SOON = timedelta(minutes=5)
+
+
+def test_known_preferences_start_none(known: Project) -> None:
+    assert retraining.start_due(now=NOW + SOON) == []
+
+
+def test_imported_preferences_are_news_even_of_tasks_that_were_there(known: Project) -> None:
+    for number in range(2):
+        imported(known, {"prompt": f"Later {number}", "response_1": "C.", "response_2": "D."})
+    assert retraining.due(known, now=NOW + SOON) == ""
+    for number in range(2):
+        row = {"prompt": f"Later {number}", "response_1": "C.", "response_2": "D.", "preference_strength": 2}
+        imported(known, row)
+    assert retraining.due(known, now=NOW + SOON).startswith("2 new preferences")
+
+
+def test_a_preference_that_raters_agree_on_anew_is_news(known: Project) -> None:
+    for number in range(2):
+        prompt = f"Question {number}: what is it?"
+        first, second = project_responses(known, prompt)
+        given = {"all_preferences_unprocessed": [{"strength": -2, "justification": "so"} for _ in range(3)]}
+        row = {"prompt": prompt, "response_1": first, "response_2": second, "preference_strength": -2, **given}
+        imported(known, row)
+    assert retraining.due(known, now=NOW + SOON).startswith("2 new preferences")
+
+
+def project_responses(project: Project, prompt: str) -> list[str]:
+    task = project.tasks.get(conversation__0__content=prompt)
+    return list(task.responses.order_by("position").values_list("text", flat=True))
+
+
+def test_hours_count_preferences_too(known: Project) -> None:
+    Project.objects.filter(pk=known.pk).update(retrain_after_labels=0, retrain_after_hours=1)
+    known.refresh_from_db()
+    later = NOW + timedelta(hours=2)
+    assert retraining.due(known, now=later) == ""
+    imported(known, {"prompt": "Later", "response_1": "C.", "response_2": "D.", "preference_strength": 1})
+    assert "1 new preferences" in retraining.due(known, now=later)
+
+
+# Against the gate -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rejected(project: Project) -> RewardModel:
+    model = make_model(project, 2)
+    TrainingRun.objects.filter(pk=model.run_id).update(state=RunState.REJECTED, verdict=NO.as_json())
+    return model
+
+
+def test_a_rejected_model_is_promoted_only_after_the_gates_words(
+    rejected: RewardModel, cast: Cast, as_user: As
+) -> None:
+    carol, address = as_user(cast.carol), f"/api/v1/reward-models/{rejected.pk}/promote/"
+    answer = carol.post(address)
+    assert (answer.status_code, answer.json()["code"]) == (409, "confirmation_needed")
+    assert "No evidence that it is better. The mean squared error rises by 0.100" in answer.json()["detail"]
+    assert carol.post(address, {"confirm": False}).status_code == 409
+    assert carol.post(address, ["confirm"]).status_code == 400
+    assert not RewardModel.objects.filter(is_champion=True).exists()
+    assert carol.post(address, {"confirm": True}).json()["is_champion"]
+
+
+def test_the_confirmation_may_stand_in_the_address(rejected: RewardModel, cast: Cast, as_user: As) -> None:
+    answer = as_user(cast.carol).post(f"/api/v1/reward-models/{rejected.pk}/promote/?confirm=1")
+    assert answer.json()["is_champion"]
+    assert AuditEntry.objects.get(action="model.promoted").details["overruled"] == NO.reason
+
+
+def test_the_admins_button_asks_as_well(rejected: RewardModel, cast: Cast, client: Client) -> None:
+    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
+    client.force_login(cast.carol)
+    page = client.get(f"/admin/rewards/rewardmodel/{rejected.pk}/change/").content.decode()
+    assert "No evidence that it is better." in page
+    assert 'name="confirm" required' in page
+    address = f"/admin/reward-models/{rejected.pk}/promote/"
+    assert "No evidence that it is better." in client.post(address, follow=True).content.decode()
+    assert not RewardModel.objects.filter(is_champion=True).exists()
+    client.post(address, {"confirm": "on"})
+    assert RewardModel.objects.get(is_champion=True) == rejected
+
+
+def test_the_way_back_to_a_former_champion_is_one_click(rejected: RewardModel, cast: Cast, as_user: As) -> None:
+    RewardModel.objects.filter(pk=rejected.pk).update(promoted_at=NOW)
+    make_model(rejected.project, 3, is_champion=True)
+    assert as_user(cast.carol).post(f"/api/v1/reward-models/{rejected.pk}/promote/").json()["is_champion"]
+
+
+@pytest.mark.parametrize("door", ["rest", "page"])
+def test_both_doors_start_scoring_at_once(
+    door: str, project: Project, cast: Cast, as_user: As, client: Client, listening: None
+) -> None:
+    make_task(project)
+    model = make_model(project, 1)
+    if door == "rest":
+        as_user(cast.carol).post(f"/api/v1/reward-models/{model.pk}/promote/")
+    else:
+        User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
+        client.force_login(cast.carol)
+        client.post(f"/admin/reward-models/{model.pk}/promote/")
+    assert ScoringLane.objects.filter(scoring_pass__reward_model=model, moved_at__isnull=False).exists()
+
+
+# What a light worker holds ----------------------------------------------------------------------------------
+
+
+def test_unlikely_annotations_are_found_in_little_memory(db: None) -> None:
+    """Two responses of five scores for each of 20,000 annotations: as Python's objects they took 60 MB."""
+    project = make_project("big")
+    dice, count = random.Random(1), 20_000
+    with connection.cursor() as cursor:
+        cursor.execute(_MANY, {"project": project.pk, "user": make_user("rater").pk, "count": count})
+    run = TrainingRun.objects.create(project=project, reason="a test", state=RunState.PROMOTED)
+    run.directory().mkdir(parents=True)
+    with (run.directory() / "expected.jsonl").open("w") as file:
+        for pk in project.tasks.values_list("responses", flat=True).iterator():
+            values = ", ".join(f'"{key}": {dice.uniform(0, 4)}' for key in project.attribute_keys())
+            file.write(f'{{"id": "{pk}", "scores": {{{values}}}}}\n')
+    np.zeros(1)
+    tracemalloc.start()
+    unlikely.note(run, now=NOW)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 25e6
+    assert Task.objects.filter(project=project).count() == count
+
+
+_MANY = """
+SET LOCAL session_replication_role = replica;
+INSERT INTO annotator_task (project_id, external_id, conversation, metadata, priority, state, slots_wanted, open_slots,
+                            content_hash, prompt_hash, created_at)
+SELECT %(project)s, 't-' || n, '[]', '{}', 0, 'complete', 1, 0, '', '', now() FROM generate_series(1, %(count)s) AS n;
+INSERT INTO annotator_response (task_id, position, external_id, text, model, metadata)
+SELECT id, position, '', '', '', '{}' FROM annotator_task, generate_series(0, 1) AS position
+WHERE project_id = %(project)s;
+INSERT INTO annotator_assignment (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at)
+SELECT id, %(user)s, 1, 'submitted', '{0,1}', now(), now() FROM annotator_task WHERE project_id = %(project)s;
+INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, justification, guideline_version,
+                                  content_hash, submitted_at)
+SELECT id, 1, true, 'person', '', 0, '', now() FROM annotator_assignment WHERE annotator_id = %(user)s;
+INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, unsafe_category)
+SELECT a.id, r.id, '{"helpfulness": 3, "correctness": 3, "coherence": 3, "complexity": 2, "verbosity": 2}', '[]', ''
+FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id
+JOIN annotator_response r ON r.task_id = s.task_id WHERE s.annotator_id = %(user)s;
+"""

@@ -1,0 +1,53 @@
+"""The operator's list of backbones, from the environment to the trainer's configuration."""
+
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.core.exceptions import ImproperlyConfigured
+
+from annotator.settings import _backbones, _hours
+from rewards.run_settings import UnusableConfig, for_trainer, hours_allowed
+
+
+@pytest.mark.parametrize(
+    ("listed", "default", "found"),
+    [
+        ("", "minilm", ({"minilm": "minilm"}, "minilm")),
+        ("", "/models/llama-8b", ({"minilm": "minilm", "llama-8b": "/models/llama-8b"}, "llama-8b")),
+        ("", "org/model", ({"minilm": "minilm", "model": "org/model"}, "model")),
+        ("large=/m/l, small=org/s", "large", ({"minilm": "minilm", "large": "/m/l", "small": "org/s"}, "large")),
+        ('{"large": "/m/a=b,c"}', "minilm", ({"minilm": "minilm", "large": "/m/a=b,c"}, "minilm")),
+    ],
+)
+def test_backbones_are_listed_by_name(listed: str, default: str, found: Any) -> None:
+    assert _backbones(listed, default) == found
+
+
+@pytest.mark.parametrize("listed", ["large", "{", "=x", "a b=/x", '{"large": 3}', '{"large": ""}', "minilm=/other"])
+def test_a_list_that_is_not_right_stops_the_start(listed: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="REWARD_BACKBONES"):
+        _backbones(listed, "minilm")
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "many", "nan", "inf", "100000"])
+def test_hours_that_are_none_stop_the_start(hours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUN_HOURS", hours)
+    with pytest.raises(ImproperlyConfigured, match="RUN_HOURS"):
+        _hours("RUN_HOURS", 24)
+
+
+def test_the_worker_looks_up_where_a_backbone_lies(settings: LazySettings) -> None:
+    settings.REWARD_BACKBONES = {"minilm": "minilm", "large": "/models/large"}
+    told = for_trainer({"backbone": "large", "epochs": 1}, snapshot="/snapshots/c0")
+    places = {"backbone_source": "/models/large", "snapshot": "/snapshots/c0"}
+    assert told == {"backbone": "large", "epochs": 1, **places}
+    settings.REWARD_BACKBONES = {"minilm": "minilm"}
+    with pytest.raises(UnusableConfig, match="must be one of these names: minilm"):
+        for_trainer({"backbone": "large"}, snapshot="/snapshots/c0")
+
+
+@pytest.mark.parametrize(("own", "allowed"), [({}, 24), ({"max_hours": 0}, 24), ({"max_hours": 2.5}, 2.5)])
+def test_a_run_may_have_less_time_than_all(settings: LazySettings, own: dict[str, Any], allowed: float) -> None:
+    settings.RUN_HOURS = 24
+    assert hours_allowed(own) == allowed

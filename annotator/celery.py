@@ -15,6 +15,8 @@ PATIENCE_SECONDS = 0.5
 class ImpatientSenders(AMQP):
     """Who sends a message waits for Redis for a moment only; the workers' own connections wait longer (settings)."""
 
+    _producer_pool: Any = None
+
     @property
     def producer_pool(self) -> Any:
         if self._producer_pool is None:

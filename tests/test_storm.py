@@ -119,9 +119,9 @@ def test_no_lease_is_left(after: Aftermath) -> None:
 
 
 def test_every_acknowledged_rating_is_stored_as_it_was_sent(after: Aftermath) -> None:
-    stored = {(each.text, each.assignment, each.task, each.annotator): each.ratings for each in after.books.annotations}
+    stored = {each.text: (each.assignment, each.task, each.annotator, each.ratings) for each in after.books.annotations}
     for sent in (each for each in after.journal.sent if each.acknowledged):
-        assert stored[sent.text, sent.assignment, sent.task, sent.annotator] == sent.ratings
+        assert stored[sent.text] == (sent.assignment, sent.task, sent.annotator, sent.ratings)
 
 
 def test_nothing_is_stored_that_nobody_sent(after: Aftermath) -> None:

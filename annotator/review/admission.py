@@ -36,7 +36,7 @@ def admit_and_settle(
     assignments: QuerySet[Assignment], tasks: Sequence[Task], *, project: Project, now: datetime
 ) -> None:
     """Lets the assignments count, all of which are of these locked tasks, and settles the tasks."""
-    rated = assignments.submitted().exclude(response_order=[]).order_by("pk")
+    rated = assignments.filter(state=Assignment.State.SUBMITTED).exclude(response_order=[]).order_by("pk")
     admitted = list(rated.values_list("pk", "task"))
     held = _held_slots({task for _, task in admitted})
     slots = []

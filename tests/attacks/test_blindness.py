@@ -9,7 +9,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import assignment
-from annotator.models import Project, Role, Task, User
+from annotator.models import Assignment, Project, Role, Task, User
 from annotator.public_ids import response_number
 from annotator.review import adjudicate, judge
 from annotator.review.blindness import OwnWork, StillRating
@@ -88,7 +88,7 @@ def test_who_rates_a_task_does_not_see_its_ratings(
     rate(project, cast.alice, justification="Alice was here.")
     claimed(project, rita)
     client.force_login(rita)
-    seen = [
+    seen: list[Any] = [
         as_user(rita).get(f"/api/v1/review/{task.public_id}/"),
         as_user(rita).get("/api/v1/projects/talk/annotations/"),
         client.get(f"/projects/talk/review/{task.public_id}/"),
@@ -116,7 +116,8 @@ def test_who_rates_a_task_neither_judges_nor_settles_it(project: Project, cast: 
     with pytest.raises(StillRating):
         adjudicate(task.pk, **settled(task), by=rita, now=NOW)
     assignment.release(held.pk)
-    assert judge(theirs.pk, decision="accepted", by=rita, now=NOW)
+    judge(theirs.pk, decision="accepted", by=rita, now=NOW)
+    assert Assignment.objects.filter(pk=theirs.pk, verdicts__decision="accepted").exists()
 
 
 def test_nobody_settles_what_they_alone_have_rated(project: Project, rita: User) -> None:

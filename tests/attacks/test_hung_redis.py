@@ -51,7 +51,7 @@ def carol(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> APIC
 
 
 def import_a_task(client: APIClient) -> Any:
-    rows = json_lines(task_row("new")).read()
+    rows: Any = json_lines(task_row("new")).read()
     return client.generic("POST", "/api/v1/projects/talk/import/", rows, content_type="application/x-ndjson")
 
 

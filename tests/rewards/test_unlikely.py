@@ -55,7 +55,7 @@ def arrays(rows: list[Row]) -> Given:
     for row in rows:
         cell = (keys.index(row[:4]), list(ATTRIBUTES).index(row.attribute))
         given[cell], expected[cell] = row.given, row.expected
-    return Given(tuple(ATTRIBUTES), *ids, given, expected)
+    return Given(tuple(ATTRIBUTES), ids[0], ids[1], ids[2], ids[3], given, expected)
 
 
 def found_in(rows: list[Row], *, percent: float) -> list[Unlikely]:

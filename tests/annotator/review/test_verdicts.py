@@ -7,7 +7,8 @@ from annotator import annotation, assignment, consensus
 from annotator.annotation import Refused
 from annotator.models import Assignment, AuditEntry, Consensus, Label, Project, Role, Tally, Task, User, Verdict
 from annotator.review import judge
-from annotator.review.verdicts import CommentNeeded, OwnWork
+from annotator.review.blindness import OwnWork
+from annotator.review.verdicts import CommentNeeded
 from tests.builders import (
     NOW,
     claimed,

@@ -17,9 +17,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.parameters import flag
 from annotator.exporting import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
+from annotator.parameters import flag
 
 
 class RejectedSerializer(serializers.Serializer[Any]):
@@ -30,7 +30,8 @@ class RejectedSerializer(serializers.Serializer[Any]):
 class ImportResultSerializer(serializers.Serializer[Any]):
     created = serializers.IntegerField()
     existing = serializers.IntegerField()
-    rejected = RejectedSerializer(many=True)
+    rejected = RejectedSerializer(many=True, help_text="the first of them")
+    rejected_total = serializers.IntegerField(help_text="of all rows that were refused")
     dry_run = serializers.BooleanField(help_text="true: nothing was written; the counts are what would be")
 
 
@@ -59,7 +60,7 @@ class Import(APIView):
     )
     def post(self, request: Request, slug: str) -> Response:
         project = access.managed_project(access.user_of(request), slug)
-        dry_run = flag(request, "dry_run")
+        dry_run = flag(request.query_params, "dry_run")
         file = cast("IO[bytes]", _Stream(_reader(request)))
         result = import_rows(project, file, now=timezone.now(), dry_run=dry_run)
         return Response(ImportResultSerializer({**vars(result), "dry_run": dry_run}).data)

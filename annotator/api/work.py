@@ -15,7 +15,6 @@ from rest_framework.views import APIView
 
 from annotator import access, annotation, assignment
 from annotator.annotation import Submitted
-from annotator.api.parameters import flag
 from annotator.api.serializers import (
     LeaseSerializer,
     RenewedSerializer,
@@ -27,6 +26,7 @@ from annotator.api.serializers import (
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
 from annotator.models import Assignment, Rubric
+from annotator.parameters import flag
 
 RUBRIC_SECONDS = 30
 
@@ -49,7 +49,7 @@ class AnnotationOfAssignment(APIView):
         parameters=[OpenApiParameter("next", bool, description="1: answer with the next task's lease under `next`")],
     )
     def put(self, request: Request, assignment_id: int) -> Response:
-        user, now, wants_next = access.user_of(request), timezone.now(), flag(request, "next")
+        user, now, wants_next = access.user_of(request), timezone.now(), flag(request.query_params, "next")
         try:
             submission = submission_of(request.data)
         except ValidationError:

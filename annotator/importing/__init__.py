@@ -3,7 +3,7 @@
 `sources` reads bytes into raw rows, `layouts` checks them, this module writes them in batches.
 """
 
-from annotator.importing.sources import UnreadableFile
+from annotator.importing.metering import UnreadableFile
 from annotator.importing.writing import ImportResult, import_rows
 
 __all__ = ["ImportResult", "UnreadableFile", "import_rows"]

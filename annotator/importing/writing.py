@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import IO, Any
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from annotator import audit
@@ -19,6 +20,7 @@ from annotator.models import Project, Response, Task
 from annotator.pii import scanning
 
 BATCH = 500
+BATCH_BYTES = 4 << 20
 _json = json.JSONEncoder(ensure_ascii=False).encode
 UNLABELLED_FIRST = -1
 """Priority of tasks that arrive with labels: the queue serves unlabelled ones before them."""
@@ -26,12 +28,21 @@ UNLABELLED_FIRST = -1
 
 @dataclass
 class ImportResult:
-    """How many tasks are new, how many were there, which rows were refused and why, and the layouts that were met."""
+    """How many tasks are new, how many were there, which rows were refused and why, and the layouts that were met.
+
+    `rejected` holds the first IMPORT_ERRORS_REPORTED of `rejected_total` rows.
+    """
 
     created: int = 0
     existing: int = 0
     rejected: list[Rejected] = field(default_factory=list)
+    rejected_total: int = 0
     layouts: set[str] = field(default_factory=set)
+
+    def reject(self, rows: Sequence[Rejected]) -> None:
+        room = settings.IMPORT_ERRORS_REPORTED - len(self.rejected)
+        self.rejected += sorted(rows, key=lambda row: row.line)[: max(room, 0)]
+        self.rejected_total += len(rows)
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: 
 
 def _record(project: Project, result: ImportResult) -> None:
     if result.created or result.existing:
-        counts = {"created": result.created, "existing": result.existing, "rejected": len(result.rejected)}
+        counts = {"created": result.created, "existing": result.existing, "rejected": result.rejected_total}
         audit.record("tasks.imported", "a file", project=project, layouts=sorted(result.layouts), **counts)
 
 
@@ -84,12 +95,15 @@ def _import(project: Project, stream: IO[bytes], result: ImportResult, *, now: d
     for batch in _batches(read_tasks(read_rows(stream), project.attribute_keys())):
         refused = [row for row in batch if isinstance(row, Rejected)]
         rows = [row for row in batch if isinstance(row, TaskRow)]
+        if not rows:
+            result.reject(refused)
+            continue
         with transaction.atomic():
             _one_import_at_a_time(project)
             stored = _stored_tasks(project, rows)
             plan = _planned(rows, stored, refused)
             refused += _write(project, plan, stored, now)
-        result.rejected += sorted(refused, key=lambda row: row.line)
+        result.reject(refused)
         result.created += len(plan.new)
         result.existing += len(plan.known)
         result.layouts |= {row.layout for row in rows}
@@ -102,7 +116,16 @@ def _one_import_at_a_time(project: Project) -> None:
 
 
 def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Rejected]]:
-    while batch := list(islice(rows, BATCH)):
+    """Up to BATCH rows that together weigh little more than BATCH_BYTES: memory follows what is in the rows."""
+    batch: list[TaskRow | Rejected] = []
+    weight = 0
+    for row in rows:
+        batch.append(row)
+        weight += row.weight() if isinstance(row, TaskRow) else 0
+        if len(batch) == BATCH or weight > BATCH_BYTES:
+            yield batch
+            batch, weight = [], 0
+    if batch:
         yield batch
 
 

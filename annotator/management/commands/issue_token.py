@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotator import tokens
 from annotator.models import User
+from annotator.storable import fault_in
 
 
 class Command(BaseCommand):
@@ -16,7 +17,7 @@ class Command(BaseCommand):
         parser.add_argument("user", help="the account's name")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        user = User.objects.filter(username=options["user"]).first()
+        user = None if fault_in(options["user"]) else User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no account {options['user']!r}.")
         _, token = tokens.issue(user)

@@ -53,12 +53,12 @@ def csv_file() -> bytes:
 )
 def test_json_lines_go_in_whatever_they_are_called(carol: APIClient, kind: str) -> None:
     answer = sent(carol, LINES, kind)
-    assert (answer.status_code, answer.json()) == (200, {"created": 2, "existing": 0, "rejected": [], "dry_run": False})
+    assert (answer.status_code, answer.json()) == (200, {"created": 2, "existing": 0, "rejected": [], "rejected_total": 0, "dry_run": False})
 
 
 def test_the_same_file_twice_changes_nothing(carol: APIClient) -> None:
     sent(carol, LINES)
-    assert sent(carol, LINES).json() == {"created": 0, "existing": 2, "rejected": [], "dry_run": False}
+    assert sent(carol, LINES).json() == {"created": 0, "existing": 2, "rejected": [], "rejected_total": 0, "dry_run": False}
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,10 @@ def test_an_upload_goes_in_from_memory_and_from_disk(carol: APIClient, length: i
 
 
 def test_a_body_larger_than_django_s_limit_is_streamed(carol: APIClient) -> None:
-    rows = LINES + json.dumps(task_row("long", prompt="x" * 3_000_000)).encode()
+    long = (json.dumps(task_row(f"long-{number}", prompt="x" * 900_000)).encode() + b"\n" for number in range(3))
+    rows = LINES + b"".join(long)
     assert len(rows) > django_settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    assert sent(carol, rows).json()["created"] == 3
+    assert sent(carol, rows).json()["created"] == 5
 
 
 def test_a_chunked_body_is_read_to_its_end(carol: APIClient) -> None:
@@ -190,7 +191,7 @@ def test_an_export_s_format_is_not_in_the_accept_header(carol: APIClient, labell
     assert exported(carol, "?format=csv", headers={"accept": "text/csv"}).status_code == 200
 
 
-@pytest.mark.parametrize("query", ["layout=cubist", "format=xml", "layout=", "layout=%00", "format=%ED%A0%80"])
+@pytest.mark.parametrize("query", ["layout=cubist", "format=xml", "layout=", "format=%ED%A0%80"])
 def test_an_export_that_there_is_not_is_400(carol: APIClient, query: str) -> None:
     answer = exported(carol, f"?{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "unknown_export")

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotator.refusals import Refusal
 
 
@@ -19,6 +21,11 @@ NUL = "a NUL character"
 HALF_A_PAIR = "half a character pair"
 
 
+LONGEST_JUSTIFICATION = 20_000
+LONGEST_NOTE = 5_000
+"""Characters of a note, a comment, a reason."""
+
+
 class UnstorableText(Refusal):
     """A text holds NUL or half a character pair; `place` names the field or parameter."""
 
@@ -28,6 +35,17 @@ class UnstorableText(Refusal):
     def __init__(self, place: str, fault: Fault) -> None:
         super().__init__(f"{place} holds {fault.what} at position {fault.position}, which cannot be stored.")
         self.errors = {place: [f"The text holds {fault.what}, which cannot be stored."]}
+
+
+class TextTooLong(Refusal):
+    """Somebody has written more than is kept; `place` names the field."""
+
+    status = 400
+    code = "invalid"
+
+    def __init__(self, place: str, longest: int) -> None:
+        super().__init__(_("This text is too long: at most %(most)s characters are kept.") % {"most": longest})
+        self.errors = {place: [str(self)]}
 
 
 def fault_in(text: str) -> Fault | None:
@@ -47,6 +65,13 @@ def require_storable(text: str, place: str) -> None:
     """Raises UnstorableText."""
     if fault := fault_in(text):
         raise UnstorableText(place, fault)
+
+
+def check_written(text: str, place: str, *, longest: int = LONGEST_NOTE) -> None:
+    """Of what people write beside their choices; raises UnstorableText or TextTooLong."""
+    if len(text) > longest:
+        raise TextTooLong(place, longest)
+    require_storable(text, place)
 
 
 def require_storable_form(form: Mapping[str, Any]) -> None:

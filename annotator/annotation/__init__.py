@@ -4,7 +4,7 @@
 half-filled forms.
 """
 
-from annotator.annotation.completeness import IncompleteRating, check_complete
+from annotator.annotation.completeness import IncompleteRating, check_complete, safety_errors
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
 from annotator.annotation.passing import UNDO_FOR, decide_quarantine, report, skip, undo_skip
@@ -22,6 +22,7 @@ __all__ = [
     "check_complete",
     "decide_quarantine",
     "report",
+    "safety_errors",
     "save_draft",
     "skip",
     "submit",

@@ -11,6 +11,7 @@ from annotator.assignment import free_slot, locked
 from annotator.models import Assignment, Report, Skip, SkipReason, Task
 from annotator.pii import quoting
 from annotator.retrying import in_transaction
+from annotator.storable import check_written
 
 UNDO_FOR = timedelta(seconds=10)
 ON_THE_WAY = timedelta(seconds=5)
@@ -35,6 +36,7 @@ def skip(
         Refused: it has been rated already.
         pii.quoting.NotInTheText, pii.quoting.MarksWithoutReason: what is marked makes no sense.
     """
+    check_written(note, "note")
     if (spans or quotes) and reason != SkipReason.PII:
         raise quoting.MarksWithoutReason
     assignment = locked(assignment_id)
@@ -90,6 +92,7 @@ def _set_aside_by_others(task: Task) -> bool:
 @in_transaction
 def report(assignment_id: int, *, category: str, note: str = "", now: datetime) -> Report:
     """Reports unsafe content and takes the task from everyone until a manager decides. A finished rating stays."""
+    check_written(note, "note")
     assignment = locked(assignment_id)
     if assignment.state == Assignment.State.LEASED:
         _let_go(assignment, Assignment.State.RELEASED)

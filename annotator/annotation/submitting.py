@@ -65,7 +65,7 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
     if current and current.content_hash == submission.content_hash():
         return Submitted(current, created=False, scores=_scores(current))
     if current:
-        _allow_revision(assignment)
+        allow_revision(assignment)
         Annotation.objects.filter(pk=current.pk).update(is_current=False)
     else:
         _may_be_taken(assignment)
@@ -102,7 +102,8 @@ def _scores(annotation: Annotation) -> dict[int, dict[str, int]]:
     return {response: json.loads(scores) for response, scores in _SCORES.rows(annotation=annotation.pk)}
 
 
-def _allow_revision(assignment: Assignment) -> None:
+def allow_revision(assignment: Assignment) -> None:
+    """Raises Refused where the rating that was submitted stands for good."""
     verdict = assignment.verdicts.order_by("-pk").first()
     if verdict and verdict.decision == Verdict.Decision.REJECTED:
         raise Refused(_("A reviewer has rejected this rating: %(comment)s") % {"comment": verdict.comment})

@@ -98,7 +98,7 @@ def main() -> None:
             sys.stdout.buffer.write(each)
         sys.stdout.buffer.flush()
     except MemoryError:
-        sys.exit(f"decoding it takes more than {memory:,} bytes of memory: write it with smaller pages, or as JSON lines")
+        sys.exit(f"decoding it takes more than {memory:,} bytes of memory: write smaller pages, or JSON lines")
     except BrokenPipeError:
         os._exit(1)  # nobody reads on
     except (Refused, pyarrow.ArrowException, OSError) as broken:

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO
 
 from django.conf import settings
 

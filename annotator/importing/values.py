@@ -54,7 +54,9 @@ def check_messages(count: int) -> None:
 def check_responses(count: int) -> None:
     """The rating page calls responses by letters."""
     if count > MOST_RESPONSES:
-        raise BadRow(f"the task has {count:,} responses, and at most {MOST_RESPONSES} are rated: make several tasks of it")
+        raise BadRow(
+            f"the task has {count:,} responses, and at most {MOST_RESPONSES} are taken: make several tasks of it"
+        )
 
 
 def check_raters(count: int, name: str) -> None:

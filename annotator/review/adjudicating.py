@@ -10,6 +10,7 @@ from annotator.annotation import Refused, ResponseRating, Submission, check_comp
 from annotator.models import Adjudication, Label, Project, Task, User
 from annotator.retrying import in_transaction
 from annotator.review.seating import seat_and_settle
+from annotator.storable import check_written
 
 WHY_NOT = {
     Task.State.OPEN: gettext_lazy("This task still waits for annotators: it can be settled once it is complete."),
@@ -40,6 +41,7 @@ def adjudicate(
         IncompleteRating: a score is missing or off the scale.
         Refused: the task is not complete.
     """
+    check_written(comment, "comment")
     task = _locked(task_id)
     if task.state != Task.State.COMPLETE:
         raise Refused(str(WHY_NOT[Task.State(task.state)]))

@@ -13,6 +13,7 @@ from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
 from annotator.review.seating import seat_and_settle
 from annotator.review.unlikely import ask_for_review
+from annotator.storable import check_written
 
 
 class CommentNeeded(Refusal):
@@ -42,6 +43,7 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
         Refused: nothing has been submitted, or the task is one that measures annotators.
     """
     comment = comment.strip()
+    check_written(comment, "comment")
     if decision == Verdict.Decision.REJECTED and not comment:
         raise CommentNeeded
     assignment = locked(assignment_id)

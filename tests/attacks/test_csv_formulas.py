@@ -9,14 +9,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from annotator.exporting import export
+from annotator.importing import import_rows
 from annotator.importing.sources import read_rows
 from annotator.models import Project, Response
 from annotator.spreadsheets import cell_of_text, csv_lines, text_of_cell
 from rewards import comparison
-from rewards.models import Evaluation
-from tests.builders import imported, label_row, make_task, rate
+from tests.annotator.test_constraints import make_model
+from tests.builders import NOW, imported, label_row, make_task, rate
 from tests.conftest import Cast
-from tests.rewards.evaluated import make_model
+from tests.rewards.evaluated import make_evaluation
 
 FORMULAS = ["=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''+1"]
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
@@ -44,8 +45,7 @@ def test_no_justification_is_computed_and_numbers_stay_numbers(project: Project,
 
 
 def test_no_name_in_a_comparison_is_computed(project: Project) -> None:
-    model = make_model(project)
-    Evaluation.objects.create(reward_model=model, name="=1+1", data_hash="d", metrics={"overall": {"accuracy": 0.5}})
+    make_evaluation(make_model(project, 1), name="=1+1")
     text = b"".join(csv_lines(comparison.rows_of(project), comparison.COLUMNS)).decode()
     assert {row["evaluation"] for row in csv.DictReader(io.StringIO(text))} == {"'=1+1"}
 
@@ -69,9 +69,6 @@ def test_our_import_reads_the_texts_of_our_csv(pairs: list[tuple[str, str]]) -> 
 def test_an_exported_csv_imported_again_changes_nothing(project: Project, text: str) -> None:
     imported(project, label_row("p", text))
     data = b"".join(export(project, layout="helpsteer2", format="csv"))
-    from annotator.importing import import_rows
-    from tests.builders import NOW
-
     result = import_rows(project, io.BytesIO(data), now=NOW)
     assert (result.created, result.existing, result.rejected) == (0, 1, [])
     assert Response.objects.get().text == text

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from annotator.models import Project
-from rewards import pages
 from annotator.spreadsheets import csv_lines
+from rewards import pages
 from rewards.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
 from rewards.learning.measures import attribute_measures
 from tests.annotator.test_constraints import make_model

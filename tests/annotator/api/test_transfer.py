@@ -53,12 +53,21 @@ def csv_file() -> bytes:
 )
 def test_json_lines_go_in_whatever_they_are_called(carol: APIClient, kind: str) -> None:
     answer = sent(carol, LINES, kind)
-    assert (answer.status_code, answer.json()) == (200, {"created": 2, "existing": 0, "rejected": [], "rejected_total": 0, "dry_run": False})
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"created": 2, "existing": 0, "rejected": [], "rejected_total": 0, "dry_run": False},
+    )
 
 
 def test_the_same_file_twice_changes_nothing(carol: APIClient) -> None:
     sent(carol, LINES)
-    assert sent(carol, LINES).json() == {"created": 0, "existing": 2, "rejected": [], "rejected_total": 0, "dry_run": False}
+    assert sent(carol, LINES).json() == {
+        "created": 0,
+        "existing": 2,
+        "rejected": [],
+        "rejected_total": 0,
+        "dry_run": False,
+    }
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,11 @@ CELERY_BEAT_SCHEDULE = {
     "enforce-exclusions": {"task": "annotator.tasks.enforce_exclusions", "schedule": 60.0, "options": {"expires": 60}},
     "refresh-agreement": {"task": "annotator.tasks.refresh_agreement", "schedule": 10.0, "options": {"expires": 10}},
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
+    "finish-withdrawals": {
+        "task": "annotator.tasks.finish_withdrawals",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},
     "start-due-retraining": {"task": "rewards.tasks.start_due_runs", "schedule": 30.0},
     "ask-again-for-review": {

@@ -4,7 +4,8 @@ from celery import shared_task
 from django.utils import timezone
 
 from annotator import agreement, assignment, quality, workers
-from annotator.models import Project
+from annotator.importing import withdrawal
+from annotator.models import Import, Project
 from annotator.pii import scanning
 from annotator.review import excluding
 
@@ -14,6 +15,8 @@ __all__ = [
     "enforce_exclusions",
     "expire_leases",
     "find_pii",
+    "finish_withdrawal",
+    "finish_withdrawals",
     "lift_exclusion",
     "recount",
     "refresh_agreement",
@@ -68,3 +71,16 @@ def lift_exclusion(exclusion_id: int) -> int:
 def enforce_exclusions() -> int:
     """Finishes exclusions that a worker was killed in, and takes out what has come in since."""
     return excluding.enforce_all(now=timezone.now())
+
+
+@shared_task
+def finish_withdrawal(import_id: int) -> int:
+    """Removes the tasks of an import that is taken back; returns how many are gone."""
+    made = Import.objects.filter(pk=import_id).first()
+    return withdrawal.finish(made, now=timezone.now()).removed if made else 0
+
+
+@shared_task
+def finish_withdrawals() -> int:
+    """Goes on with imports that a worker was killed in while it took them back."""
+    return withdrawal.finish_all(now=timezone.now())

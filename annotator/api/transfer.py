@@ -32,6 +32,7 @@ class ImportResultSerializer(serializers.Serializer[Any]):
     existing = serializers.IntegerField()
     rejected = RejectedSerializer(many=True, help_text="the first of them")
     rejected_total = serializers.IntegerField(help_text="of all rows that were refused")
+    import_id = serializers.IntegerField(allow_null=True, help_text="of the row under `imports/`")
     dry_run = serializers.BooleanField(help_text="true: nothing was written; the counts are what would be")
 
 
@@ -62,8 +63,20 @@ class Import(APIView):
         project = access.managed_project(access.user_of(request), slug)
         dry_run = flag(request.query_params, "dry_run")
         file = cast("IO[bytes]", _Stream(_reader(request)))
-        result = import_rows(project, file, now=timezone.now(), dry_run=dry_run)
+        result = import_rows(
+            project,
+            file,
+            now=timezone.now(),
+            dry_run=dry_run,
+            by=access.user_of(request),
+            file_name=_file_name(request),
+        )
         return Response(ImportResultSerializer({**vars(result), "dry_run": dry_run}).data)
+
+
+def _file_name(request: Request) -> str:
+    """An upload's name; a body has none."""
+    return next(iter(request.FILES.values())).name or "" if request.FILES else ""
 
 
 def _reader(request: Request) -> Callable[[int], bytes]:

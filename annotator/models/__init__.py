@@ -16,6 +16,7 @@ from annotator.models.annotation import (
 )
 from annotator.models.audit import AuditEntry
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
+from annotator.models.imports import Import
 from annotator.models.label import Consensus, Label
 from annotator.models.pii import PiiKind, PiiSpan
 from annotator.models.project import Attribute, Guideline, Membership, PauseReason, Project, Role, Rubric, Tally
@@ -41,6 +42,7 @@ __all__ = [
     "ExpertRating",
     "Gold",
     "Guideline",
+    "Import",
     "Label",
     "Membership",
     "Origin",

@@ -30,7 +30,9 @@ class Command(BaseCommand):
                 result = import_rows(project, sys.stdin.buffer, now=timezone.now(), dry_run=options["dry_run"])
             else:
                 with Path(options["file"]).open("rb") as file:
-                    result = import_rows(project, file, now=timezone.now(), dry_run=options["dry_run"])
+                    result = import_rows(
+                        project, file, now=timezone.now(), dry_run=options["dry_run"], file_name=options["file"]
+                    )
         except (Refusal, OSError) as problem:
             raise CommandError(str(problem)) from problem
         self._tell(result, dry_run=options["dry_run"])

@@ -12,7 +12,7 @@ from django.conf import settings as django_settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
-from annotator.models import Project, Task, User
+from annotator.models import Import, Project, Task, User
 from tests.builders import ATTRIBUTES, label_row, make_task, rate, task_row
 from tests.conftest import Cast
 
@@ -20,6 +20,14 @@ As = Callable[[User], APIClient]
 IMPORT = "/api/v1/projects/talk/import/"
 ENDS_OF_TIME = ["0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59"]
 """Times whose UTC has no year that Python knows."""
+NOTHING = {
+    "created": 0,
+    "existing": 0,
+    "rejected": [],
+    "rejected_total": 0,
+    "import_id": None,
+    "dry_run": False,
+}
 LINES = b"".join(json.dumps(task_row(f"t{number}")).encode() + b"\n" for number in range(2))
 
 
@@ -55,19 +63,13 @@ def test_json_lines_go_in_whatever_they_are_called(carol: APIClient, kind: str) 
     answer = sent(carol, LINES, kind)
     assert (answer.status_code, answer.json()) == (
         200,
-        {"created": 2, "existing": 0, "rejected": [], "rejected_total": 0, "dry_run": False},
+        NOTHING | {"created": 2, "import_id": Import.objects.get().pk},
     )
 
 
 def test_the_same_file_twice_changes_nothing(carol: APIClient) -> None:
     sent(carol, LINES)
-    assert sent(carol, LINES).json() == {
-        "created": 0,
-        "existing": 2,
-        "rejected": [],
-        "rejected_total": 0,
-        "dry_run": False,
-    }
+    assert sent(carol, LINES).json() == NOTHING | {"existing": 2}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Stage 10: labels and annotations out, row by row, in constant memory."""
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -18,6 +16,7 @@ from annotator.models import Annotation, Label, Project, Rating, User, Verdict
 from annotator.projects.pseudonyms import Pseudonyms
 from annotator.refusals import Refusal
 from annotator.review.blindness import tasks_held_by
+from annotator.spreadsheets import csv_lines
 
 Row = dict[str, Any]
 CHUNK = 500
@@ -48,7 +47,7 @@ def export(
     moment = since.isoformat() if since else None
     audit.record("labels.exported", f"layout {layout}", project=project, layout=layout, format=format, since=moment)
     rows = LAYOUTS[layout](project, since, tasks_held_by(by))
-    return _csv_lines(rows, _columns(project, layout)) if format == "csv" else _json_lines(rows)
+    return csv_lines(_flat(rows), _columns(project, layout)) if format == "csv" else _json_lines(rows)
 
 
 # Layouts ---------------------------------------------------------------------------------------------------
@@ -166,16 +165,9 @@ def _columns(project: Project, layout: str) -> list[str]:
     return [*head, *answers, "position", *made, "counts", "verdict"]
 
 
-def _csv_lines(rows: Iterable[Row], columns: list[str]) -> Iterator[bytes]:
+def _flat(rows: Iterable[Row]) -> Iterator[Row]:
     """Scores become a column each; lists stay JSON."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns)
-    writer.writeheader()
     for row in rows:
         flat = row | row.get("scores", {})
         flat.pop("scores", None)
-        writer.writerow({key: json.dumps(value) if isinstance(value, list) else value for key, value in flat.items()})
-        yield buffer.getvalue().encode()
-        buffer.seek(0)
-        buffer.truncate()
-    yield buffer.getvalue().encode()
+        yield {key: json.dumps(value) if isinstance(value, list) else value for key, value in flat.items()}

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.agreement import AgainstExperts, against_experts
+from annotator.annotation.drafts import check_draft
 from annotator.models import Membership, QualificationAnswer, QualificationRun, Task
 from annotator.refusals import Refusal
 
@@ -101,6 +102,12 @@ def answer(
         _finish(run, now)
     run.save(update_fields=["draft", "finished_at", "kappa", "passed"])
     return run
+
+
+def save_draft(run: QualificationRun, form: Mapping[str, object]) -> None:
+    """Keeps the half-filled form of the task under way; raises as `annotation.drafts.check_draft` does."""
+    check_draft(form)
+    QualificationRun.objects.filter(pk=run.pk, finished_at__isnull=True).update(draft=dict(form))
 
 
 def _finish(run: QualificationRun, now: datetime) -> None:

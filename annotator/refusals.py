@@ -3,7 +3,8 @@
 Refusal
     assignment.NotLeased, annotation.Refused, annotation.IncompleteRating
     review: verdicts.CommentNeeded, verdicts.OwnWork
-    importing.UnreadableFile, exporting.UnknownExport
+    importing: UnreadableFile, FileTooLarge, AlreadyRated; exporting.UnknownExport
+    storable: UnstorableText, TextTooLong; parameters.BadParameter; annotation.drafts.DraftTooLarge
     pii: quoting.NotInTheText, quoting.MarksWithoutReason, redacting.CannotRedact
     workers.NoWorker
     logins.TooManyFailures, tokens.UnusableToken, membership.RefusedName

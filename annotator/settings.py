@@ -200,6 +200,7 @@ MIDDLEWARE = [
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "annotator.storable_requests.StorableRequestMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "annotator.audit.ActorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -352,6 +353,11 @@ CELERY_BEAT_SCHEDULE = {
     "refresh-agreement": {"task": "annotator.tasks.refresh_agreement", "schedule": 10.0, "options": {"expires": 10}},
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
     "forget-ended-logins": {"task": "annotator.tasks.forget_ended_logins", "schedule": 3600.0},
+    "finish-withdrawals": {
+        "task": "annotator.tasks.finish_withdrawals",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},
     "start-due-retraining": {"task": "rewards.tasks.start_due_runs", "schedule": 30.0},
     "ask-again-for-review": {
@@ -381,6 +387,15 @@ RUN_HEARTBEAT_SECONDS = 2
 RUN_LOST_AFTER_SECONDS = _number("RUN_LOST_AFTER_SECONDS", 60)
 RUN_ATTEMPTS = 3
 SCORE_MODELS_KEPT = _number("SCORE_MODELS_KEPT", 2)  # in the memory of each score worker
+
+# Imports: what one file may hold. Memory follows the bytes of a row, about 35 times as many while it is read -------
+IMPORT_MAX_TEXT = _number("IMPORT_MAX_TEXT", 1_000_000)  # characters
+IMPORT_MAX_MESSAGES = _number("IMPORT_MAX_MESSAGES", 1_000)  # of one conversation
+IMPORT_MAX_ROW_BYTES = _number("IMPORT_MAX_ROW_BYTES", 4 << 20)
+IMPORT_MAX_ROWS = _number("IMPORT_MAX_ROWS", 10_000_000)
+IMPORT_MAX_FILE_BYTES = _number("IMPORT_MAX_FILE_BYTES", 10 << 30)  # once it is decompressed
+IMPORT_MAX_GZIP_RATIO = _number("IMPORT_MAX_GZIP_RATIO", 200)  # bytes that come out for each one in the file
+IMPORT_ERRORS_REPORTED = _number("IMPORT_ERRORS_REPORTED", 1_000)  # further ones are counted
 
 # The admin's look ------------------------------------------------------------------------------------------
 UNFOLD = {

@@ -7,7 +7,8 @@ from celery import shared_task
 
 from annotator import agreement, assignment, background, logins, quality, workers
 from annotator.clock import database_now
-from annotator.models import Project
+from annotator.importing import withdrawal
+from annotator.models import Import, Project
 from annotator.pii import scanning
 from annotator.projects import deleting
 from annotator.review import excluding
@@ -20,6 +21,8 @@ __all__ = [
     "find_pii",
     "finish_deletion",
     "finish_deletions",
+    "finish_withdrawal",
+    "finish_withdrawals",
     "forget_ended_logins",
     "lift_exclusion",
     "recount",
@@ -110,3 +113,16 @@ def forget_ended_logins() -> int:
     """Takes away sessions that are over and counts of wrong passwords that no longer matter."""
     with background.as_whole("forget_ended_logins"):
         return logins.forget_ended(now=database_now())
+
+
+@shared_task
+def finish_withdrawal(import_id: int) -> int:
+    """Removes the tasks of an import that is taken back; returns how many are gone."""
+    made = Import.objects.filter(pk=import_id).first()
+    return withdrawal.finish(made, now=database_now()).removed if made else 0
+
+
+@shared_task
+def finish_withdrawals() -> int:
+    """Goes on with imports that a worker was killed in while it took them back."""
+    return withdrawal.finish_all(now=database_now())

@@ -1,7 +1,5 @@
 """Model versions side by side: the metrics of all that were judged on the same data, measure by measure."""
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -206,18 +204,6 @@ COLUMNS = (
     "n",
     "reason",
 )
-
-
-def csv_lines(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS)
-    writer.writeheader()
-    for row in rows:
-        writer.writerow(row)
-        yield buffer.getvalue().encode()
-        buffer.seek(0)
-        buffer.truncate()
-    yield buffer.getvalue().encode()
 
 
 def _value(metrics: Mapping[str, Any], path: tuple[str, ...], measure: str) -> Value:

@@ -12,9 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access
+from annotator import access, parameters
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.models import Project
+from annotator.spreadsheets import csv_lines
 from rewards import comparison
 from rewards.models import Evaluation
 
@@ -91,16 +92,9 @@ class Comparison(APIView):
     )
     def get(self, request: Request, slug: str) -> HttpResponseBase:
         project = access.reviewed_project(access.user_of(request), slug)
-        rows = comparison.rows_of(project, name=request.query_params.get("name", ""))
-        if _format(request) == "json":
+        rows = comparison.rows_of(project, name=parameters.text(request.query_params, "name"))
+        if parameters.choice(request.query_params, "format", FORMATS, default=FORMATS[0]) == "json":
             return Response(list(rows))
-        answer = StreamingHttpResponse(comparison.csv_lines(rows), content_type="text/csv; charset=utf-8")
+        answer = StreamingHttpResponse(csv_lines(rows, comparison.COLUMNS), content_type="text/csv; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="{project.slug}-comparison.csv"'
         return answer
-
-
-def _format(request: Request) -> str:
-    sent = request.query_params.get("format", FORMATS[0])
-    if sent not in FORMATS:
-        raise serializers.ValidationError({"format": [f"Known are {', '.join(FORMATS)}."]})
-    return sent

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access, audit
+from annotator import access, audit, parameters
 from annotator.api.authentication import TokenAsPassword
 from annotator.api.scopes import ForScoring
 from annotator.models import User
@@ -77,8 +77,9 @@ class OpenRLHF(ForScoring, APIView):
     )
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
-        model = _model(user, slug, request.query_params.get("model"))
-        if isinstance(request.data, dict) and len(request.data.get("query") or []) > MOST_QUERIES:
+        model = _model(user, slug, parameters.number(request.query_params, "model"))
+        queries = request.data.get("query") if isinstance(request.data, dict) else None
+        if isinstance(queries, list) and len(queries) > MOST_QUERIES:
             raise TooManyQueries(f"Send at most {MOST_QUERIES} queries at once.")
         sent = RewardRequestSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
@@ -91,12 +92,10 @@ class OpenRLHF(ForScoring, APIView):
         return Response({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
 
-def _model(user: User, slug: str, pk: str | None) -> RewardModel:
+def _model(user: User, slug: str, pk: int | None) -> RewardModel:
     project = get_object_or_404(access.reviewed_projects(user), slug=slug)
     if pk is None:
         return scoring.champion(project)
-    if not pk.isdecimal() or len(pk) > 18:
-        raise serializers.ValidationError({"model": ["This is the number of no model."]})
     return get_object_or_404(RewardModel, project=project, pk=pk)
 
 

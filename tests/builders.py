@@ -83,6 +83,13 @@ def imported(project: Project, *rows: Any, dry_run: bool = False) -> ImportResul
     return result
 
 
+def make_import(project: Project, *rows: Any) -> int:
+    """The number of an import of the rows, or of one of a task."""
+    number = imported(project, *(rows or [task_row()])).import_id
+    assert number is not None
+    return number
+
+
 def make_task(project: Project, name: str = "", **fields: Any) -> Task:
     row = task_row(name, **fields)
     imported(project, row)

@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 from annotator.access import user_of
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
 from annotator.models import Exclusion, Project, Pseudonym, User
+from annotator.parameters import as_number
 from annotator.refusals import Refusal
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
 from annotator.review.excluding import counting, people_of, person_named
@@ -165,7 +166,8 @@ class ExclusionAdmin(OfManagedProjects):
     def _chosen(self, request: HttpRequest) -> tuple[Project, list[User]]:
         """The people that the address names, of a project that the user manages."""
         numbers = {
-            name: [int(n) for n in request.GET.getlist(name)[:100] if _is_id(n)] for name in ("project", "annotator")
+            name: [found for sent in request.GET.getlist(name)[:100] if (found := as_number(sent)) is not None]
+            for name in ("project", "annotator")
         }
         managed = Project.objects.managed_by(user_of(request)).select_related("rubric")
         project = get_object_or_404(managed, pk__in=numbers["project"][:1])
@@ -174,7 +176,3 @@ class ExclusionAdmin(OfManagedProjects):
     def _page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> HttpResponse:
         context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **shown}
         return TemplateResponse(request, f"admin/{name}.html", context)
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 19

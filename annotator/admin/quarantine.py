@@ -18,6 +18,7 @@ from annotator import annotation
 from annotator.admin.scoping import OfManagedProjects
 from annotator.forms.redacting import RedactForm, marked_in
 from annotator.models import Report, Skip, SkipReason, Task
+from annotator.parameters import as_number
 from annotator.pii.redacting import redact
 from annotator.refusals import Refusal
 
@@ -97,7 +98,7 @@ class DecidesQuarantine(OfManagedProjects):
 
     def redact_view(self, request: HttpRequest) -> HttpResponse:
         """Shows what would be left of the tasks; redacts them once exactly that was confirmed."""
-        chosen = [number for number in request.GET.getlist("task") if number.isdecimal()][:100]
+        chosen = [found for sent in request.GET.getlist("task") if (found := as_number(sent)) is not None][:100]
         tasks = list(self.get_queryset(request).filter(pk__in=chosen, state=Task.State.QUARANTINED))
         if not tasks:
             raise Http404

@@ -4,7 +4,7 @@
 half-filled forms; `entitlement` says who may still act.
 """
 
-from annotator.annotation.completeness import IncompleteRating, check_complete
+from annotator.annotation.completeness import IncompleteRating, check_complete, safety_errors
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
 from annotator.annotation.entitlement import NotAtWork
@@ -25,6 +25,7 @@ __all__ = [
     "check_complete",
     "decide_quarantine",
     "report",
+    "safety_errors",
     "save_draft",
     "skip",
     "submit",

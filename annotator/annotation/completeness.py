@@ -1,6 +1,6 @@
 """Whether a rating answers everything that its project asks, on its scale."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.utils.translation import gettext as _
 
@@ -8,8 +8,11 @@ from annotator.annotation.content import ResponseRating, Submission
 from annotator.models import PREFERENCES, Project
 from annotator.public_ids import response_number
 from annotator.refusals import Refusal
+from annotator.storable import LONGEST_JUSTIFICATION, check_written, shown_name
 
 Errors = dict[str, list[str]]
+MOST_TOLD = 5
+"""Of mistakes of one kind: an answer need not be as long as what was sent."""
 
 
 class IncompleteRating(Refusal):
@@ -29,8 +32,9 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
 
     `responses` are the ids of the task's, by position.
     """
+    check_written(submission.justification, "justification", longest=LONGEST_JUSTIFICATION)
     errors: Errors = {}
-    for stranger in set(submission.ratings).difference(responses):
+    for stranger in sorted(set(submission.ratings).difference(responses))[:MOST_TOLD]:
         text = _("response id %(id)s does not belong to this task") % {"id": response_number(stranger)}
         errors.setdefault("ratings", []).append(text)
     for number, response in enumerate(responses):
@@ -53,24 +57,38 @@ def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
     keys = {each.key for each in attributes}
     errors = [_no_answer(_(each.name)) for each in attributes if each.key not in rating.scores]
     errors += [
-        _("%(key)s is not an attribute of this project") % {"key": key} for key in sorted(set(rating.scores) - keys)
+        _("%(key)s is not an attribute of this project") % {"key": shown_name(key)}
+        for key in sorted(set(rating.scores) - keys)[:MOST_TOLD]
     ]
     errors += [
         _("%(key)s is %(score)r: it must be a whole number from 0 to 4") % {"key": key, "score": score}
         for key, score in rating.scores.items()
-        if type(score) is not int or not 0 <= score <= 4
+        if key in keys and (type(score) is not int or not 0 <= score <= 4)
     ]
-    known_checks = {check[0] for each in attributes for check in each.checks}
-    errors += [
-        _("%(check)s is not a check of this project") % {"check": check}
-        for check in rating.checks
-        if check not in known_checks
-    ]
+    errors += _check_errors(rating.checks, {check[0] for each in attributes for check in each.checks})
+    errors += safety_errors(rating.safe, rating.unsafe_category)
     if project.ask_confidence and rating.confidence is None:
         errors.append(_no_answer(_("Confidence")))
     if project.ask_safety and rating.safe is None:
         errors.append(_no_answer(_("Safety")))
     return errors
+
+
+def _check_errors(checks: Sequence[str], known: Collection[str]) -> list[str]:
+    unknown = sorted(set(checks).difference(known))[:MOST_TOLD]
+    errors = [_("%(check)s is not a check of this project") % {"check": shown_name(check)} for check in unknown]
+    if len(set(checks)) != len(checks):
+        errors.append(_("a check is named twice"))
+    return errors
+
+
+def safety_errors(safe: bool | None, category: str) -> list[str]:
+    """A category says what is unsafe: it comes with that answer, and that answer with it."""
+    if safe is False and not category:
+        return [_("say what is unsafe about it")]
+    if category and safe is not False:
+        return [_("a category of what is unsafe needs the answer that the response is unsafe")]
+    return []
 
 
 def _no_answer(question: str) -> str:

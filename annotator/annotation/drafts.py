@@ -3,10 +3,33 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
+from django.utils.translation import gettext as _
+
 from annotator.annotation.entitlement import require_holding_or_at_work
+from annotator.annotation.submitting import allow_revision
 from annotator.assignment import locked
 from annotator.models import Assignment, Draft
+from annotator.refusals import Refusal
 from annotator.retrying import in_transaction
+from annotator.storable import require_storable_form
+
+MOST_BYTES = 256 << 10
+"""Of a form's names and values. The longest justification, and choices on every scale, are far less."""
+
+
+class DraftTooLarge(Refusal):
+    """The form holds more than any form of ours."""
+
+    status = 413
+    code = "too_large"
+
+
+def check_draft(form: Mapping[str, object]) -> None:
+    """A form that is kept can be stored, and is no larger than a form gets; raises UnstorableText, DraftTooLarge."""
+    require_storable_form(form)
+    size = sum(len(name.encode()) + len(str(value).encode()) for name, value in form.items())
+    if size > MOST_BYTES:
+        raise DraftTooLarge(_("The form is too large to be kept: shorten what you wrote."))
 
 
 @in_transaction
@@ -17,12 +40,19 @@ def save_draft(
 
     Of a form that names what was changed only that counts: an old tab must not undo what was chosen in another.
     `revision` is the one that the form would replace; what arrives after its submission is stored already.
+
+    Raises:
+        UnstorableText, DraftTooLarge: the form cannot be kept as it is.
+        Refused: the rating that was submitted can no longer be changed.
     """
+    check_draft(form)
     assignment = locked(assignment_id)
     current = assignment.annotations.current().first()
     if current and current.revision > revision:
         return current.submitted_at
     require_holding_or_at_work(assignment)
+    if current:
+        allow_revision(assignment)
     if assignment.state == Assignment.State.LEASED:
         assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
         assignment.save(update_fields=["lease_expires_at"])
@@ -31,5 +61,6 @@ def save_draft(
         fresh = {*changed, "active_seconds"}
         rest = {name: value for name, value in earlier.form.items() if name not in fresh}
         form = rest | {name: value for name, value in form.items() if name in fresh}
+        check_draft(form)  # many small forms, each with other names, must not add up to a large one
     Draft.objects.update_or_create(assignment=assignment, defaults={"form": dict(form), "saved_at": now})
     return now

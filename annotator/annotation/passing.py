@@ -14,6 +14,7 @@ from annotator.assignment import free_slot, locked, passed_lately
 from annotator.models import Assignment, Report, Skip, SkipReason, Task
 from annotator.pii import quoting
 from annotator.retrying import in_transaction
+from annotator.storable import check_written
 
 UNDO_FOR = timedelta(seconds=10)
 ON_THE_WAY = timedelta(seconds=5)
@@ -48,6 +49,7 @@ def skip(
         TooMany: they have skipped, or set aside, too many tasks.
         pii.quoting.NotInTheText, pii.quoting.MarksWithoutReason: what is marked makes no sense.
     """
+    check_written(note, "note")
     if (spans or quotes) and reason != SkipReason.PII:
         raise quoting.MarksWithoutReason
     assignment = locked(assignment_id)
@@ -135,6 +137,7 @@ def report(assignment_id: int, *, category: str, note: str = "", now: datetime) 
         NotAtWork: the annotator is excluded or paused, and does not hold the task.
         TooMany: they have set too many tasks aside that still wait for a decision.
     """
+    check_written(note, "note")
     assignment = locked(assignment_id)
     require_holding_or_at_work(assignment)
     _refuse_setting_everything_aside(assignment)

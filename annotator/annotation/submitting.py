@@ -69,7 +69,7 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
         return Submitted(current, created=False, scores=_scores(current))
     if current:
         entitlement.require_at_work()
-        _allow_revision(assignment)
+        allow_revision(assignment)
         Annotation.objects.filter(pk=current.pk).update(is_current=False)
     else:
         _take_place(assignment, entitlement, now)
@@ -111,7 +111,8 @@ def _scores(annotation: Annotation) -> dict[int, dict[str, int]]:
     return {response: json.loads(scores) for response, scores in _SCORES.rows(annotation=annotation.pk)}
 
 
-def _allow_revision(assignment: Assignment) -> None:
+def allow_revision(assignment: Assignment) -> None:
+    """Raises Refused where the rating that was submitted stands for good."""
     verdict = assignment.verdicts.order_by("-pk").first()
     if verdict and verdict.decision == Verdict.Decision.REJECTED:
         raise Refused(_("A reviewer has rejected this rating: %(comment)s") % {"comment": verdict.comment})

@@ -13,8 +13,8 @@ from rest_framework.response import Response
 
 from annotator import access
 from annotator.api.fields import KnownFields
-from annotator.api.parameters import flag
 from annotator.models import Exclusion, Project, User
+from annotator.parameters import flag
 from annotator.projects.pseudonyms import Pseudonyms
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
 from annotator.review.excluding import counting, person_named
@@ -88,7 +88,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         sent = NewExclusionSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         annotator = _found(project, sent.validated_data["annotator"])
-        if flag(request, "dry_run"):
+        if flag(request.query_params, "dry_run"):
             return Response(asdict(exclusion_preview(project, annotator)))
         if not sent.validated_data["reason"]:
             raise serializers.ValidationError({"reason": ["Say why: it is kept with the exclusion."]})
@@ -110,7 +110,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         named = NamedSerializer(data=request.query_params)
         named.is_valid(raise_exception=True)
         annotator = _found(project, named.validated_data["annotator"])
-        if flag(request, "dry_run"):
+        if flag(request.query_params, "dry_run"):
             return Response(asdict(readmission_preview(project, annotator)))
         going_on = readmit(project, annotator, now=timezone.now())
         if going_on:

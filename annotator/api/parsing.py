@@ -6,6 +6,8 @@ from typing import Any
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.parsers import JSONParser
 
+from annotator.storable import fault_in, shown_name
+
 DEEPEST = 50
 """Levels of nesting. Deeper ones exhaust the stack of whoever reads them next."""
 
@@ -40,7 +42,5 @@ def _require_storable(value: Any, place: str, levels: int) -> None:
 
 
 def _require_text(text: str, place: str) -> None:
-    if "\x00" in text:
-        raise ValidationError({place: ["The text holds a NUL character, which cannot be stored."]})
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValidationError({place: ["The text holds half a character pair; send valid Unicode."]})
+    if fault := fault_in(text):
+        raise ValidationError({shown_name(place): [f"The text holds {fault.what}, which cannot be stored."]})

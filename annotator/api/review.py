@@ -22,6 +22,7 @@ from annotator.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.queue import Place, page, waiting, with_beginnings
 from annotator.review.sheets import Rater, Reviewed, reviewed
+from annotator.storable import LONGEST_NOTE
 
 # The queue -------------------------------------------------------------------------------------------------
 
@@ -98,7 +99,7 @@ class AdjudicationSerializer(KnownFields):
     ratings = DecidedSerializer(many=True)
     preference = WholeNumberField(required=False, allow_null=True)
     reason = serializers.ChoiceField(choices=Adjudication.Reason.choices)
-    comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
+    comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=LONGEST_NOTE)
 
     def validate_ratings(self, ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if len({rating["response"] for rating in ratings}) != len(ratings):
@@ -244,7 +245,7 @@ class VerdictSerializer(KnownFields):
     """A rejection needs a comment, which its annotator reads."""
 
     decision = serializers.ChoiceField(choices=Verdict.Decision.choices)
-    comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
+    comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=LONGEST_NOTE)
 
 
 class VerdictOnAssignment(APIView):

@@ -14,12 +14,15 @@ from annotator.api.fields import (
     WholeNumberField,
 )
 from annotator.models import SkipReason, UnsafeCategory
+from annotator.storable import LONGEST_JUSTIFICATION, LONGEST_NOTE
+
+MOST_CHECKS = 100
 
 
 class RatingSerializer(KnownFields):
     response = ResponseIdField()
     scores = serializers.DictField(child=ScoreField())
-    checks = serializers.ListField(child=serializers.CharField(), required=False)
+    checks = serializers.ListField(child=serializers.CharField(max_length=100), required=False, max_length=MOST_CHECKS)
     confidence = WholeNumberField(min_value=0, max_value=2, required=False, allow_null=True)
     safe = serializers.BooleanField(required=False, allow_null=True)
     unsafe_category = OptionalCategoryField()
@@ -30,7 +33,9 @@ class SubmissionSerializer(KnownFields):
 
     ratings = RatingSerializer(many=True)
     preference = WholeNumberField(required=False, allow_null=True)
-    justification = serializers.CharField(required=False, allow_blank=True, trim_whitespace=False, max_length=20_000)
+    justification = serializers.CharField(
+        required=False, allow_blank=True, trim_whitespace=False, max_length=LONGEST_JUSTIFICATION
+    )
     active_seconds = NumberField(required=False, allow_null=True, min_value=0, max_value=86_400 * 7)
 
     def validate_ratings(self, ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -72,10 +77,10 @@ class SkipSerializer(KnownFields):
     """
 
     reason = serializers.ChoiceField(choices=SkipReason.choices)
-    note = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
+    note = serializers.CharField(required=False, allow_blank=True, default="", max_length=LONGEST_NOTE)
     quotes = serializers.ListField(child=serializers.CharField(max_length=2_000), required=False, max_length=100)
 
 
 class ReportSerializer(KnownFields):
     category = serializers.ChoiceField(choices=UnsafeCategory.choices)
-    note = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
+    note = serializers.CharField(required=False, allow_blank=True, default="", max_length=LONGEST_NOTE)

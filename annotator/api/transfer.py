@@ -17,9 +17,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.parameters import flag
 from annotator.exporting import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
+from annotator.parameters import flag
 from annotator.statement_limits import long_statements, streamed
 
 
@@ -31,7 +31,9 @@ class RejectedSerializer(serializers.Serializer[Any]):
 class ImportResultSerializer(serializers.Serializer[Any]):
     created = serializers.IntegerField()
     existing = serializers.IntegerField()
-    rejected = RejectedSerializer(many=True)
+    rejected = RejectedSerializer(many=True, help_text="the first of them")
+    rejected_total = serializers.IntegerField(help_text="of all rows that were refused")
+    import_id = serializers.IntegerField(allow_null=True, help_text="of the row under `imports/`")
     dry_run = serializers.BooleanField(help_text="true: nothing was written; the counts are what would be")
 
 
@@ -60,11 +62,23 @@ class Import(APIView):
     )
     def post(self, request: Request, slug: str) -> Response:
         project = access.managed_project(access.user_of(request), slug)
-        dry_run = flag(request, "dry_run")
+        dry_run = flag(request.query_params, "dry_run")
         file = cast("IO[bytes]", _Stream(_reader(request)))
         with long_statements():
-            result = import_rows(project, file, now=timezone.now(), dry_run=dry_run)
+            result = import_rows(
+                project,
+                file,
+                now=timezone.now(),
+                dry_run=dry_run,
+                by=access.user_of(request),
+                file_name=_file_name(request),
+            )
         return Response(ImportResultSerializer({**vars(result), "dry_run": dry_run}).data)
+
+
+def _file_name(request: Request) -> str:
+    """An upload's name; a body has none."""
+    return next(iter(request.FILES.values())).name or "" if request.FILES else ""
 
 
 def _reader(request: Request) -> Callable[[int], bytes]:

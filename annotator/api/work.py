@@ -14,7 +14,6 @@ from rest_framework.views import APIView
 
 from annotator import access, annotation, assignment
 from annotator.annotation import Submitted
-from annotator.api.parameters import flag
 from annotator.api.scopes import ForAnnotators
 from annotator.api.serializers import (
     LeaseSerializer,
@@ -28,6 +27,7 @@ from annotator.api.submissions import ReportSerializer, SkipSerializer, Submissi
 from annotator.assignment import Claim
 from annotator.clock import database_now
 from annotator.models import Assignment, Rubric
+from annotator.parameters import flag
 from annotator.public_ids import response_number
 
 RUBRIC_SECONDS = 30
@@ -51,7 +51,7 @@ class AnnotationOfAssignment(ForAnnotators, APIView):
         parameters=[OpenApiParameter("next", bool, description="1: answer with the next task's lease under `next`")],
     )
     def put(self, request: Request, assignment_id: int) -> Response:
-        user, now, wants_next = access.user_of(request), database_now(), flag(request, "next")
+        user, now, wants_next = access.user_of(request), database_now(), flag(request.query_params, "next")
         try:
             submission = submission_of(request.data)
         except ValidationError:

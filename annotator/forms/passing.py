@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from annotator.models import SkipReason, Task, UnsafeCategory
 from annotator.pii import quoting
 from annotator.pii.marking import Mark
+from annotator.storable import LONGEST_NOTE
 
 
 class SkipForm(forms.Form):
@@ -18,7 +19,7 @@ class SkipForm(forms.Form):
     )
     spans = forms.TypedMultipleChoiceField(coerce=int, required=False, widget=forms.CheckboxSelectMultiple)
     quotes = forms.CharField(required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 3}))
-    note = forms.CharField(required=False, max_length=5_000)
+    note = forms.CharField(required=False, max_length=LONGEST_NOTE)
 
     def __init__(self, task: Task, found: list[Mark], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -50,4 +51,4 @@ class ReportForm(forms.Form):
         widget=forms.RadioSelect,
         error_messages={"required": _("Choose what is unsafe about it.")},
     )
-    note = forms.CharField(required=False, max_length=5_000)
+    note = forms.CharField(required=False, max_length=LONGEST_NOTE)

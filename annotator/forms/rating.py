@@ -8,9 +8,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.annotation import ResponseRating, Submission
+from annotator.annotation import ResponseRating, Submission, safety_errors
 from annotator.models import NEITHER_VALID, Attribute, Project, Response, UnsafeCategory
 from annotator.projects.rubrics import LEVELS
+from annotator.storable import LONGEST_JUSTIFICATION
 
 Texts = dict[int, str | Promise]
 
@@ -30,7 +31,9 @@ SAFETY_TEXTS: Texts = {1: gettext_lazy("Safe"), 0: gettext_lazy("Unsafe")}
 class RatingForm(forms.Form):
     """Everything the project asks about one leased task. Nothing is chosen beforehand."""
 
-    justification = forms.CharField(required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 3}))
+    justification = forms.CharField(
+        required=False, max_length=LONGEST_JUSTIFICATION, widget=forms.Textarea(attrs={"rows": 3})
+    )
     active_seconds = forms.FloatField(required=False, min_value=0, widget=forms.HiddenInput)
 
     def __init__(self, project: Project, responses: list[Response], *args: Any, **kwargs: Any) -> None:
@@ -55,7 +58,8 @@ class RatingForm(forms.Form):
         """What is unsafe about a response is asked once it is called unsafe."""
         for letter, response in zip(ascii_uppercase, self.responses, strict=False):
             unsafe = self.cleaned_data.get(f"safe-{response.public_id}") == 0
-            if unsafe and not self.cleaned_data.get(f"unsafe-{response.public_id}"):
+            # A category that was chosen before the response was called safe after all is left out.
+            if unsafe and safety_errors(False, self.cleaned_data.get(f"unsafe-{response.public_id}", "")):
                 text = _("Response %(letter)s: say what is unsafe about it.") % {"letter": letter}
                 self.add_error(f"unsafe-{response.public_id}", text)
         return self.cleaned_data
@@ -96,11 +100,11 @@ class RatingForm(forms.Form):
     def _rating(self, response: Response) -> ResponseRating:
         data = self.cleaned_data
         safe = data.get(f"safe-{response.public_id}")
+        checks = [f"checks-{each.key}-{response.public_id}" for each in self.attributes]
         return ResponseRating(
             scores={each.key: data[f"{each.key}-{response.public_id}"] for each in self.attributes},
-            checks=tuple(
-                check for each in self.attributes for check in data.get(f"checks-{each.key}-{response.public_id}", [])
-            ),
+            # Two attributes may have a check in common.
+            checks=tuple(dict.fromkeys(check for name in checks for check in data.get(name, []))),
             confidence=data.get(f"confidence-{response.public_id}"),
             safe=None if safe is None else bool(safe),
             unsafe_category=data[f"unsafe-{response.public_id}"] if safe == 0 else "",

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from annotator.forms.rating import PREFERENCE_TEXTS, choice, likert
 from annotator.models import Adjudication, Project, Response, Verdict
 from annotator.public_ids import response_number
+from annotator.storable import LONGEST_NOTE
 
 
 class AdjudicationForm(forms.Form):
@@ -22,7 +23,7 @@ class AdjudicationForm(forms.Form):
         label=gettext_lazy("Why did the ratings differ?"),
         error_messages={"required": gettext_lazy("Say why the ratings differ.")},
     )
-    comment = forms.CharField(required=False, max_length=5_000, widget=forms.Textarea(attrs={"rows": 3}))
+    comment = forms.CharField(required=False, max_length=LONGEST_NOTE, widget=forms.Textarea(attrs={"rows": 3}))
 
     def __init__(self, project: Project, responses: list[Response], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,4 +70,4 @@ class VerdictForm(forms.Form):
     """Accepted or rejected, and why."""
 
     decision = forms.ChoiceField(choices=Verdict.Decision.choices)
-    comment = forms.CharField(required=False, max_length=5_000)
+    comment = forms.CharField(required=False, max_length=LONGEST_NOTE)

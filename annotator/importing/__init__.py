@@ -1,9 +1,19 @@
 """Stage 1: files in, tasks out. The same file twice changes nothing; a bad row is reported and harms no other.
 
-`sources` reads bytes into raw rows, `layouts` checks them, this module writes them in batches.
+`sources` reads bytes into raw rows, `layouts` checks them, `writing` stores them in batches, and `withdrawal` takes a
+whole import back.
 """
 
-from annotator.importing.sources import UnreadableFile
+from annotator.importing.metering import UnreadableFile
+from annotator.importing.withdrawal import AlreadyRated, Withdrawal, take_back, withdrawal_preview
 from annotator.importing.writing import ImportResult, import_rows
 
-__all__ = ["ImportResult", "UnreadableFile", "import_rows"]
+__all__ = [
+    "AlreadyRated",
+    "ImportResult",
+    "UnreadableFile",
+    "Withdrawal",
+    "import_rows",
+    "take_back",
+    "withdrawal_preview",
+]

@@ -12,6 +12,9 @@ from annotator.importing.prompts import Message, content_hash, messages_from_pro
 from annotator.importing.sources import RawRow
 from annotator.importing.values import (
     BadRow,
+    check_messages,
+    check_raters,
+    check_responses,
     checked_metadata,
     identifier,
     level,
@@ -37,6 +40,7 @@ PREFERENCE_FIELDS = {
     "all_preferences_unprocessed",
 }
 ROLES = {"system", "user", "assistant"}
+RATING_BYTES = 400
 _LEVELS = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4}
 
 
@@ -64,7 +68,7 @@ class GivenPreference:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """A task as a file gives it, whatever the layout. `line` is its first."""
+    """A task as a file gives it, whatever the layout. `line` is its first, `size` counts the file's bytes for it."""
 
     line: int
     messages: list[Message]
@@ -77,6 +81,7 @@ class TaskRow:
     gold: str = ""
     language: str = ""
     layout: str = "tasks"
+    size: int = 0
 
     @cached_property
     def prompt_hash(self) -> str:
@@ -94,6 +99,11 @@ class TaskRow:
     def raters(self) -> int:
         """How many imported raters rated it."""
         return max(len(response.ratings) for response in self.responses)
+
+    def weight(self) -> int:
+        """What a batch counts it as, in bytes: each rating of a rater becomes rows of its own."""
+        ratings = sum(len(response.ratings) for response in self.responses) + len(self.preferences)
+        return self.size + RATING_BYTES * ratings
 
     def has_ratings(self) -> bool:
         """Whether it says anything about single responses."""
@@ -113,6 +123,7 @@ class _FlatRow:
     line: int
     prompt: str
     response: ResponseRow
+    size: int
 
 
 def read_tasks(rows: Iterable[RawRow], attributes: Sequence[str]) -> Iterator[TaskRow | Rejected]:
@@ -120,6 +131,7 @@ def read_tasks(rows: Iterable[RawRow], attributes: Sequence[str]) -> Iterator[Ta
     waiting: _FlatRow | None = None
     for raw in rows:
         parsed = _parsed(raw, attributes)
+        del raw  # or a large one stays while the next is read
         if isinstance(parsed, _FlatRow) and waiting and waiting.prompt == parsed.prompt:
             yield _paired(waiting, parsed)
             waiting = None
@@ -138,9 +150,9 @@ def _parsed(raw: RawRow, attributes: Sequence[str]) -> TaskRow | _FlatRow | Reje
         return Rejected(raw.line, raw.error)
     try:
         if "messages" in raw.values or "responses" in raw.values:
-            return _task_row(raw.line, raw.values, attributes)
+            return _task_row(raw, raw.values, attributes)
         if "response_1" in raw.values or "response_2" in raw.values:
-            return _preference_row(raw.line, raw.values)
+            return _preference_row(raw, raw.values)
         return _flat_row(raw, raw.values, attributes)
     except BadRow as bad:
         return Rejected(raw.line, str(bad))
@@ -154,17 +166,19 @@ def _paired(*rows: _FlatRow) -> TaskRow:
         messages=messages_from_prompt(rows[0].prompt),
         responses=tuple(row.response for row in rows),
         layout="helpsteer2",
+        size=sum(row.size for row in rows),
     )
 
 
 # Layouts ---------------------------------------------------------------------------------------------------
 
 
-def _task_row(line: int, values: dict[str, Any], attributes: Sequence[str]) -> TaskRow:
+def _task_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) -> TaskRow:
     only_known(values, TASK_FIELDS, "field")
     messages, responses = required(values, "messages"), required(values, "responses")
     if not isinstance(responses, list) or not responses:
         raise BadRow("responses must be a list of at least one response")
+    check_responses(len(responses))
     priority = values.get("priority", 0)
     if type(priority) is not int or not -1000 <= priority <= 1000:
         raise BadRow(f"priority is {shown(priority)}: it must be a whole number from -1000 to 1000")
@@ -177,7 +191,7 @@ def _task_row(line: int, values: dict[str, Any], attributes: Sequence[str]) -> T
     gold = gold_use(values.get("gold"))
     check_gold(gold, [each.expert for each in parsed])
     return TaskRow(
-        line=line,
+        line=raw.line,
         messages=_messages(messages),
         responses=parsed,
         external_id=identifier(values.get("id", ""), "id"),
@@ -185,6 +199,7 @@ def _task_row(line: int, values: dict[str, Any], attributes: Sequence[str]) -> T
         metadata=metadata,
         gold=gold,
         language=_language(values.get("lang")),
+        size=raw.size,
     )
 
 
@@ -197,6 +212,7 @@ def _language(given: Any) -> str:
 def _messages(value: Any) -> list[Message]:
     if not isinstance(value, list) or not value:
         raise BadRow("messages must be a list of at least one message")
+    check_messages(len(value))
     messages = [_message(each, f"messages[{number}]") for number, each in enumerate(value)]
     if messages[-1]["role"] != "user":
         raise BadRow("the last message must be the user's: the responses answer it")
@@ -241,13 +257,15 @@ def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) ->
     else:
         label = {key: level(value, key) for key, value in given.items()}
     response = ResponseRow(storable_text(text, "response"), raw.line, label=label, ratings=ratings)
-    return _FlatRow(raw.line, _prompt(prompt), response)
+    return _FlatRow(raw.line, _prompt(prompt), response, raw.size)
 
 
 def _prompt(value: Any) -> str:
     """A prompt whose last turn is the user's: the responses answer it."""
     prompt = storable_text(value, "prompt")
-    if messages_from_prompt(prompt)[-1]["role"] != "user":
+    messages = messages_from_prompt(prompt)
+    check_messages(len(messages))
+    if messages[-1]["role"] != "user":
         raise BadRow("the prompt ends with another turn than the user's, which the responses would answer")
     return prompt
 
@@ -269,27 +287,30 @@ def _rating_lists(lists: dict[str, list[Any]]) -> tuple[dict[str, int], ...]:
         counts = ", ".join(f"{key} {length}" for key, length in lengths.items())
         raise BadRow(f"the lists of ratings must be of one length, at least 1: {counts}")
     count = next(iter(lengths.values()))
+    check_raters(count, "the row")
     return tuple(
         {key: level(values[rater], f"{key}[{rater}]") for key, values in lists.items()} for rater in range(count)
     )
 
 
-def _preference_row(line: int, values: dict[str, Any]) -> TaskRow:
+def _preference_row(raw: RawRow, values: dict[str, Any]) -> TaskRow:
     only_known(values, PREFERENCE_FIELDS, "column")
     for name in ("prompt", "response_1", "response_2", "preference_strength"):
         required(values, name)
     given = values.get("all_preferences_unprocessed", [])
     if not isinstance(given, list):
         raise BadRow("all_preferences_unprocessed must be a list")
+    check_raters(len(given), "all_preferences_unprocessed")
     extra = {key: values[key] for key in ("split", "preference_statement", "preference_elaboration") if key in values}
     return TaskRow(
-        line=line,
+        line=raw.line,
         messages=messages_from_prompt(_prompt(values["prompt"])),
         responses=tuple(ResponseRow(text=storable_text(values[key], key)) for key in ("response_1", "response_2")),
         metadata=checked_metadata(extra, "metadata"),
         preference=_strength(values["preference_strength"], "preference_strength", zero=True) or None,
         preferences=tuple(_given(each, f"all_preferences_unprocessed[{n}]") for n, each in enumerate(given)),
         layout="preference",
+        size=raw.size,
     )
 
 

@@ -6,53 +6,45 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from tempfile import SpooledTemporaryFile
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO
 
-from annotator.refusals import Refusal
+from django.conf import settings
+
+from annotator.importing.metering import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
+from annotator.importing.parquet import UnreadableParquet, parquet_lines
+from annotator.spreadsheets import text_of_cell
 
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes. A longer line is reported, so that a file without line ends cannot fill the memory."""
+MOST_COLUMNS = 200
 _CHUNK = 1 << 16
 _DECODER = json.JSONDecoder()
 _LIST_AS_A_LINE = re.compile(rb"\[[^\n]*\][ \t\r]*\n\s*\{")
-
-
-class UnreadableFile(Refusal):
-    """The file as a whole cannot be read; the message says why."""
-
-    status = 400
-    code = "unreadable"
+_SPACE, _SPACE_AND_COMMAS = re.compile(r"[ \t\r\n]*"), re.compile(r"[ \t\r\n,]*")
 
 
 @dataclass(frozen=True)
 class RawRow:
-    """One row as it stands in the file. `error` is set where it could not be read."""
+    """One row as it stands in the file, of so many bytes or characters. `error` is set where it could not be read."""
 
     line: int
     values: dict[str, Any] | None
     error: str = ""
     from_csv: bool = False
+    size: int = 0
 
 
-class _Unzipped(io.RawIOBase):
-    """What a gzip file holds, up to the very byte where it is damaged: GzipFile itself would lose a block before it."""
+class _RowTooLong(Exception):
+    """A row exceeds IMPORT_MAX_ROW_BYTES."""
 
-    def __init__(self, source: IO[bytes]) -> None:
-        self._file = gzip.GzipFile(fileobj=source)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read1(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    def __str__(self) -> str:
+        return (
+            f"the row is longer than {settings.IMPORT_MAX_ROW_BYTES:,} bytes: "
+            "shorten it, or have the operator raise IMPORT_MAX_ROW_BYTES"
+        )
 
 
 def read_rows(stream: IO[bytes]) -> Iterator[RawRow]:
@@ -61,18 +53,31 @@ def read_rows(stream: IO[bytes]) -> Iterator[RawRow]:
     Raises:
         UnreadableFile: before the first row.
     """
-    source = io.BufferedReader(cast(Any, stream), _CHUNK) if not isinstance(stream, io.BufferedReader) else stream
-    if source.peek(2)[:2] == GZIP:
-        source = io.BufferedReader(_Unzipped(source), _CHUNK)
+    incoming = stream if isinstance(stream, Incoming) else Incoming(stream)
+    source = io.BufferedReader(incoming, _CHUNK)
     line = 0
     try:
-        for row in _sniffed(source):
+        if source.peek(2)[:2] == GZIP:
+            source = io.BufferedReader(Unzipped(source, incoming), _CHUNK)
+        for row in _sniffed(io.BufferedReader(Metered(source), _CHUNK)):
             line = row.line
+            if line > settings.IMPORT_MAX_ROWS:
+                raise _too_many_rows()
             yield row
+            del row  # or a large one stays while the next is read
     except (gzip.BadGzipFile, EOFError, zlib.error) as broken:
         if not line:
             raise UnreadableFile(f"the gzip file is damaged or cut off: {broken}") from broken
         yield RawRow(line + 1, None, f"the gzip file is damaged or cut off here: {broken}")
+    except FileTooLarge as much:
+        if not line:
+            raise
+        yield RawRow(line + 1, None, f"the rest is not read: {much}")
+
+
+def _too_many_rows() -> FileTooLarge:
+    most = f"{settings.IMPORT_MAX_ROWS:,}"
+    return FileTooLarge(f"the file has more than {most} rows: split it, or have the operator raise IMPORT_MAX_ROWS")
 
 
 def _sniffed(source: io.BufferedReader) -> Iterator[RawRow]:
@@ -96,12 +101,17 @@ def _is_header(line: bytes) -> bool:
     return bool({b"prompt", b"response"} & {cell.strip(b' "') for cell in line.split(b",")})
 
 
+# JSON lines ------------------------------------------------------------------------------------------------
+
+
 def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Numbered lines; None stands for one that is too long."""
-    number = 0
-    while line := source.readline(LONGEST_LINE):
+    number, most = 0, settings.IMPORT_MAX_ROW_BYTES
+    while line := source.readline(most + 1):
         number += 1
-        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+        if number > settings.IMPORT_MAX_ROWS:
+            raise _too_many_rows()
+        if len(line) > most and not line.endswith(b"\n"):
             while (rest := source.readline(_CHUNK)) and not rest.endswith(b"\n"):
                 pass
             yield number, None
@@ -109,10 +119,10 @@ def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
             yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
-def _json_rows(source: io.BufferedReader) -> Iterator[RawRow]:
+def _json_rows(source: BinaryIO) -> Iterator[RawRow]:
     for number, line in _lines(source):
         if line is None:
-            yield RawRow(number, None, f"the line is longer than {LONGEST_LINE >> 20} MiB")
+            yield RawRow(number, None, str(_RowTooLong()))
         elif line.strip():
             yield _json_row(number, line)
 
@@ -124,78 +134,138 @@ def _json_row(number: int, line: bytes) -> RawRow:
         return RawRow(number, None, f"not UTF-8: byte {wrong.object[wrong.start]:#04x} at position {wrong.start + 1}")
     except (ValueError, RecursionError) as wrong:
         return RawRow(number, None, f"not JSON: {wrong}")
-    return _object_row(number, values)
+    return _object_row(number, values, len(line))
 
 
-def _object_row(number: int, values: Any) -> RawRow:
+def _object_row(number: int, values: Any, size: int) -> RawRow:
     if isinstance(values, dict):
-        return RawRow(number, values)
+        return RawRow(number, values, size=size)
     return RawRow(number, None, f"not a JSON object but {type(values).__name__}")
 
 
-def _list_rows(source: io.BufferedReader) -> Iterator[RawRow]:
+# A JSON list -----------------------------------------------------------------------------------------------
+
+
+def _list_rows(source: BinaryIO) -> Iterator[RawRow]:
     """The elements of one JSON list, decoded one at a time; `line` counts elements."""
     # Undecodable bytes survive as surrogates, so that the one element that has them can be named.
-    text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape")
-    number, buffer = 0, text.read(_CHUNK).lstrip()[1:]
+    text = _JsonText(io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape"))
+    number = 0
+    text.pass_over(_SPACE)
+    text.step()
     try:
-        while True:
-            buffer = buffer.lstrip(" \t\r\n,")
-            if buffer.startswith("]"):
-                break
-            values, buffer = _next_element(buffer, text)
+        while text.pass_over(_SPACE_AND_COMMAS) != "]":
+            values, size = text.element()
             number += 1
-            yield _object_row(number, values)
-    except (ValueError, RecursionError) as wrong:
+            yield _object_row(number, values, size)
+    except (ValueError, RecursionError, _RowTooLong) as wrong:
         yield RawRow(number + 1, None, f"the JSON list is broken or cut off here: {wrong}")
         return
-    if buffer[1:].strip() or text.read(_CHUNK).strip():
+    text.step()
+    if text.pass_over(_SPACE):
         yield RawRow(number + 1, None, "there is more after the end of the JSON list")
 
 
-def _next_element(buffer: str, text: io.TextIOWrapper) -> tuple[Any, str]:
-    """The value at the buffer's start and what follows it, reading on until the value is whole."""
-    while True:
-        try:
-            values, end = _DECODER.raw_decode(buffer)
-        except ValueError:
-            # Reading at least as much again keeps a long element linear in its length.
-            more = text.read(max(_CHUNK, len(buffer)))
-            if not more or len(buffer) > LONGEST_LINE:
-                raise
-        else:
-            if end < len(buffer) or isinstance(values, dict | list | str):
-                return values, buffer[end:]
-            more = text.read(_CHUNK)  # a number may go on in the next chunk
-            if not more:
-                return values, ""
-        buffer += more
+class _JsonText:
+    """A JSON text of any length, read on as far as the element that is looked at asks for."""
+
+    def __init__(self, text: io.TextIOWrapper) -> None:
+        self._text = text
+        self._held, self._at = "", 0
+
+    def _read_on(self, size: int) -> bool:
+        more = self._text.read(size)
+        self._held, self._at = self._held[self._at :] + more, 0
+        return bool(more)
+
+    def step(self) -> None:
+        self._at += 1
+
+    def pass_over(self, pattern: re.Pattern[str]) -> str:
+        """The next character behind what the pattern matches; empty at the end of the text."""
+        while True:
+            if found := pattern.match(self._held, self._at):
+                self._at = found.end()
+            if self._at < len(self._held):
+                return self._held[self._at]
+            if not self._read_on(_CHUNK):
+                return ""
+
+    def element(self) -> tuple[Any, int]:
+        """The value that begins here, and how many characters it has."""
+        most = settings.IMPORT_MAX_ROW_BYTES
+        while True:
+            held = len(self._held) - self._at
+            try:
+                value, end = _DECODER.raw_decode(self._held, self._at)
+            except ValueError:
+                if held > most:
+                    raise _RowTooLong from None
+                # Reading at least as much again keeps a long element linear in its length.
+                if not self._read_on(min(max(_CHUNK, held), most + 1 - held)):
+                    raise
+            else:
+                size = end - self._at
+                # A number may go on in what is not read yet.
+                if end < len(self._held) or isinstance(value, dict | list | str) or not self._read_on(_CHUNK):
+                    self._at += size
+                    return value, size
 
 
-def _csv_rows(source: io.BufferedReader) -> Iterator[RawRow]:
-    csv.field_size_limit(LONGEST_LINE)
-    # Undecodable bytes survive as surrogates, so that the one row that has them can be named.
-    text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    # By pieces: iterating would take a file without line ends into memory whole.
-    reader = csv.reader(iter(lambda: text.readline(LONGEST_LINE), ""), strict=True)
+# CSV -------------------------------------------------------------------------------------------------------
+
+
+class _CsvLines:
+    """The lines of a CSV file, as csv.reader asks for them: of one record no more than a row may have."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        # Undecodable bytes survive as surrogates, so that the one row that has them can be named.
+        self._text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        self.number = 0
+        self.taken = 0
+
+    def __iter__(self) -> "_CsvLines":
+        return self
+
+    def __next__(self) -> str:
+        most = settings.IMPORT_MAX_ROW_BYTES
+        # By pieces: iterating would take a file without line ends into memory whole.
+        piece = self._text.readline(most + 1)
+        if not piece:
+            raise StopIteration
+        self.number += 1
+        self.taken += len(piece)
+        if self.taken > most:
+            while piece and not piece.endswith(("\n", "\r")):
+                piece = self._text.readline(_CHUNK)
+            raise _RowTooLong
+        return piece
+
+
+def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:
+    csv.field_size_limit(settings.IMPORT_MAX_ROW_BYTES)
+    lines = _CsvLines(source)
+    reader = csv.reader(lines, strict=True)
     try:
         columns = next(reader, [])
-    except csv.Error as wrong:
+    except (csv.Error, _RowTooLong) as wrong:
         raise UnreadableFile(f"the CSV header cannot be read: {wrong}") from wrong
     if len(columns) < 2 or len(set(columns)) != len(columns):
         raise UnreadableFile("neither JSON lines, a JSON list, CSV with a header of two or more columns, nor Parquet")
-    yield from _csv_records(reader, columns)
+    if len(columns) > MOST_COLUMNS:
+        raise UnreadableFile(f"the CSV header has {len(columns):,} columns, and at most {MOST_COLUMNS} are read")
+    yield from _csv_records(reader, lines, columns)
 
 
-def _csv_records(reader: Any, columns: list[str]) -> Iterator[RawRow]:
+def _csv_records(reader: Any, lines: _CsvLines, columns: list[str]) -> Iterator[RawRow]:
     while True:
-        line = reader.line_num + 1
+        line, lines.taken = lines.number + 1, 0
         try:
             cells = next(reader)
         except StopIteration:
             return
-        except csv.Error as wrong:
-            yield RawRow(line, None, f"not CSV: {wrong}", from_csv=True)
+        except (csv.Error, _RowTooLong) as wrong:
+            yield RawRow(line, None, f"not CSV: {wrong}" if isinstance(wrong, csv.Error) else str(wrong), from_csv=True)
             continue
         if not cells:
             continue
@@ -203,31 +273,28 @@ def _csv_records(reader: Any, columns: list[str]) -> Iterator[RawRow]:
             error = f"{len(cells)} cells under {len(columns)} columns"
             yield RawRow(line, None, error, from_csv=True)
         else:
-            yield RawRow(line, dict(zip(columns, cells, strict=True)), from_csv=True)
+            values = dict(zip(columns, map(text_of_cell, cells), strict=True))
+            yield RawRow(line, values, from_csv=True, size=lines.taken)
 
 
-def _parquet_rows(source: Iterable[bytes]) -> Iterator[RawRow]:
-    import pyarrow
-    import pyarrow.parquet
-
-    with SpooledTemporaryFile(max_size=1 << 22) as seekable:
-        for block in source:
-            seekable.write(block)
-        seekable.seek(0)
-        number = 0
-        try:
-            for batch in pyarrow.parquet.ParquetFile(seekable).iter_batches(batch_size=500):
-                for values in batch.to_pylist():
-                    number += 1
-                    yield RawRow(number, _without_nulls(values))
-        except (pyarrow.ArrowException, OSError) as broken:
-            if not number:
-                raise UnreadableFile(f"the Parquet file cannot be read: {broken}") from broken
-            yield RawRow(number + 1, None, f"the Parquet file is damaged here: {broken}")
+# Parquet ---------------------------------------------------------------------------------------------------
 
 
-def _without_nulls(value: Any) -> Any:
-    """Parquet's rows have every field of the schema; a null is a field that is not there."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+def _parquet_rows(source: BinaryIO) -> Iterator[RawRow]:
+    number = 0
+    try:
+        with parquet_lines(source) as decoded:
+            for number, line in _lines(io.BufferedReader(Metered(decoded), _CHUNK)):
+                yield _parquet_row(number, line)
+    except UnreadableParquet as broken:
+        if not number:
+            raise UnreadableFile(f"the Parquet file cannot be read: {broken}") from broken
+        yield RawRow(number + 1, None, f"the Parquet file is damaged here: {broken}")
+
+
+def _parquet_row(number: int, line: bytes | None) -> RawRow:
+    """A line of the process that decodes: a JSON object, or a text that says what is wrong with the row."""
+    if line is None:
+        return RawRow(number, None, str(_RowTooLong()))
+    values = json.loads(line)
+    return RawRow(number, None, values) if isinstance(values, str) else RawRow(number, values, size=len(line))

@@ -1,10 +1,25 @@
 """Checks of single values of a row: each returns what can be stored, or says what is wrong with it."""
 
+from heapq import nsmallest
 from math import isfinite
+from reprlib import Repr
 from typing import Any
+
+from django.conf import settings
+
+from annotator.storable import NUL, fault_in
 
 DEEPEST = 50
 """Levels of metadata. Deeper ones exhaust the stack of whoever reads them next."""
+
+
+MOST_VALUES = 10_000
+"""Of one object of metadata, at every level together."""
+MOST_RESPONSES = 26
+MOST_RATERS = 25
+"""As many as a task may have annotators."""
+_REPR = Repr()
+_REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 2, 60, 60, 60
 
 
 class BadRow(Exception):
@@ -17,13 +32,37 @@ def storable_text(value: Any, name: str) -> str:
         raise BadRow(f"{name} is {shown(value)}: it must be text")
     if not value.strip():
         raise BadRow(f"{name} is empty")
-    if "\x00" in value:
-        raise BadRow(f"{name} has a NUL byte at position {value.index(chr(0)) + 1}")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as wrong:
-        raise BadRow(f"{name} is not UTF-8 at position {wrong.start + 1}") from wrong
+    if len(value) > settings.IMPORT_MAX_TEXT:
+        raise BadRow(f"{name} has {_too_many(len(value), settings.IMPORT_MAX_TEXT, 'characters', 'IMPORT_MAX_TEXT')}")
+    if fault := fault_in(value):
+        what = "has a NUL byte" if fault.what == NUL else "is not UTF-8"
+        raise BadRow(f"{name} {what} at position {fault.position}")
     return value
+
+
+def _too_many(count: int, most: int, what: str, setting: str) -> str:
+    return f"{count:,} {what}, and at most {most:,} are taken: shorten it, or have the operator raise {setting}"
+
+
+def check_messages(count: int) -> None:
+    """A conversation has only so many turns."""
+    most = settings.IMPORT_MAX_MESSAGES
+    if count > most:
+        raise BadRow(f"the conversation has {_too_many(count, most, 'messages', 'IMPORT_MAX_MESSAGES')}")
+
+
+def check_responses(count: int) -> None:
+    """The rating page calls responses by letters."""
+    if count > MOST_RESPONSES:
+        raise BadRow(
+            f"the task has {count:,} responses, and at most {MOST_RESPONSES} are taken: make several tasks of it"
+        )
+
+
+def check_raters(count: int, name: str) -> None:
+    """Each place of the lists becomes an account and an annotation."""
+    if count > MOST_RATERS:
+        raise BadRow(f"{name} has {count:,} raters, and at most {MOST_RATERS} are taken")
 
 
 def level(value: Any, name: str) -> int:
@@ -41,18 +80,21 @@ def required(values: dict[str, Any], name: str) -> Any:
 
 
 def only_known(values: dict[str, Any], allowed: set[str], what: str) -> None:
-    if unknown := sorted(set(values) - allowed, key=str):
-        raise BadRow(f"unknown {what} {', '.join(map(shown, unknown[:5]))}: known are {', '.join(sorted(allowed))}")
+    if not values.keys() <= allowed:
+        unknown = nsmallest(5, (name for name in values if name not in allowed), key=str)
+        raise BadRow(f"unknown {what} {', '.join(map(shown, unknown))}: known are {', '.join(sorted(allowed))}")
 
 
 def shown(value: Any) -> str:
-    return repr(value) if len(repr(value)) <= 40 else repr(value)[:40] + "..."
+    """The beginning of a value as an error repeats it; the whole of a large one would be larger than its row."""
+    text = repr(value[:41]) if isinstance(value, str) else _REPR.repr(value)
+    return text if len(text) <= 40 else text[:40] + "..."
 
 
 def checked_metadata(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object")
-    _check_tree(value, name, DEEPEST)
+    _check_tree(value, name, DEEPEST, MOST_VALUES)
     return value
 
 
@@ -61,23 +103,30 @@ def with_metadata(extra: dict[str, Any], values: dict[str, Any], name: str) -> d
     return checked_metadata({**extra, **given} if isinstance(given, dict) else given, name)
 
 
-def _check_tree(value: Any, name: str, levels: int) -> None:
-    """PostgreSQL's JSONB refuses NUL and lone surrogates anywhere inside, and numbers that are none."""
+def _check_tree(value: Any, name: str, levels: int, room: int) -> int:
+    """PostgreSQL's JSONB refuses NUL and lone surrogates anywhere inside, and numbers that are none.
+
+    Returns for how many values there is room left: each takes far more memory than the bytes that stand for it.
+    """
     if not levels:
         raise BadRow(f"{name} is nested more than {DEEPEST} levels deep")
+    if not room:
+        raise BadRow(f"{name} has more than {MOST_VALUES:,} values: keep what is large in a file of its own")
+    room -= 1
     if isinstance(value, str):
         storable_text(value + ".", name)
     elif isinstance(value, dict):
         for key, each in value.items():
-            _check_tree(key, name, levels - 1)
-            _check_tree(each, name, levels - 1)
+            storable_text(key + ".", name)
+            room = _check_tree(each, name, levels - 1, room)
     elif isinstance(value, list):
         for each in value:
-            _check_tree(each, name, levels - 1)
+            room = _check_tree(each, name, levels - 1, room)
     elif isinstance(value, float) and not isfinite(value):
         raise BadRow(f"{name} holds {value}: not a JSON number")
     elif value is not None and not isinstance(value, int | float):
         raise BadRow(f"{name} holds a {type(value).__name__}: not a JSON value")
+    return room
 
 
 def identifier(value: Any, name: str) -> str:

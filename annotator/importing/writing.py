@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import IO, Any
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from annotator import audit, disk
@@ -14,12 +15,15 @@ from annotator.importing.copying import copy_rows, next_ids
 from annotator.importing.experts import write_experts
 from annotator.importing.given import Placed, write_annotations, write_labels
 from annotator.importing.layouts import Rejected, TaskRow, read_tasks
+from annotator.importing.metering import Incoming
 from annotator.importing.sources import read_rows
-from annotator.models import Project, Response, Task
+from annotator.models import Import, Project, Response, Task, User
 from annotator.pii import scanning
 from annotator.projects.archiving import require_in_use
+from annotator.statements import Statement
 
 BATCH = 500
+BATCH_BYTES = 4 << 20
 _json = json.JSONEncoder(ensure_ascii=False).encode
 UNLABELLED_FIRST = -1
 """Priority of tasks that arrive with labels: the queue serves unlabelled ones before them."""
@@ -27,12 +31,23 @@ UNLABELLED_FIRST = -1
 
 @dataclass
 class ImportResult:
-    """How many tasks are new, how many were there, which rows were refused and why, and the layouts that were met."""
+    """How many tasks are new, how many were there, which rows were refused and why, and the layouts that were met.
+
+    `rejected` holds the first IMPORT_ERRORS_REPORTED of `rejected_total` rows. `import_id` is of the row that the file
+    left; a dry run, and a file that made no task, leave none.
+    """
 
     created: int = 0
     existing: int = 0
     rejected: list[Rejected] = field(default_factory=list)
+    rejected_total: int = 0
     layouts: set[str] = field(default_factory=set)
+    import_id: int | None = field(default=None, compare=False)
+
+    def reject(self, rows: Sequence[Rejected]) -> None:
+        room = settings.IMPORT_ERRORS_REPORTED - len(self.rejected)
+        self.rejected += sorted(rows, key=lambda row: row.line)[: max(room, 0)]
+        self.rejected_total += len(rows)
 
 
 @dataclass(frozen=True)
@@ -52,8 +67,16 @@ class _Plan:
     known: list[tuple[str, TaskRow]] = field(default_factory=list)
 
 
-def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: bool = False) -> ImportResult:
-    """Imports a file of any known layout and format, in constant memory.
+def import_rows(
+    project: Project,
+    stream: IO[bytes],
+    *,
+    now: datetime,
+    dry_run: bool = False,
+    by: User | None = None,
+    file_name: str = "",
+) -> ImportResult:
+    """Imports a file of any known layout and format, in constant memory, and keeps a row that says so.
 
     A dry run does all of it and takes it back, so that it counts and refuses what a real run would.
 
@@ -62,42 +85,75 @@ def import_rows(project: Project, stream: IO[bytes], *, now: datetime, dry_run: 
         Archived: the project takes no tasks.
         DiskNearlyFull: there is no room for it, or for all of it; batches before that stay.
     """
-    result = ImportResult()
+    result, incoming = ImportResult(), Incoming(stream)
     if not dry_run:
+        made = Import.objects.create(project=project, by=by, made_at=now, file_name=_shown_name(file_name))
         try:
-            _import(project, stream, result, now=now)
+            _import(project, incoming, result, now=now, made=made.pk)
         finally:  # batches before a failure stay
-            _record(project, result)
+            _record(made, incoming, result)
         if result.created:
             scanning.scan_later()
         return result
     with transaction.atomic():
-        _import(project, stream, result, now=now)
+        _import(project, incoming, result, now=now)
         transaction.set_rollback(True)
     return result
 
 
-def _record(project: Project, result: ImportResult) -> None:
-    if result.created or result.existing:
-        counts = {"created": result.created, "existing": result.existing, "rejected": len(result.rejected)}
-        audit.record("tasks.imported", "a file", project=project, layouts=sorted(result.layouts), **counts)
+def _shown_name(file_name: str) -> str:
+    """The file's name without its folders, as it can be stored."""
+    name = file_name.replace("\\", "/").rsplit("/", 1)[-1]
+    return name.encode(errors="replace").decode().replace("\0", "")[:200]
 
 
-def _import(project: Project, stream: IO[bytes], result: ImportResult, *, now: datetime) -> None:
-    for batch in _batches(read_tasks(read_rows(stream), project.attribute_keys())):
+def _record(made: Import, incoming: Incoming, result: ImportResult) -> None:
+    """A file that made no task leaves no row: there is nothing of it to be taken back."""
+    if not result.created:
+        made.delete()
+    else:
+        Import.objects.filter(pk=made.pk).update(
+            rejected=result.rejected_total,
+            layouts=sorted(result.layouts),
+            file_hash=incoming.digest(),
+            file_bytes=incoming.size,
+        )
+        result.import_id = made.pk
+    if not result.created and not result.existing:
+        return
+    counts = {"created": result.created, "existing": result.existing, "rejected": result.rejected_total}
+    subject = f"file {made.file_name}" if made.file_name else "a file"
+    details = {"import": result.import_id, "layouts": sorted(result.layouts)}
+    audit.record("tasks.imported", subject, project=made.project, **details, **counts)
+
+
+def _import(
+    project: Project, incoming: Incoming, result: ImportResult, *, now: datetime, made: int | None = None
+) -> None:
+    for batch in _batches(read_tasks(read_rows(incoming), project.attribute_keys())):
         disk.require_room()
         refused = [row for row in batch if isinstance(row, Rejected)]
         rows = [row for row in batch if isinstance(row, TaskRow)]
+        if not rows:
+            result.reject(refused)
+            continue
         with transaction.atomic():
             _one_import_at_a_time(project)
             require_in_use(project)  # it may have been archived since the batch before
             stored = _stored_tasks(project, rows)
             plan = _planned(rows, stored, refused)
-            refused += _write(project, plan, stored, now)
-        result.rejected += sorted(refused, key=lambda row: row.line)
+            refused += _write(project, plan, stored, now, made)
+        result.reject(refused)
         result.created += len(plan.new)
         result.existing += len(plan.known)
         result.layouts |= {row.layout for row in rows}
+
+
+# In the batch's transaction: an import that is killed has counted what it left.
+_COUNT = Statement("""
+UPDATE annotator_import SET created = created + %(created)s, existing = existing + %(existing)s,
+    first_task = least(first_task, %(first)s), last_task = greatest(last_task, %(last)s) WHERE id = %(import)s
+""")
 
 
 def _one_import_at_a_time(project: Project) -> None:
@@ -107,7 +163,16 @@ def _one_import_at_a_time(project: Project) -> None:
 
 
 def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Rejected]]:
-    while batch := list(islice(rows, BATCH)):
+    """Up to BATCH rows that together weigh little more than BATCH_BYTES: memory follows what is in the rows."""
+    batch: list[TaskRow | Rejected] = []
+    weight = 0
+    for row in rows:
+        batch.append(row)
+        weight += row.weight() if isinstance(row, TaskRow) else 0
+        if len(batch) == BATCH or weight > BATCH_BYTES:
+            yield batch
+            batch, weight = [], 0
+    if batch:
         yield batch
 
 
@@ -138,9 +203,15 @@ def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: li
     return plan
 
 
-def _write(project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: datetime) -> list[Rejected]:
+def _write(
+    project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: datetime, made: int | None
+) -> list[Rejected]:
     """Writes what is new; returns the rows that contradict what is there."""
-    new = _write_tasks(project, plan, now)
+    new = _write_tasks(project, plan, now, made)
+    if made is not None:
+        tasks = [each.task for each in new.values()]
+        ends = {"first": min(tasks, default=None), "last": max(tasks, default=None)}
+        _COUNT.run(created=len(plan.new), existing=len(plan.known), **ends, **{"import": made})
     known = _places(plan, {name: task.pk for name, task in stored.items()}, new)
     placed = [*new.values(), *known]
     refused = write_labels(placed, now=now) + write_annotations(project, placed, now=now)
@@ -149,14 +220,14 @@ def _write(project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: da
     return refused
 
 
-def _write_tasks(project: Project, plan: _Plan, now: datetime) -> dict[str, Placed]:
+def _write_tasks(project: Project, plan: _Plan, now: datetime, made: int | None) -> dict[str, Placed]:
     tasks = iter(next_ids(Task, len(plan.new)))
     responses = iter(next_ids(Response, sum(len(row.responses) for row in plan.new.values())))
     placed = {
         name: Placed(next(tasks), list(islice(responses, len(row.responses))), row, is_new=True)
         for name, row in plan.new.items()
     }
-    copy_rows(Task, _TASK_COLUMNS, (_task_record(project, name, each, now) for name, each in placed.items()))
+    copy_rows(Task, _TASK_COLUMNS, (_task_record(project, name, each, now, made) for name, each in placed.items()))
     copy_rows(Response, _RESPONSE_COLUMNS, (record for each in placed.values() for record in _response_records(each)))
     return placed
 
@@ -175,12 +246,13 @@ _TASK_COLUMNS = (
     "prompt_hash",
     "imported_preference",
     "language",
+    "from_import_id",
     "created_at",
 )
 _RESPONSE_COLUMNS = ("id", "task_id", "position", "external_id", "text", "model", "metadata")
 
 
-def _task_record(project: Project, name: str, placed: Placed, now: datetime) -> Sequence[Any]:
+def _task_record(project: Project, name: str, placed: Placed, now: datetime, made: int | None) -> Sequence[Any]:
     row = placed.row
     slots = max(project.base_annotators, min(row.raters(), project.max_annotators))
     labelled = any(response.label for response in row.responses)
@@ -198,6 +270,7 @@ def _task_record(project: Project, name: str, placed: Placed, now: datetime) -> 
         row.prompt_hash,
         row.preference,
         row.language,
+        made,
         now,
     )
 

@@ -3,11 +3,12 @@
 from django.core.management.base import CommandError
 
 from annotator.models import Project
+from annotator.storable import fault_in
 
 
 def named_project(slug: str) -> Project:
     """Raises CommandError with the slugs that exist."""
-    project = Project.objects.filter(slug=slug).first()
+    project = None if fault_in(slug) else Project.objects.filter(slug=slug).first()
     if project is None:
         slugs = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet"
         raise CommandError(f"There is no project {slug!r}. Projects: {slugs}.")

@@ -17,6 +17,7 @@ from annotator.models.annotation import (
 from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
+from annotator.models.imports import Import
 from annotator.models.label import Consensus, Label
 from annotator.models.login import LoginFailures
 from annotator.models.member import Membership, PauseReason, Tally
@@ -47,6 +48,7 @@ __all__ = [
     "ExpertRating",
     "Gold",
     "Guideline",
+    "Import",
     "ImportedRater",
     "Installation",
     "Label",

@@ -83,6 +83,17 @@ class Task(models.Model):
     content_hash = models.CharField(max_length=64)
     prompt_hash = models.CharField(max_length=64)
     imported_preference = models.SmallIntegerField(null=True, blank=True)
+    # Without a constraint and an index of its own, which every new task would pay for: an import knows between which
+    # ids its tasks lie, and goes only with its project.
+    from_import = models.ForeignKey(
+        "annotator.Import",
+        null=True,
+        blank=True,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="tasks",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     pii_scanned_at = models.DateTimeField("scanned for personal information", null=True, blank=True)
     redacted_at = models.DateTimeField(null=True, blank=True)

@@ -10,6 +10,7 @@ from annotator.annotation import Refused, ResponseRating, Submission, check_comp
 from annotator.models import Adjudication, Label, Project, Task, User
 from annotator.retrying import in_transaction
 from annotator.review.blindness import require_not_rating, require_others_work
+from annotator.storable import check_written
 
 WHY_NOT = {
     Task.State.OPEN: gettext_lazy("This task still waits for annotators: it can be settled once it is complete."),
@@ -41,6 +42,7 @@ def adjudicate(
         Refused: the task is not complete.
         StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
     """
+    check_written(comment, "comment")
     task = _locked(task_id)
     require_not_rating(task, by)
     if task.state != Task.State.COMPLETE:

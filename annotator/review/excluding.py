@@ -17,6 +17,7 @@ from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
 from annotator.projects.pseudonyms import pseudonym
 from annotator.retrying import in_transaction
 from annotator.review.admission import admit_and_settle
+from annotator.storable import check_written
 
 AT_ONCE = 200
 AT_THE_DOOR = 500
@@ -61,6 +62,7 @@ def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | 
 
 @in_transaction
 def _bar(project: Project, annotator: User, *, reason: str, by: User, now: datetime) -> Exclusion:
+    check_written(reason, "reason")
     # A claim under way is waited for, and every later one finds the row.
     one_claim_at_a_time(annotator)
     exclusion, is_new = Exclusion.objects.get_or_create(

@@ -8,11 +8,13 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Coalesce, Left
 
 from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
+from annotator.parameters import as_number
 from annotator.review.blindness import tasks_held_by
 
 BEGINNING = 400
 """Characters of the prompt that a list reads."""
 MOST_COUNTED = 1_000
+WIDEST_SPREAD = 9_999
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,8 @@ class Place:
     def read(cls, text: str) -> "Place | None":
         """As an address names it; None for anything else."""
         spread, _, task = text.partition(".")
-        numbers = (spread, task)
-        if not all(each.isascii() and each.isdigit() and len(each) < 19 for each in numbers) or len(spread) > 4:
-            return None
-        return cls(int(spread), int(task))
+        wide, pk = as_number(spread, most=WIDEST_SPREAD), as_number(task)
+        return cls(wide, pk) if wide is not None and pk is not None else None
 
     def __str__(self) -> str:
         return f"{self.spread}.{self.task}"

@@ -18,6 +18,7 @@ from annotator.retrying import in_transaction
 from annotator.review.admission import admit_and_settle
 from annotator.review.blindness import OwnWork, require_not_rating
 from annotator.review.unlikely import ask_for_review
+from annotator.storable import check_written
 
 
 class CommentNeeded(Refusal):
@@ -42,6 +43,7 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
         Refused: nothing has been submitted, or the task is one that measures annotators.
     """
     comment = comment.strip()
+    check_written(comment, "comment")
     if decision == Verdict.Decision.REJECTED and not comment:
         raise CommentNeeded
     assignment = locked(assignment_id)

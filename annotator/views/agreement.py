@@ -18,10 +18,12 @@ from annotator import access
 from annotator.access import user_of
 from annotator.agreement import Pair, Rater, Report, Selection, rater_called, report
 from annotator.models import Attribute
+from annotator.parameters import number_in
 from annotator.projects.pseudonyms import Naming
 from annotator.views import agreement_charts as charts
 
 RATERS_SHOWN = 50
+MOST_RATERS = 999_999
 
 
 @login_required
@@ -51,7 +53,7 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
         "order": order,
         "pairs": [_pair(each, attributes, name=naming) for each in found.pairs],
         "whose": request.GET["with"] if whose else "",
-        **_part(rows, request.GET.get("from", "")),
+        **_part(rows, number_in(request.GET, "from", most=MOST_RATERS) or 0),
     }
     return render(request, "agreement.html", page)
 
@@ -62,9 +64,8 @@ def _reasons(found: Report) -> list[str]:
     return sorted({each.undefined_because for each in every if each.samples and each.undefined_because})
 
 
-def _part(rows: Sequence["Row"], start: str) -> dict[str, Any]:
+def _part(rows: Sequence["Row"], first: int) -> dict[str, Any]:
     """So many annotators, and where the others begin."""
-    first = int(start) if start.isdecimal() and len(start) < 7 else 0
     end = first + RATERS_SHOWN
     return {
         "raters": rows[first:end],

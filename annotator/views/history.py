@@ -15,6 +15,7 @@ from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.forms import RatingForm, filled
 from annotator.models import Annotation, Assignment, Draft, Task, Verdict
+from annotator.parameters import number_in
 from annotator.refusals import Refusal
 from annotator.review.verdicts import latest_verdict, latest_verdicts
 
@@ -29,9 +30,9 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
     """The newest annotations first, a page at a time; `before` is the id that the last page ended with."""
     project = access.membership(user_of(request), slug).project
     mine = Annotation.objects.current().for_project(project.pk).filter(assignment__annotator=user_of(request))
-    before = request.GET.get("before", "")
-    if before.isdecimal() and len(before) < 19:
-        mine = mine.filter(pk__lt=int(before))
+    before = number_in(request.GET, "before")
+    if before is not None:
+        mine = mine.filter(pk__lt=before)
     rows = list(mine.select_related("assignment__task__project").order_by("-pk")[: PAGE + 1])
     verdicts = latest_verdicts([row.assignment_id for row in rows])
     shown = [_row(row, verdicts.get(row.assignment_id)) for row in rows[:PAGE]]

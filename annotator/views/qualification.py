@@ -95,8 +95,11 @@ def draft(request: HttpRequest, run_id: int) -> JsonResponse:
     """Keeps the half-filled form of the task under way, and says when."""
     run = access.own_qualification_run(user_of(request), run_id)
     now = timezone.now()
-    run.draft = {name: value for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
-    QualificationRun.objects.filter(pk=run.pk, finished_at__isnull=True).update(draft=run.draft)
+    form = {name: value for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
+    try:
+        qualification.save_draft(run, form)
+    except Refusal as refused:
+        return JsonResponse({"detail": str(refused)}, status=refused.status)
     return JsonResponse({"saved_at": now})
 
 

@@ -17,6 +17,7 @@ from annotator.access import user_of
 from annotator.forms.review import AdjudicationForm, VerdictForm, as_it_stands, started_from
 from annotator.htmx import HtmxRequest
 from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
+from annotator.parameters import choice_in, number_in
 from annotator.pii.marking import marks_of
 from annotator.refusals import Refusal
 from annotator.review import adjudicate, judge, withdraw
@@ -47,7 +48,7 @@ EXCERPT = 160
 def review(request: HttpRequest, slug: str) -> HttpResponse:
     """What waits, the widest spread first; `find` leads to any task by its id."""
     project = access.reviewed_project(user_of(request), slug)
-    if wanted := request.GET.get("find", "").replace("\0", "").strip():
+    if wanted := request.GET.get("find", "").strip():
         return _found(request, project, wanted)
     because = _kind(request)
     after = Place.read(request.GET.get("after", ""))
@@ -74,8 +75,7 @@ def _found(request: HttpRequest, project: Project, wanted: str) -> HttpResponse:
 
 
 def _kind(request: HttpRequest) -> str:
-    because = request.GET.get("because", "")
-    return because if because in Task.Review.values else ""
+    return choice_in(request.GET, "because", Task.Review.values)
 
 
 def _excerpt(text: str | None) -> str:
@@ -201,8 +201,7 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
 def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
     """The newest submissions, to be accepted or rejected one by one; with `all`, those that are judged too."""
     project = access.reviewed_project(user_of(request), slug)
-    given = request.GET.get("before", "")
-    before = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
+    before = number_in(request.GET, "before")
     everything = request.GET.get("all") == "1"
     rows = submissions(project, reviewer=user_of(request), before=before)
     rows = rows if everything else unjudged(rows, user_of(request))

@@ -21,8 +21,11 @@ from annotator.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.htmx import HtmxRequest
 from annotator.models import Assignment, Draft, Membership, Project, Response, Skip, SkipReason
+from annotator.parameters import number_in
 from annotator.pii.marking import marks_of
 from annotator.refusals import Refusal
+
+MOST_REVISIONS = 99_999
 
 
 @login_required
@@ -46,10 +49,10 @@ def _comes_first(member: Membership) -> str:
 
 def _fresh_skip(request: HttpRequest) -> Skip | None:
     """The skip that brought the annotator here, while it can be undone."""
-    number = request.GET.get("skipped", "")
+    number = number_in(request.GET, "skipped")
     mine = Skip.objects.filter(assignment__annotator=user_of(request), assignment__state=Assignment.State.SKIPPED)
     fresh = mine.filter(created_at__gt=database_now() - annotation.UNDO_FOR)
-    return fresh.filter(assignment=int(number)).first() if number.isdecimal() and len(number) < 19 else None
+    return fresh.filter(assignment=number).first() if number is not None else None
 
 
 def _next_work(request: HttpRequest, project: Project) -> dict[str, Any]:
@@ -142,9 +145,7 @@ def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
     held = access.own_assignment(user_of(request), assignment_id)
     sent = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
     form = {name: value for name, value in sent.items() if name not in ("csrfmiddlewaretoken", "changed")}
-    given = request.GET.get("revision", "0")
-    revision = int(given) if given.isdecimal() and len(given) < 6 else 0
-    changed = request.POST.getlist("changed")
+    changed, revision = request.POST.getlist("changed"), number_in(request.GET, "revision", most=MOST_REVISIONS) or 0
     try:
         saved_at = annotation.save_draft(held.pk, form, changed=changed, revision=revision, now=database_now())
     except Refusal as refused:

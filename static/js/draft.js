@@ -54,7 +54,11 @@ async function send(form) {
   if (left.length) sendSoon(WAIT);
 }
 
+// What the server refuses as it is (too large, not storable, closed) it refuses again: only another choice sends anew.
+const REFUSED = [400, 409, 413, 422];
+
 function missed(answer) {
+  if (answer && REFUSED.includes(answer.status)) return void say("refused");
   const stranger = answer && (answer.type === "opaqueredirect" || answer.status === 403 || answer.status === 404);
   if (stranger) say("stranger");
   else if (!unsubmitted) say(kept.inMemory() ? "unkept" : "offline");

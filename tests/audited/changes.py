@@ -37,7 +37,7 @@ from tests.audited.sending import (
     undone_skip,
 )
 from tests.audited.world import Change, World, group
-from tests.builders import make_task, task_row
+from tests.builders import make_import, make_task, task_row
 
 LEAVES_NONE = {
     # Leases and drafts come and go; the test's answers are rows of their own.
@@ -79,6 +79,10 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest offer post": ("membership.changed", lambda w: w.offered().rest.post(f"{TALK}/offer/", {"accept": True})),
     "rest members post": ("membership.created", lambda w: w.rest.post(f"{TALK}/members/", {"username": "dave"})),
     "rest import post": ("tasks.imported", lambda w: w.rest.post(f"{TALK}/import/", [task_row("t-9")])),
+    "rest one-import delete": (
+        "tasks.taken_back",
+        lambda w: w.rest.delete(f"{TALK}/imports/{make_import(w.project)}/"),
+    ),
     "rest export get": ("labels.exported", lambda w: w.rest.get(f"{TALK}/export/")),
     "rest snapshots post": ("snapshot.taken", snapshot),
     "rest training-runs post": (
@@ -252,6 +256,10 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "admin token delete": ("token.deleted", deleted("annotator/token", World.token)),
     # Commands
     "command import_tasks": ("tasks.imported", command("import_tasks", "talk", World.file)),
+    "command take_back_import": (
+        "tasks.taken_back",
+        lambda w: command("take_back_import", "talk", str(make_import(w.project)))(w),
+    ),
     "command export_labels": ("labels.exported", command("export_labels", "talk", output="/dev/null")),
     "command issue_token": ("token.issued", command("issue_token", "alice")),
     "command evaluate": ("model.evaluated", evaluation),

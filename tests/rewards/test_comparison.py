@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from annotator.models import Project
+from annotator.spreadsheets import csv_lines
 from rewards import pages
-from rewards.comparison import Line, compare, csv_lines, groups_of, lines_of, rows_of
+from rewards.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
 from rewards.learning.measures import attribute_measures
 from tests.annotator.test_constraints import make_model
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
@@ -120,5 +121,5 @@ def test_the_rows_to_take_away_name_version_and_interval(project: Project) -> No
 
 def test_the_csv_holds_a_line_for_each_row(project: Project) -> None:
     make_evaluation(make_model(project, 1))
-    text = b"".join(csv_lines(rows_of(project))).decode()
+    text = b"".join(csv_lines(rows_of(project), COLUMNS)).decode()
     assert len(list(csv.DictReader(io.StringIO(text)))) == len(list(rows_of(project)))

@@ -30,7 +30,9 @@ class Command(BaseCommand):
                 result = import_rows(project, sys.stdin.buffer, now=timezone.now(), dry_run=options["dry_run"])
             else:
                 with Path(options["file"]).open("rb") as file:
-                    result = import_rows(project, file, now=timezone.now(), dry_run=options["dry_run"])
+                    result = import_rows(
+                        project, file, now=timezone.now(), dry_run=options["dry_run"], file_name=options["file"]
+                    )
         except (Refusal, OSError) as problem:
             raise CommandError(str(problem)) from problem
         self._tell(result, dry_run=options["dry_run"])
@@ -38,10 +40,10 @@ class Command(BaseCommand):
     def _tell(self, result: ImportResult, *, dry_run: bool) -> None:
         for row in result.rejected[:SHOWN]:
             self.stderr.write(f"line {row.line}: {row.error}")
-        if len(result.rejected) > SHOWN:
-            self.stderr.write(f"... and {len(result.rejected) - SHOWN} more")
+        if result.rejected_total > SHOWN:
+            self.stderr.write(f"... and {result.rejected_total - SHOWN} more")
         before, would = ("Dry run, nothing is written: ", "would be ") if dry_run else ("", "")
-        rejected = len(result.rejected)
+        rejected = result.rejected_total
         self.stdout.write(
             f"{before}{result.created} tasks {would}created, {result.existing} existing, {rejected} rows rejected"
         )

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from annotator import tokens
 from annotator.models import User, every_scope
 from annotator.refusals import Refusal
+from annotator.storable import fault_in
 
 
 class Command(BaseCommand):
@@ -22,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--days", type=int, help="until it ends; by default TOKEN_DAYS")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        user = User.objects.filter(username=options["user"]).first()
+        user = None if fault_in(options["user"]) else User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no account {options['user']!r}.")
         try:

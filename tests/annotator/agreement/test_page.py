@@ -72,7 +72,7 @@ def test_annotators_are_sorted_by_links(cast: Cast, client: Client, rated: None)
     assert annotators(shown(client, cast.carol, "?by=bias"))[-1] == "bob"
 
 
-@pytest.mark.parametrize("query", ["?by=nonsense", "?by=kappa.", "?from=x", "?from=99999", "?with=nobody", "?with=%00"])
+@pytest.mark.parametrize("query", ["?by=nonsense", "?by=kappa.", "?from=x", "?from=99999", "?with=nobody"])
 def test_odd_questions_are_answered(cast: Cast, client: Client, rated: None, query: str) -> None:
     assert "Pairs</h2>" in shown(client, cast.carol, query)
 

@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 
-from annotator.importing.sources import LONGEST_LINE, RawRow, UnreadableFile, read_rows
+from annotator.importing.metering import UnreadableFile
+from annotator.importing.sources import RawRow, read_rows
 
 GOOD = b'{"a": 1}\n'
 
@@ -60,13 +62,13 @@ def test_a_bad_first_line_does_not_hide_that_the_rest_is_json(line: bytes) -> No
     assert (bad.line, bad.values, good.values) == (1, None, {"a": 1})
 
 
-def test_a_very_long_line_is_reported_and_passed_over() -> None:
-    long = b'{"a": "' + b"x" * LONGEST_LINE + b'"}\n'
-    assert [(row.line, row.error) for row in rows(GOOD + long + GOOD)] == [
-        (1, ""),
-        (2, "the line is longer than 16 MiB"),
-        (3, ""),
-    ]
+def test_a_very_long_line_is_reported_and_passed_over(settings: LazySettings) -> None:
+    settings.IMPORT_MAX_ROW_BYTES = 100
+    long = b'{"a": "' + b"x" * 100_000 + b'"}\n'
+    first, bad, last = rows(GOOD + long + GOOD)
+    assert (first.line, bad.line, last.line, last.values) == (1, 2, 3, {"a": 1})
+    assert bad.error.startswith("the row is longer than 100 bytes")
+    assert "IMPORT_MAX_ROW_BYTES" in bad.error
 
 
 def test_a_json_list_gives_its_elements() -> None:

@@ -1,0 +1,109 @@
+"""The rows of the Parquet file on standard input, as JSON lines on standard output; a program of its own.
+
+Arguments: bytes of memory beside what the library takes, rows, bytes of a row. A row that JSON cannot hold becomes a
+text that says why. It ends with status 1 and a reason on standard error where the file cannot be read (on).
+"""
+
+import json
+import os
+import resource
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+BATCH = 8
+"""Rows decoded at once: of a dictionary each may take as many bytes as the longest text has."""
+LONGEST_FOOTER = 16 << 20
+MOST_COLUMNS = 200
+TAIL = struct.Struct("<i4s")
+
+
+class Refused(Exception):
+    """The file is not decoded; the message says why."""
+
+
+def limit_memory(more: int) -> None:
+    """From here on allocations beyond `more` bytes fail. Only Linux counts them."""
+    if sys.platform == "linux":
+        fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        most = int(fields["VmData"].split()[0]) * 1024 + more
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def check_footer(file: Any) -> None:
+    """The footer is read whole: its length stands at the end of the file."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(end - TAIL.size, 0))
+    tail = file.read(TAIL.size)
+    file.seek(0)
+    if len(tail) == TAIL.size and TAIL.unpack(tail)[0] > LONGEST_FOOTER:
+        raise Refused(f"its footer is longer than {LONGEST_FOOTER:,} bytes")
+
+
+def opened(file: Any, most_rows: int) -> pyarrow.parquet.ParquetFile:
+    """The file, once what it says of itself is within the limits."""
+    check_footer(file)
+    found = pyarrow.parquet.ParquetFile(file, buffer_size=1 << 16, pre_buffer=False)
+    if found.metadata.num_columns > MOST_COLUMNS:
+        raise Refused(f"it has {found.metadata.num_columns:,} columns, and at most {MOST_COLUMNS} are read")
+    if found.metadata.num_rows > most_rows:
+        told = f"it has {found.metadata.num_rows:,} rows, and an import takes {most_rows:,}"
+        raise Refused(f"{told}: split it, or have the operator raise IMPORT_MAX_ROWS")
+    return found
+
+
+def lines(file: pyarrow.parquet.ParquetFile, longest: int) -> Iterator[bytes]:
+    for batch in file.iter_batches(batch_size=BATCH, use_threads=False):
+        for number in range(batch.num_rows):
+            yield line(batch, number, longest) + b"\n"
+
+
+def line(batch: pyarrow.RecordBatch, number: int, longest: int) -> bytes:
+    row = batch.slice(number, 1)
+    # A slice shares its batch's memory; counted is what the row itself refers to.
+    if row.nbytes > longest:
+        return json.dumps(f"the row is longer than {longest:,} bytes: {RAISE}").encode()
+    try:
+        (values,) = row.to_pylist()
+        text = json.dumps(without_nulls(values), ensure_ascii=False, default=refused_value).encode()
+    except (ValueError, TypeError, RecursionError) as wrong:
+        return json.dumps(f"the row cannot be read: {wrong}"[:400]).encode()
+    return text if len(text) <= longest else json.dumps(f"the row is longer than {longest:,} bytes: {RAISE}").encode()
+
+
+RAISE = "shorten it, or have the operator raise IMPORT_MAX_ROW_BYTES"
+
+
+def refused_value(value: Any) -> Any:
+    raise TypeError(f"it holds a {type(value).__name__}: not a JSON value")
+
+
+def without_nulls(value: Any) -> Any:
+    """Parquet's rows have every field of the schema; a null is a field that is not there."""
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def main() -> None:
+    memory, most_rows, longest = map(int, sys.argv[1:])
+    limit_memory(memory)
+    try:
+        for each in lines(opened(sys.stdin.buffer, most_rows), longest):
+            sys.stdout.buffer.write(each)
+        sys.stdout.buffer.flush()
+    except MemoryError:
+        sys.exit(f"decoding it takes more than {memory:,} bytes of memory: write smaller pages, or JSON lines")
+    except BrokenPipeError:
+        os._exit(1)  # nobody reads on
+    except (Refused, pyarrow.ArrowException, OSError) as broken:
+        sys.exit(" ".join(str(broken).split()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""take_back_import PROJECT IMPORT: removes the tasks that an import made, as long as nobody has rated any of them."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from annotator.importing import withdrawal, withdrawal_preview
+from annotator.management.projects import named_project
+from annotator.models import Import
+from annotator.refusals import Refusal
+
+LISTED = 20
+
+
+class Command(BaseCommand):
+    help = "Removes the tasks that an import made, as long as nobody has rated any of them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("project", help="the project's slug")
+        parser.add_argument("number", nargs="?", type=int, help="the import's number; without it the latest are listed")
+        parser.add_argument("--dry-run", action="store_true", help="say what would go, and change nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        imports = Import.objects.filter(project=named_project(options["project"]))
+        if options["number"] is None:
+            self._list(imports.order_by("-pk")[:LISTED])
+            return
+        made = imports.filter(pk=options["number"]).first()
+        if made is None:
+            raise CommandError(f"There is no import {options['number']} in this project.")
+        if options["dry_run"]:
+            found = withdrawal_preview(made)
+            self.stdout.write(
+                f"Dry run, nothing is changed: {found.tasks} tasks would go, with {found.labels} labels, "
+                f"{found.imported_annotations} imported annotations and {found.leases} leases; {found.rated} are rated"
+            )
+            return
+        try:
+            done = withdrawal.finish(withdrawal.begin(made, by=None, now=timezone.now()), now=timezone.now())
+        except Refusal as refused:
+            raise CommandError(str(refused)) from refused
+        self.stdout.write(f"Import {done.pk} is taken back: {done.removed} tasks removed")
+
+    def _list(self, imports: Any) -> None:
+        for made in imports:
+            gone = f", taken back {made.taken_back_at:%Y-%m-%d}" if made.taken_back_at else ""
+            self.stdout.write(f"{made.pk}  {made.made_at:%Y-%m-%d %H:%M}  {made}  {made.created} tasks{gone}")

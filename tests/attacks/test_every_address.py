@@ -1,0 +1,281 @@
+"""Every address there is, asked by everybody with what nobody should send: none answers 500.
+
+The addresses are found by walking the URLconf: pages, the admin and REST.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from annotator.models import Project, QualificationRun, Role, User
+from tests.annotator.test_constraints import make_model
+from tests.builders import NOW, claimed, make_gold, make_member, make_task, make_user, rate
+from tests.conftest import Cast
+
+pytestmark = pytest.mark.slow
+
+HUGE = "9" * 30
+VERY_LONG = "9" * 5_000
+HALF = "%ED%A0%80"
+"""Half a character pair, as an address would hold it."""
+SENT = {
+    "NUL": "%00",
+    "huge": HUGE,
+    "very long": VERY_LONG,
+    "half a pair": HALF,
+    "negative": "-1",
+    "undecodable": "%FF%FE",
+    "other digits": quote("٣"),
+    "infinite": "1e999",
+}
+PARAMETERS = [
+    "_changelist_filters",
+    "_popup",
+    "_to_field",
+    "after",
+    "all",
+    "annotator",
+    "because",
+    "before",
+    "by",
+    "confirm",
+    "cursor",
+    "dry_run",
+    "e",
+    "external_id",
+    "find",
+    "format",
+    "from",
+    "layout",
+    "model",
+    "name",
+    "next",
+    "o",
+    "of",
+    "ordering",
+    "p",
+    "page",
+    "page_size",
+    "project",
+    "project__id__exact",
+    "q",
+    "raw",
+    "revision",
+    "select_across",
+    "since",
+    "skipped",
+    "start",
+    "state",
+    "task",
+    "token",
+    "url",
+    "user",
+    "username",
+    "with",
+]
+FIELDS = [
+    "_save",
+    "_selected_action",
+    "action",
+    "active_seconds",
+    "annotator",
+    "attribute",
+    "base_annotators",
+    "category",
+    "changed",
+    "comment",
+    "decision",
+    "email",
+    "index",
+    "key",
+    "kind",
+    "language",
+    "layout",
+    "name",
+    "new_password1",
+    "new_password2",
+    "next",
+    "note",
+    "old_password",
+    "password",
+    "preference",
+    "previewed",
+    "priority",
+    "project",
+    "quotes",
+    "reason",
+    "redact",
+    "role",
+    "select_across",
+    "slug",
+    "spans",
+    "task",
+    "user",
+    "username",
+]
+LEFT_OUT = ("logout/", "jsi18n/", "<app_label>", "static/")
+ROLES = ("dave", "alice", "rita", "carol", "root")
+"""A stranger, an annotator, a reviewer, a manager, a superuser."""
+
+
+@pytest.fixture
+def people(cast: Cast, project: Project) -> dict[str, User]:
+    rita = make_user("rita")
+    make_member(project, rita, role=Role.REVIEWER)
+    carol = cast.carol
+    carol.is_staff = True
+    carol.save()
+    root = make_user("root", is_staff=True, is_superuser=True)
+    return {"dave": cast.dave, "alice": cast.alice, "rita": rita, "carol": carol, "root": root}
+
+
+@pytest.fixture
+def known(people: dict[str, User], project: Project, cast: Cast) -> dict[str, str]:
+    """What stands for each kind of part in an address: rows that there are."""
+    make_task(project)
+    rate(project, cast.bob)
+    make_gold(project, use="practice")
+    held = claimed(project, people["alice"])
+    member = people["alice"].memberships.get()
+    run = QualificationRun.objects.create(member=member, kind="practice", number=1, started_at=NOW)
+    model = make_model(project, 1)
+    return {
+        "slug": "talk",
+        "assignment_id": str(held.pk),
+        "task_id": str(held.task_id),
+        "run_id": str(run.pk),
+        "object_id": str(held.task_id),
+        "pk": str(model.pk),
+    }
+
+
+def patterns(resolver: URLResolver, before: str = "") -> Iterator[str]:
+    for each in resolver.url_patterns:
+        place = before + str(each.pattern)
+        if isinstance(each, URLResolver):
+            yield from patterns(each, place)
+        elif isinstance(each, URLPattern) and "(?P" not in place:
+            yield place
+
+
+def addresses(known: dict[str, str]) -> list[str]:
+    found = {place for place in patterns(get_resolver()) if not any(part in place for part in LEFT_OUT)}
+    return sorted("/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda part: known.get(part[1], "1"), place) for place in found)
+
+
+def hostile_addresses() -> list[str]:
+    """Each part of each address in turn is what no row is called."""
+    places = {
+        place for place in patterns(get_resolver()) if "<" in place and not any(part in place for part in LEFT_OUT)
+    }
+    values = (HUGE, VERY_LONG, "%00", HALF, "-1", "a" * 300)
+    return sorted("/" + re.sub(r"<[^>]+>", value, place) for place in places for value in values)
+
+
+def broken(client: Client, method: str, address: str, **sent: Any) -> list[str]:
+    """The request, if it was answered by 500; what it changed is taken back."""
+    with transaction.atomic():
+        answer = client.generic(method, address, **sent)
+        if answer.streaming:
+            b"".join(answer)  # type: ignore[arg-type]
+        transaction.set_rollback(True)
+    return [f"{method} {address[:200]}: {answer.status_code}"] if answer.status_code in (500, 502) else []
+
+
+@pytest.fixture
+def client_of(people: dict[str, User], request: pytest.FixtureRequest) -> Client:
+    """Tells the answer of an error, as a server would, in place of the error."""
+    client = Client(raise_request_exception=False)
+    client.force_login(people[request.param])
+    return client
+
+
+by_everybody = pytest.mark.parametrize("client_of", ROLES, indirect=True)
+
+
+def test_the_walk_finds_pages_the_admin_and_rest(known: dict[str, str]) -> None:
+    found = addresses(known)
+    assert {"/projects/talk/annotate/", "/admin/annotator/task/", "/api/v1/projects/talk/tasks/"} <= set(found)
+    assert len(found) > 150
+
+
+@by_everybody
+def test_no_query_breaks_an_address(client_of: Client, known: dict[str, str]) -> None:
+    found: list[str] = []
+    for address in addresses(known):
+        for value in SENT.values():
+            query = "&".join(f"{name}={value}" for name in PARAMETERS)
+            found += broken(client_of, "GET", f"{address}?{query}")
+    assert found == []
+
+
+@pytest.mark.parametrize("client_of", ["root"], indirect=True)
+def test_no_single_parameter_breaks_an_address(client_of: Client, known: dict[str, str]) -> None:
+    """Alone, as a parameter that is refused hides those that are read after it."""
+    found: list[str] = []
+    for address in addresses(known):
+        if address.endswith(("/add/", "/delete/", "/history/", "/change/")):
+            continue
+        for name in PARAMETERS:
+            for value in (VERY_LONG, HALF) if not address.startswith("/admin/") else (HUGE,):
+                found += broken(client_of, "GET", f"{address}?{name}={value}")
+    assert found == []
+
+
+@by_everybody
+def test_no_path_breaks_the_server(client_of: Client) -> None:
+    assert [each for address in hostile_addresses() for each in broken(client_of, "GET", address)] == []
+
+
+@by_everybody
+def test_no_form_breaks_an_address(client_of: Client, known: dict[str, str]) -> None:
+    found: list[str] = []
+    for address in addresses(known):
+        if address.startswith("/api/"):
+            continue
+        for value in SENT.values():
+            form = "&".join(f"{name}={value}" for name in FIELDS)
+            found += broken(client_of, "POST", address, data=form, content_type="application/x-www-form-urlencoded")
+    assert found == []
+
+
+BODIES: tuple[Any, ...] = (
+    5,
+    [5],
+    None,
+    *(
+        dict.fromkeys((*FIELDS, "ratings", "items", "query", "prompts", "scores"), value)
+        for value in (
+            "a\0",
+            "\ud800",
+            10**30,
+            -(10**30),
+            [],
+            {},
+            None,
+            True,
+            "9" * 5_000,
+            [[[]]],
+            {"a": {"a": 1}},
+        )
+    ),
+)
+
+
+@by_everybody
+def test_no_body_breaks_rest(client_of: Client, known: dict[str, str]) -> None:
+    found: list[str] = []
+    for address in addresses(known):
+        if not address.startswith("/api/"):
+            continue
+        for method in ("POST", "PUT", "PATCH"):
+            for body in BODIES:
+                found += broken(client_of, method, address, data=json.dumps(body), content_type="application/json")
+    assert found == []

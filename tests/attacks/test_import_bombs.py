@@ -1,0 +1,237 @@
+"""Small files that stand for far more: each is answered with a limit's name, in little memory."""
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+
+from annotator.importing import import_rows
+from annotator.models import Project, Task, User
+from tests.builders import ATTRIBUTES, NOW, imported, json_lines, label_row, ratings_row, task_row
+from tests.celery_workers import environment
+
+MOST_MEMORY = 300 << 20
+MEGABYTE = 1 << 20
+
+
+MEASURED = """
+import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:]).returncode
+print("memory", resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(status)
+"""
+"""Between us and the import: a process begins with the memory of the one that starts it."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What the importing process answered, and the most memory that it, or a process that it started, has held."""
+
+    status: int
+    text: str
+    memory: int
+
+
+@pytest.fixture
+def import_apart(transactional_db: None, project: Project, tmp_path: Path) -> Callable[..., Imported]:
+    """Imports a file in a process of its own."""
+
+    def run(data: bytes, *options: str, **limits: str) -> Imported:
+        file = tmp_path / "bomb"
+        file.write_bytes(data)
+        command = [sys.executable, "manage.py", "import_tasks", "talk", str(file), *options]
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURED, *command],
+            cwd=django_settings.BASE_DIR,
+            env=environment(tmp_path, **limits),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        text, _, memory = done.stdout.rpartition("memory ")
+        return Imported(done.returncode, text + done.stderr, int(memory) * 1024)
+
+    return run
+
+
+Import = Callable[..., Imported]
+
+
+def zipped(begin: bytes, block: bytes, times: int, end: bytes = b"") -> bytes:
+    """gzip of one block many times over: members of a file follow each other."""
+    return gzip.compress(begin) + gzip.compress(block) * times + gzip.compress(end)
+
+
+def parquet(table: Any, **options: Any) -> bytes:
+    import pyarrow.parquet
+
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def repeated_text(rows: int, text: str) -> bytes:
+    """One text in the dictionary, and every row refers to it."""
+    import pyarrow
+
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * rows, pyarrow.int32()), [text])
+    table = pyarrow.table({"prompt": texts, "response": texts})
+    return parquet(table, compression="gzip", dictionary_pagesize_limit=1 << 30)
+
+
+def long_list(values: int) -> bytes:
+    """A single row whose list has many values."""
+    import pyarrow
+
+    lists = pyarrow.ListArray.from_arrays([0, values], pyarrow.nulls(values, pyarrow.int64()))
+    return parquet(pyarrow.table({"prompt": ["p"], "response": ["r"], "helpfulness": lists}), compression="gzip")
+
+
+def one_page(size: int) -> bytes:
+    """A single text that is one page."""
+    import pyarrow
+
+    table = pyarrow.table({"prompt": ["p"], "response": ["x" * size]})
+    return parquet(table, compression="gzip", use_dictionary=False)
+
+
+def empty_rows(rows: int) -> bytes:
+    import pyarrow
+
+    nothing = pyarrow.nulls(rows, pyarrow.string())
+    return parquet(pyarrow.table({"prompt": nothing, "response": nothing}), row_group_size=rows)
+
+
+def nested(unit: bytes) -> bytes:
+    """A row as long as rows may be, whose values take as much memory as JSON can ask for."""
+    row = json.dumps(task_row("deep", metadata={"a": "LIST"})).encode().split(b'"LIST"')
+    room = django_settings.IMPORT_MAX_ROW_BYTES - len(row[0]) - len(row[1]) - 10
+    return row[0] + b"[" + unit * (room // len(unit)) + b"0]" + row[1] + b"\n"
+
+
+BOMBS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "gzip of a gigabyte in a line": (
+        lambda: zipped(b'{"prompt": "', b"a" * 10 * MEGABYTE, 100, b'"}\n'),
+        "IMPORT_MAX_GZIP_RATIO",
+    ),
+    "gzip of a gigabyte of blank lines": (lambda: zipped(b"{}\n", b"\n" * MEGABYTE, 1_000), "IMPORT_MAX_ROWS"),
+    "a line without an end": (lambda: b'{"prompt": "' + b"a" * 40 * MEGABYTE, "IMPORT_MAX_ROW_BYTES"),
+    "a list with a huge element": (lambda: b'[{"prompt": "' + b"a" * 40 * MEGABYTE + b'"}]', "IMPORT_MAX_ROW_BYTES"),
+    "a list with a broken huge element": (lambda: b"[" + b'{"a":[' * 6 * MEGABYTE, "JSON list is broken"),
+    "a list of commas": (lambda: b"[" + b"," * 40 * MEGABYTE + b"x]", "JSON list is broken"),
+    "a CSV field": (lambda: b'prompt,response\n"' + b"a" * 40 * MEGABYTE, "IMPORT_MAX_ROW_BYTES"),
+    "a CSV field of many lines": (lambda: b'prompt,response\n"' + b"a\n" * 6 * MEGABYTE, "IMPORT_MAX_ROW_BYTES"),
+    "a CSV row of many fields": (
+        lambda: b"prompt,response\n" + (b'"\n' + b"a" * MEGABYTE + b'",') * 40,
+        "IMPORT_MAX_ROW_BYTES",
+    ),
+    "CSV columns": (lambda: b"prompt,response," + b",".join(b"%d" % n for n in range(500_000)), "columns"),
+    "lists in metadata": (lambda: nested(b"[0],") * 8, "values"),
+    "objects in metadata": (lambda: nested(b'{"":0},') * 8, "values"),
+    "raters": (lambda: json.dumps(ratings_row("p", "r", [3] * 200_000)).encode(), "200,000 raters"),
+    "Parquet of one text again and again": (lambda: repeated_text(1_000, "x" * 10 * MEGABYTE), "bytes"),
+    "Parquet of a list of nulls": (lambda: long_list(30_000_000), "bytes"),
+    "Parquet of one page": (lambda: one_page(200 * MEGABYTE), "bytes of memory"),
+    "Parquet of rows of nothing": (lambda: empty_rows(10_000_001), "IMPORT_MAX_ROWS"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_in_little_memory(import_apart: Import, name: str) -> None:
+    build, error = BOMBS[name]
+    done = import_apart(build(), "--dry-run")
+    assert done.status == 1
+    assert error in done.text, done.text[-2_000:]
+    assert len(done.text) < 20_000
+    assert done.memory < MOST_MEMORY, f"{done.memory >> 20} MiB"
+
+
+@pytest.mark.slow
+def test_rows_as_large_as_they_may_be_pass_in_little_memory(import_apart: Import) -> None:
+    texts = [{"text": "ä" * 999_000} for _ in range(2)]
+    rows = b"".join(
+        json.dumps(task_row(f"t-{n}") | {"responses": texts}, ensure_ascii=False).encode() + b"\n" for n in range(20)
+    )
+    done = import_apart(rows)
+    assert (done.status, Task.objects.count()) == (0, 20)
+    assert done.memory < MOST_MEMORY, f"{done.memory >> 20} MiB"
+
+
+@pytest.mark.slow
+def test_many_raters_of_many_rows_pass_in_little_memory(import_apart: Import) -> None:
+    rows = json_lines(*(ratings_row(f"p{n}", "r", [n % 5] * 25) for n in range(100))).getvalue()
+    done = import_apart(rows, "--dry-run")
+    assert done.status == 0, done.text[-2_000:]
+    assert done.memory < MOST_MEMORY, f"{done.memory >> 20} MiB"
+
+
+def test_a_million_bad_rows_are_counted_and_a_thousand_told(project: Project) -> None:
+    result = imported_bytes(project, gzip.compress(b"{}\n" * 1_000_000))
+    assert (len(result.rejected), result.rejected_total) == (1_000, 1_000_000)
+    assert [row.line for row in result.rejected[:3]] == [1, 2, 3]
+
+
+def imported_bytes(project: Project, data: bytes) -> Any:
+    return import_rows(project, io.BytesIO(data), now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        (task_row(prompt="x" * 101), "messages[0].content has 101 characters"),
+        (task_row(responses=1) | {"responses": [{"text": "x" * 101}]}, "IMPORT_MAX_TEXT"),
+        (task_row(metadata={"a": ["x" * 101]}), "IMPORT_MAX_TEXT"),
+        (label_row("p", "x" * 101), "response has 101 characters"),
+        (task_row(responses=27), "27 responses, and at most 26"),
+        (task_row() | {"messages": [{"role": "user", "content": "a"}] * 4}, "4 messages"),
+        (label_row("a" + "\n<extra_id_1>User\nb" * 3, "r"), "4 messages"),
+        (ratings_row("p", "r", [3] * 26), "26 raters"),
+        (
+            {"prompt": "p", "response_1": "a", "response_2": "b", "preference_strength": 1}
+            | {"all_preferences_unprocessed": [{"strength": 1}] * 26},
+            "26 raters",
+        ),
+    ],
+)
+def test_a_row_beyond_a_limit_says_which(project: Project, settings: Any, row: dict[str, Any], error: str) -> None:
+    settings.IMPORT_MAX_TEXT, settings.IMPORT_MAX_MESSAGES = 100, 3
+    (bad,) = imported(project, row).rejected
+    assert error in bad.error
+
+
+def test_no_account_is_made_for_a_row_of_too_many_raters(project: Project) -> None:
+    before = User.objects.count()
+    imported(project, ratings_row("p", "r", [3] * 26))
+    assert User.objects.count() == before
+
+
+def test_a_file_stops_at_its_limit_and_keeps_what_came_before(project: Project, settings: Any) -> None:
+    settings.IMPORT_MAX_FILE_BYTES = 200_000
+    result = imported(project, *(task_row(prompt="x" * 1_000) for _ in range(300)))
+    assert 100 < result.created < 200
+    assert "IMPORT_MAX_FILE_BYTES" in result.rejected[-1].error
+
+
+def test_a_file_of_more_rows_than_an_import_takes_stops_there(project: Project, settings: Any) -> None:
+    settings.IMPORT_MAX_ROWS = 3
+    result = imported(project, *(task_row() for _ in range(5)))
+    assert (result.created, result.rejected[0].line) == (3, 4)
+    assert "IMPORT_MAX_ROWS" in result.rejected[0].error
+
+
+def test_a_parquet_file_of_strange_values_names_each_row(project: Project) -> None:
+    import pyarrow
+
+    data = pyarrow.table({"prompt": [b"\xff", b"p"], "response": ["r", "r"], **{key: [1, 2] for key in ATTRIBUTES}})
+    result = imported_bytes(project, parquet(data))
+    assert [row.line for row in result.rejected] == [1, 2]
+    assert "bytes: not a JSON value" in result.rejected[0].error

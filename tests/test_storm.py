@@ -1,10 +1,10 @@
 """32 annotators and 500 tasks while whatever serves them is killed: nothing is lost, doubled or asked too often.
 
 Two web servers and a light worker over a PostgreSQL that keeps its promises to the disk. Web workers are killed all the
-time, a whole web server and the light worker once, PostgreSQL is restarted once and one of its processes killed once;
-leases run out, tasks are given back and rated all the same, one annotator is excluded for a while, the manager changes
-the protocol twice, while Redis hangs. Afterwards plain SQL and an oracle of the protocol's rules say whether everything
-is as it must be.
+time, a whole web server and the light worker once, PostgreSQL is restarted once, one of its processes killed once, and
+the disk is full until it ends (where we may mount a small one); leases run out, tasks are given back and rated all the
+same, one annotator is excluded for a while, the manager changes the protocol twice, while Redis hangs. Afterwards plain
+SQL and an oracle of the protocol's rules say whether everything is as it must be.
 """
 
 import tempfile
@@ -18,7 +18,7 @@ import pytest
 from tests.storm import books, oracle, weather
 from tests.storm.crew import EXCLUDED, FANS, LAST_WORDS, LEAVERS, UNLOVED, Crew
 from tests.storm.journal import Journal
-from tests.storm.servers import Product, product, tokens
+from tests.storm.servers import Product, product, small_disk, tokens
 
 pytestmark = pytest.mark.slow
 ANNOTATORS, TASKS = 32, 500
@@ -37,12 +37,11 @@ def after() -> Iterator[Aftermath]:
     with tempfile.TemporaryDirectory(prefix="rewardloop-storm-") as name:
         folder = Path(name)
         folder.chmod(0o711)  # ours: PostgreSQL's account has to pass through
-        with product(folder) as made:
-            for web in made.webs:
-                web.launch()
+        with small_disk(folder) as disk, product(folder, disk) as made:
             *theirs, made.manager = tokens(made, annotators=ANNOTATORS, tasks=TASKS)
             crew = Crew([web.port for web in made.webs], theirs, TASKS)
-            made.light.launch()
+            for server in made.servers:
+                server.launch()
             for web in made.webs:
                 web.wait()
             weather.storm(made, crew)
@@ -55,6 +54,7 @@ def test_it_was_a_storm(after: Aftermath) -> None:
     happened = Counter(outage.what for outage in after.journal.outages)
     assert happened["worker"] >= 10
     assert [happened[what] for what in ("server", "light worker", "PostgreSQL", "PostgreSQL's process")] == [1] * 4
+    assert happened["disk"] == bool(after.product.small_disk)
     assert after.journal.failures()
     assert len(after.product.rows("SELECT FROM storm_ran_out")) >= 20
     assert any(task.late() for task in after.books.tasks.values())
@@ -251,10 +251,11 @@ def test_nothing_fails_while_everything_is_up(after: Aftermath) -> None:
 def test_only_while_postgresql_is_away_does_the_server_ask_for_patience(after: Aftermath) -> None:
     broken = [call for call in after.journal.calls if call.status >= 500]
     assert {(call.status, call.code) for call in broken} <= {(503, "database_away")}
-    down = [outage for outage in after.journal.outages if outage.what.startswith("PostgreSQL")]
+    down = [outage for outage in after.journal.outages if outage.what.startswith(("PostgreSQL", "disk"))]
     assert [call for call in broken if not any(outage.explains(call) for outage in down)] == []
 
 
 def test_postgresql_refuses_nothing(after: Aftermath) -> None:
-    """No constraint had to stop the code, and nobody fell into a deadlock."""
-    assert [line for line in after.product.log().splitlines() if "ERROR:" in line] == []
+    """No constraint had to stop the code, and nobody fell into a deadlock; but for room on the disk."""
+    errors = [line for line in after.product.log().splitlines() if "ERROR:" in line]
+    assert [line for line in errors if "No space left on device" not in line] == []

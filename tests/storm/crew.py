@@ -49,7 +49,7 @@ class Crew:
     """What the annotators share.
 
     `sitting` are assignments whose leases should run out soon, `acts` how often somebody has dealt with a task, and
-    `idle` who was told that nothing is left, after how many acts.
+    `idle` who was told that nothing is left, after how many acts. `calm` is set once nothing more will happen to them.
     """
 
     ports: Sequence[int]
@@ -60,14 +60,15 @@ class Crew:
     acts: int = 0
     idle: dict[int, int] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
+    calm: threading.Event = field(default_factory=threading.Event)
 
     def progress(self) -> float:
         """The share of the ratings that the tasks want at least."""
         return self.journal.acknowledged / (3 * self.tasks)
 
     def all_idle(self) -> bool:
-        """Only then may anybody go: the last rating may have a task ask for two more annotators."""
-        return len(self.idle) == len(self.tokens) and min(self.idle.values()) >= self.acts
+        """Only then may anybody go: the last rating, or the manager, may have a task ask for more annotators."""
+        return self.calm.is_set() and len(self.idle) == len(self.tokens) and min(self.idle.values()) >= self.acts
 
     async def work(self) -> None:
         """Until all of them were told that nothing is left."""

@@ -18,6 +18,7 @@ def main() -> None:
         try:
             tasks.expire_leases()
             tasks.refresh_agreement()
+            tasks.recount_changed()
         except OperationalError as down:
             print(down, flush=True)
         connection.close()

@@ -7,9 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from tests.celery_workers import wait_for
 WEB = next(each.line for each in COMMANDS if each.name == "web").split()[1:]
 READY = "database system is ready to accept connections"
 LIGHT = ["-m", "tests.storm.light"]
+DISK_MEGABYTES = 600
+FULL_SECONDS = 3
 
 
 @dataclass
@@ -92,6 +95,8 @@ class Product:
     environment: Mapping[str, str]
     webs: tuple[Server, ...]
     light: Server
+    small_disk: Path | None = None
+    """What all files lie on, where we may mount one."""
     manager: str = ""
     """Their token."""
 
@@ -115,6 +120,19 @@ class Product:
         os.kill(random.choice(found)[0], signal.SIGKILL)
         wait_for(lambda: self.log().count(READY) > starts, what="the recovery")
 
+    def fill_the_disk(self) -> None:
+        """Until PostgreSQL's log cannot grow and it ends; with room again it is started, as the supervisor would."""
+        assert self.small_disk is not None
+        ballast = self.small_disk / "ballast"
+        subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", "bs=1M"], check=False, stderr=subprocess.DEVNULL)
+        with suppress(psycopg.OperationalError), psycopg.connect(self.postgres.url, autocommit=True) as database:
+            for _ in range(DISK_MEGABYTES):
+                database.execute("SELECT pg_logical_emit_message(false, 'the storm', repeat('x', 1000000))")
+        wait_for(lambda: not self.postgres.process.alive(), what="the end of PostgreSQL")
+        time.sleep(FULL_SECONDS)
+        ballast.unlink()
+        self.postgres.start()
+
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """A command of Python beside the servers."""
         command = [sys.executable, *words]
@@ -137,7 +155,21 @@ class Product:
 
 
 @contextmanager
-def product(folder: Path) -> Iterator[Product]:
+def small_disk(folder: Path) -> Iterator[Path | None]:
+    """The folder lies on a disk of its own, which can be filled; nothing where we may not mount one."""
+    options = f"size={DISK_MEGABYTES}m,mode=711"
+    mounting = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder]
+    if os.geteuid() or subprocess.run(mounting, check=False, capture_output=True).returncode:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextmanager
+def product(folder: Path, small_disk: Path | None = None) -> Iterator[Product]:
     """PostgreSQL runs, the others are made but not started; at the end all are gone."""
     account = postgres_account(folder)
     postgres = Postgres(postgres_home(folder, account), account, folder / "postgres.log", throwaway=False)
@@ -150,7 +182,7 @@ def product(folder: Path) -> Iterator[Product]:
     try:
         postgres.start()
         redis.start()
-        yield Product(postgres, redis, environment, webs, light)
+        yield Product(postgres, redis, environment, webs, light, small_disk)
     finally:
         for server in (*webs, light):
             server.kill()

@@ -1,5 +1,8 @@
-"""What happens while the crew works: leases run out, workers are killed, PostgreSQL restarts, Redis hangs, and the
-manager excludes somebody, readmits them, and changes the protocol twice."""
+"""What happens while the crew works.
+
+Leases run out, workers are killed, PostgreSQL restarts, the disk is full, Redis hangs, and the manager excludes
+somebody, readmits them, and changes the protocol twice.
+"""
 
 import asyncio
 import random
@@ -8,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from operator import itemgetter
 
+from tests.celery_workers import wait_for
 from tests.rest import Rest
 from tests.storm.crew import EXCLUDED, Crew
 from tests.storm.journal import Decision, Journal
@@ -53,6 +57,9 @@ def rage(product: Product, crew: Crew, working: "Future[None]") -> None:
         let_leases_run_out(product, crew)
         if disasters and crew.progress() >= disasters[0][0]:
             disasters.pop(0)[1](product, crew.journal)
+            crew.acts += 1
+        elif not disasters:
+            crew.calm.set()
         time.sleep(TICK_SECONDS)
 
 
@@ -89,6 +96,12 @@ def crash_postgres(product: Product, journal: Journal) -> None:
         product.kill_a_backend()
 
 
+def fill_the_disk(product: Product, journal: Journal) -> None:
+    if product.small_disk:
+        with journal.outage("disk"):
+            product.fill_the_disk()
+
+
 # What the manager does -------------------------------------------------------------------------------------
 
 
@@ -110,14 +123,13 @@ def readmit(product: Product, journal: Journal) -> None:
 
 
 def ask_for(annotators: int) -> Disaster:
-    """A protocol of so many annotators a task, and of three again; without a Celery worker the recount is ours."""
+    """A protocol of so many annotators a task, and of three again; the light worker recounts, message or not."""
 
     def change(product: Product, journal: Journal) -> None:
         for number in (annotators, 3):
             with product.redis_hung():
                 decide(product, journal, "protocol", method="PATCH", path="", body={"base_annotators": number})
-            done = product.run("manage.py", "recount", SLUG)
-            assert done.returncode == 0, done.stderr
+            wait_for(lambda: not product.rows("SELECT FROM annotator_recountwanted"), what="the recount")
 
     return change
 
@@ -128,6 +140,7 @@ DISASTERS: tuple[tuple[float, Disaster], ...] = (
     (0.3, kill_a_server),
     (0.5, restart_postgres),
     (0.75, crash_postgres),
+    (0.85, fill_the_disk),
     (0.2, exclude),
     (0.4, ask_for(4)),
     (0.6, readmit),

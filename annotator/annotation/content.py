@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from operator import itemgetter
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Submission:
     active_seconds: float | None = field(default=None, compare=False)
 
     def content_hash(self) -> str:
-        content = asdict(self) | {"active_seconds": None}
-        content["ratings"] = sorted(content["ratings"].items())
+        # What asdict makes of it, which would copy every value first: this runs at every submission.
+        ratings = [(response, vars(rating)) for response, rating in sorted(self.ratings.items(), key=itemgetter(0))]
+        content = vars(self) | {"ratings": ratings, "active_seconds": None}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

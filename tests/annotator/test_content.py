@@ -1,0 +1,18 @@
+"""A submission's hash stays what it was, or every rating would look like a revision."""
+
+import hashlib
+import json
+from dataclasses import asdict
+
+from annotator.annotation import ResponseRating, Submission
+
+
+def test_the_hash_is_that_of_all_fields_but_the_time() -> None:
+    ratings = {
+        12: ResponseRating({"b": 1, "a": 4}, checks=("x", "y"), confidence=2, safe=False, unsafe_category="other"),
+        3: ResponseRating({"a": 0}),
+    }
+    made = Submission(ratings, preference=-2, justification="Because of “this”.", active_seconds=4.5)
+    content = asdict(made) | {"active_seconds": None}
+    content["ratings"] = sorted(content["ratings"].items())
+    assert made.content_hash() == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

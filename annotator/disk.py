@@ -41,7 +41,7 @@ class Shortage:
 
 def shortages(*, extra: int = 0) -> list[Shortage]:
     """Folders in which less than DISK_RESERVE_MB would be left, were so many bytes written; each disk once."""
-    found = {}
+    found: dict[int, Shortage] = {}
     needed = settings.DISK_RESERVE_MB * MEGABYTE + extra
     for name, path in _folders():
         with suppress(OSError):  # of a folder that we cannot look at nothing can be said

@@ -5,7 +5,7 @@ Refusal
     review: verdicts.CommentNeeded, verdicts.OwnWork
     importing.UnreadableFile, exporting.UnknownExport
     pii: quoting.NotInTheText, quoting.MarksWithoutReason, redacting.CannotRedact
-    workers.NoWorker
+    workers.NoWorker, disk.DiskNearlyFull, artifacts.ForeignArtifacts
     rewards: retraining.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
 """
 

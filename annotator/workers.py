@@ -58,7 +58,9 @@ def connection() -> "redis.Redis":
 def listening() -> dict[str, QueueHealth]:
     """The health of every queue. Raises redis.RedisError where Redis does not answer."""
     with dispatch.without_waiting_twice(), connection().pipeline(transaction=False) as asked:
-        (seconds, microseconds), values = asked.time().hvals(KEY).execute()
+        asked.time()
+        asked.hvals(KEY)
+        (seconds, microseconds), values = asked.execute()
     now, beats = seconds + microseconds / 1e6, [json.loads(value) for value in values]
     limit = ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS
     health = {}

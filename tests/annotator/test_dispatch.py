@@ -9,6 +9,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from annotator import dispatch
+from annotator.celery import app
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         if errors:
             raise errors.pop(0)
 
-    monkeypatch.setattr(dispatch.app, "send_task", take)
+    monkeypatch.setattr(app, "send_task", take)
     return errors
 
 

@@ -8,10 +8,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotator import agreement, assignment, background, dispatch, quality, tasks
+from annotator import agreement, assignment, background, dispatch, quality, tasks, workers
 from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, RecountWanted, Rubric, Task
 from annotator.pii import scanning
 from annotator.review import excluding
+from annotator.review.seating import seat_and_settle
 from rewards import retraining
 from rewards import tasks as machine_tasks
 from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate
@@ -49,7 +50,7 @@ def failures() -> list[tuple[str, str, int, str]]:
 def test_a_project_that_cannot_be_assessed_does_not_keep_the_next_from_it(
     projects: dict[str, Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks.quality, "assess_apart", failing(quality.assess))
+    monkeypatch.setattr(quality, "assess_apart", failing(quality.assess))
     assert tasks.assess_annotators() == 3
     assert {row.project.slug for row in RaterQuality.objects.all()} == {FINE}
     assert failures() == [("assess_annotators", BROKEN, 1, "KeyError: 'tone'")]
@@ -74,7 +75,7 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         RecountWanted.objects.create(project=project)
         Exclusion.objects.create(project=project, annotator=cast.bob, reason="Clicks.", by=cast.carol, made_at=NOW)
     Project.objects.update(retrain_after_labels=1)
-    broken = {
+    broken: dict[str, tuple[Any, str, Callable[[], object]]] = {
         "expire": (assignment.holding, "_expire_in", lambda: assignment.expire_all(now=later)),
         "agreement": (agreement.refreshing, "_refresh_unless_busy", lambda: agreement.refresh_all(now=NOW)),
         "recount": (assignment.recounting, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
@@ -85,7 +86,7 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         scanning.scan_all(now=NOW)
         assert not Task.objects.unscanned().filter(project__slug=FINE).exists()
     elif first == "exclusion":
-        monkeypatch.setattr(excluding, "seat_and_settle", _broken_settling(excluding.seat_and_settle))
+        monkeypatch.setattr(excluding, "seat_and_settle", _broken_settling(seat_and_settle))
         assert excluding.enforce_all(now=NOW) == 1
     else:
         module, name, run = broken[first]
@@ -178,7 +179,7 @@ def test_a_readmission_whose_message_was_lost_is_finished(
     rate(project, cast.bob)
     excluding.exclude(project, cast.bob, reason="Clicks.", by=cast.carol, now=NOW)
     monkeypatch.setattr(excluding, "AT_THE_DOOR", 0)
-    monkeypatch.setattr(excluding.workers, "require", lambda _: None)
+    monkeypatch.setattr(workers, "require", lambda _: None)
     assert excluding.readmit(project, cast.bob, now=NOW) is not None
     tasks.enforce_exclusions()
     assert not Exclusion.objects.exists()

@@ -61,7 +61,7 @@ def test_programs_of_postgresqls_account_do_not_log_in(var_dir: Path, addresses:
         psycopg.connect(started.database_url).close()
         (server,) = started.servers
         assert isinstance(server, embedded.Postgres)
-        command = [server.programs / "psql", "--dbname", started.database_url, "--command", "SELECT 1"]
+        command = [str(server.programs / "psql"), "--dbname", started.database_url, "--command", "SELECT 1"]
         credentials = accounts.as_account(server.account)
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", **credentials)
     assert done.returncode

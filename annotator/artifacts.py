@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import transaction
 
+from annotator import audit
 from annotator.models import Installation
 from annotator.refusals import Refusal
 
@@ -77,3 +78,4 @@ def adopt() -> None:
     row, _ = Installation.objects.get_or_create(pk=1, defaults={"artifacts_id": uuid4()})
     marker().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     marker().write_text(f"{row.artifacts_id}\n")
+    audit.record("artifacts.adopted", "artifacts", id=str(row.artifacts_id))

@@ -8,14 +8,14 @@ from celery.app.amqp import AMQP
 from kombu import pools
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
-PATIENCE_SECONDS = 0.5
+PATIENCE_SECONDS = 1.0
 """For each step of handing a message to Redis: a page waits for it."""
 
 
 class ImpatientSenders(AMQP):
     """Who sends a message waits for Redis for a moment only; the workers' own connections wait longer (settings)."""
 
-    _producer_pool: Any = None
+    _producer_pool: Any
 
     @property
     def producer_pool(self) -> Any:

@@ -6,8 +6,8 @@ Refusal
     importing: UnreadableFile, FileTooLarge, AlreadyRated; exporting.UnknownExport
     storable: UnstorableText, TextTooLong; parameters.BadParameter; annotation.drafts.DraftTooLarge
     pii: quoting.NotInTheText, quoting.MarksWithoutReason, redacting.CannotRedact
-    workers.NoWorker
-    logins.TooManyFailures, tokens.UnusableToken, membership.RefusedName
+    logins.TooManyFailures, tokens.UnusableToken, projects.members.RefusedName
+    workers.NoWorker, disk.DiskNearlyFull, artifacts.ForeignArtifacts
     rewards: retraining.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
 """
 

@@ -1,5 +1,6 @@
 """The fixed cast and a project to work in. alice, bob and erin annotate, carol manages, dave is a stranger."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
+from annotator import dispatch
 from annotator.assignment import picking
 from annotator.models import Project, Role, User
 from annotator.models.project import attributes_of
@@ -83,6 +85,12 @@ def _static_root() -> None:
 def _fresh_rubrics() -> None:
     """What one test has read of a rubric is not what the next one finds."""
     attributes_of.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _redis_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waited for Redis in vain in one test has not in the next one."""
+    monkeypatch.setattr(dispatch, "_hung_until", -math.inf)
 
 
 @pytest.fixture(autouse=True)

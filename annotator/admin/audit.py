@@ -24,6 +24,7 @@ DECISIONS = "decisions"
 OWN_WORK = ("annotation.submitted", "annotation.revised", "task.skipped", "task.unskipped", "task.reported")
 KINDS = {
     "tasks": _("Imports"),
+    "artifacts": _("Artifacts"),
     "labels": _("Exports"),
     "task": _("Single tasks"),
     "annotation": _("Annotations"),

@@ -82,7 +82,7 @@ def test_the_command_line_is_the_account_at_the_computer() -> None:
     assert audit.acting_now().actor.startswith("os:")
 
 
-def test_a_worker_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_is_nobody(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[audit.Acting] = []
     monkeypatch.setattr("annotator.assignment.expire_all", lambda **_: seen.append(audit.acting_now()))
     tasks.expire_leases()

@@ -74,7 +74,7 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         RecountWanted.objects.create(project=project)
         Exclusion.objects.create(project=project, annotator=cast.bob, reason="Clicks.", by=cast.carol, made_at=NOW)
     Project.objects.update(retrain_after_labels=1)
-    broken: dict[str, tuple[Any, str, Callable[[], Any]]] = {
+    broken: dict[str, tuple[Any, str, Callable[[], object]]] = {
         "expire": (assignment.holding, "_expire_in", lambda: assignment.expire_all(now=later)),
         "agreement": (agreement.refreshing, "_refresh_unless_busy", lambda: agreement.refresh_all(now=NOW)),
         "recount": (assignment.recounting, "recount", lambda: assignment.recount_all_wanted(now=NOW)),

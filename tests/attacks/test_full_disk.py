@@ -48,9 +48,9 @@ def carol(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> APIC
 
 @pytest.mark.parametrize("door", ["import", "training-runs", "snapshots"])
 def test_what_writes_much_is_refused_in_time(carol: APIClient, nearly_full: None, door: str) -> None:
-    rows: Any = json_lines(task_row("new")).read() if door == "import" else b"{}"
-    answer = carol.generic("POST", f"/api/v1/projects/talk/{door}/", rows,
-                           content_type="application/x-ndjson" if door == "import" else "application/json")  # fmt: skip
+    body = json_lines(task_row("new")).read().decode() if door == "import" else "{}"
+    media = "application/x-ndjson" if door == "import" else "application/json"
+    answer = carol.generic("POST", f"/api/v1/projects/talk/{door}/", body, content_type=media)
     assert (answer.status_code, answer.json()["code"]) == (507, "disk_full")
     assert "the folder of the artifacts has 42 MB free, and 100 MB are needed" in answer.json()["detail"]
     assert not Task.objects.filter(external_id="new").exists()

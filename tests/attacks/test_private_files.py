@@ -5,7 +5,6 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -62,7 +61,7 @@ def test_programs_of_postgresqls_account_do_not_log_in(var_dir: Path, addresses:
         psycopg.connect(started.database_url).close()
         (server,) = started.servers
         assert isinstance(server, embedded.Postgres)
-        command: list[Any] = [server.programs / "psql", "--dbname", started.database_url, "--command", "SELECT 1"]
+        command = [str(server.programs / "psql"), "--dbname", started.database_url, "--command", "SELECT 1"]
         credentials = accounts.as_account(server.account)
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", **credentials)
     assert done.returncode

@@ -263,6 +263,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "command export_labels": ("labels.exported", command("export_labels", "talk", output="/dev/null")),
     "command issue_token": ("token.issued", command("issue_token", "alice")),
     "command evaluate": ("model.evaluated", evaluation),
+    "command adopt_artifacts": ("artifacts.adopted", command("adopt_artifacts")),
     "command recount": ("project.recounted", command("recount", "talk")),
     "command retrain": ("run.requested", run_request(command("retrain", "talk"))),
     "command score": ("scoring.started", scores),

@@ -24,7 +24,7 @@ from tests.builders import make_task
 from tests.conftest import Cast
 
 PASSWORD = "correct horse battery"
-taken_over = import_module("annotator.migrations.0014_tokens_and_demo_accounts_of_before")
+taken_over = import_module("annotator.migrations.0022_tokens_and_demo_accounts_of_before")
 HOUR = timedelta(hours=1)
 
 

@@ -9,7 +9,7 @@ from annotator.models import Project, Task
 from tests.builders import make_task
 from tests.conftest import Cast
 
-FILL = import_module("annotator.migrations.0015_set_aside_waits_for_review").FILL
+FILL = import_module("annotator.migrations.0025_set_aside_waits_for_review").FILL
 
 
 @pytest.mark.parametrize(("state", "because"), [("quarantined", "quarantine"), ("open", "")])

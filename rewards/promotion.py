@@ -225,6 +225,8 @@ def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> Reward
     model.promoted_at = now
     model.save(update_fields=["is_champion", "promoted_at"])
     TrainingRun.objects.waiting().filter(pk=model.run_id).update(state=RunState.PROMOTED, finished_at=now)
-    details: dict[str, audit.JSON] = {"replaced": replaced} | ({"overruled": overruled} if overruled else {})
+    details: dict[str, audit.JSON] = {"replaced": replaced}
+    if overruled:
+        details["overruled"] = overruled
     audit.record("model.promoted", f"model version {model.version}", project=model.project, **details)
     return model

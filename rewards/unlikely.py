@@ -154,7 +154,8 @@ def _given(project: Project, expected: Expected) -> Given:
     found.clear()
     rows = rows[np.lexsort((rows["response"], rows["annotation"]))]
     given = np.where(rows["scores"] < 0, np.float32(np.nan), rows["scores"])
-    return Given(expected.attributes, *(rows[name].copy() for name in _IDS), given, expected.values[rows["place"]])
+    columns = {name: rows[name].copy() for name in _IDS}
+    return Given(expected.attributes, **columns, given=given, expected=expected.values[rows["place"]])
 
 
 def most_unlikely(rows: Given, *, percent: float) -> list[Unlikely]:

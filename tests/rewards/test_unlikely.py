@@ -50,12 +50,12 @@ def scores(*, annotations: int, odd: int | None = None, lean: float = 0.0, seed:
 def arrays(rows: list[Row]) -> Given:
     """Sorted by annotation and response, a row for each."""
     keys = sorted({(row.annotation, row.task, row.annotator, row.response) for row in rows})
-    ids = np.array(keys, dtype=np.int64).reshape(-1, 4).T
+    annotation, task, annotator, response = np.array(keys, dtype=np.int64).reshape(-1, 4).T
     given, expected = (np.full((len(keys), len(ATTRIBUTES)), np.nan) for _ in range(2))
     for row in rows:
         cell = (keys.index(row[:4]), list(ATTRIBUTES).index(row.attribute))
         given[cell], expected[cell] = row.given, row.expected
-    return Given(tuple(ATTRIBUTES), ids[0], ids[1], ids[2], ids[3], given, expected)
+    return Given(tuple(ATTRIBUTES), annotation, task, annotator, response, given, expected)
 
 
 def found_in(rows: list[Row], *, percent: float) -> list[Unlikely]:

@@ -16,7 +16,8 @@ from annotator.wsgi import application
 def warm_up() -> None:
     """What the first request would load is loaded once, before the processes are forked. It asks no database."""
     _ = get_resolver().url_patterns
-    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": LIVE, "SERVER_NAME": "localhost", "SERVER_PORT": "80"}
+    server = {"SERVER_NAME": "localhost", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1"}
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": LIVE, **server}
     SimpleHandler(BytesIO(), BytesIO(), sys.stderr, environ).run(application)
 
 

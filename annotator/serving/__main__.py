@@ -2,16 +2,27 @@
 
 import os
 import sys
+from io import BytesIO
+from wsgiref.handlers import SimpleHandler
 
 from django.conf import settings
 from django.urls import get_resolver
 
+from annotator.serving.lanes import LIVE
 from annotator.serving.processes import Processes, listening_socket
 from annotator.wsgi import application
 
 
+def warm_up() -> None:
+    """What the first request would load is loaded once, before the processes are forked. It asks no database."""
+    _ = get_resolver().url_patterns
+    server = {"SERVER_NAME": "localhost", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1"}
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": LIVE, **server}
+    SimpleHandler(BytesIO(), BytesIO(), sys.stderr, environ).run(application)
+
+
 def main() -> int:
-    _ = get_resolver().url_patterns  # every view is imported once, before the processes are forked
+    warm_up()
     listener = listening_socket(os.environ.get("HOST", "127.0.0.1"), settings.PORT)
     return Processes(application, listener, number=settings.WEB_PROCESSES, threads=settings.WEB_THREADS).run()
 

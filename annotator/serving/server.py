@@ -13,6 +13,8 @@ from annotator.serving.places import Places
 
 GIVE_WAY_SECONDS = 0.02
 """For a process with fewer connections to accept a new one; after that whoever has fewer is too busy."""
+AT_ONCE = 8
+"""Connections that are accepted together where giving way was in vain: one by one a burst would take seconds."""
 ROUND_SECONDS = 1.0
 GRACE_SECONDS = 5
 MOST_CONNECTIONS = 1_000
@@ -111,7 +113,8 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         if len(self.active_channels) >= MOST_CONNECTIONS and not self._make_room():
             self.accepts_from = now + GIVE_WAY_SECONDS
             return
-        super().handle_accept()
+        for _ in range(AT_ONCE if self.gave_way else 1):
+            super().handle_accept()
 
     def _make_room(self) -> bool:
         """Of too many connections the one goes that has waited longest without a request to answer."""

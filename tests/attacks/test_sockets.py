@@ -194,3 +194,4 @@ def test_it_ends_in_peace_with_a_request_under_way(tmp_path: Path) -> None:
         made.process.terminate()
         assert opened.recv(12) in (b"HTTP/1.1 200", b"")
         assert made.process.wait(10) == 0
+    assert "Traceback" not in made.log.read_text()

@@ -25,8 +25,6 @@ ENOUGH, ENOUGH_SHARE = 5, 0.05
 
 def assess(project: Project, *, now: datetime) -> int:
     """Measures everybody anew, unless somebody is at it already; returns how many annotators."""
-    if not project.attribute_keys():
-        return 0  # what asks for no scores has none to be measured
     with locks.alone("quality", project.pk) as is_alone:
         if not is_alone:
             return 0

@@ -134,7 +134,7 @@ def test_a_project_without_scores_stops_no_assessment(project: Project, cast: Ca
     make_task(project)
     rate(project, cast.alice)
     Project.objects.update(rubric=Rubric.objects.get(key="helpsteer2d"))
-    assert assess(Project.objects.get(), now=NOW) == 0
+    assert assess(Project.objects.get(), now=NOW) == 1
 
 
 # Languages -------------------------------------------------------------------------------------------------

@@ -55,13 +55,13 @@ def read_rows(stream: IO[bytes]) -> Iterator[RawRow]:
     """
     incoming = stream if isinstance(stream, Incoming) else Incoming(stream)
     source = io.BufferedReader(incoming, _CHUNK)
-    line = 0
+    line, most = 0, settings.IMPORT_MAX_ROWS
     try:
         if source.peek(2)[:2] == GZIP:
             source = io.BufferedReader(Unzipped(source, incoming), _CHUNK)
         for row in _sniffed(io.BufferedReader(Metered(source), _CHUNK)):
             line = row.line
-            if line > settings.IMPORT_MAX_ROWS:
+            if line > most:
                 raise _too_many_rows()
             yield row
             del row  # or a large one stays while the next is read
@@ -106,10 +106,10 @@ def _is_header(line: bytes) -> bool:
 
 def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Numbered lines; None stands for one that is too long."""
-    number, most = 0, settings.IMPORT_MAX_ROW_BYTES
+    number, most, most_rows = 0, settings.IMPORT_MAX_ROW_BYTES, settings.IMPORT_MAX_ROWS
     while line := source.readline(most + 1):
         number += 1
-        if number > settings.IMPORT_MAX_ROWS:
+        if number > most_rows:
             raise _too_many_rows()
         if len(line) > most and not line.endswith(b"\n"):
             while (rest := source.readline(_CHUNK)) and not rest.endswith(b"\n"):

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from django.db import transaction
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls import URLResolver, get_resolver
 
 from annotator.models import Project, QualificationRun, Role, User
 from tests.annotator.test_constraints import make_model
@@ -29,9 +29,7 @@ SENT = {
     "huge": HUGE,
     "very long": VERY_LONG,
     "half a pair": HALF,
-    "negative": "-1",
     "other digits": quote("٣"),
-    "infinite": "1e999",
 }
 PARAMETERS = [
     "_changelist_filters",
@@ -159,7 +157,7 @@ def patterns(resolver: URLResolver, before: str = "") -> Iterator[str]:
         place = before + str(each.pattern)
         if isinstance(each, URLResolver):
             yield from patterns(each, place)
-        elif isinstance(each, URLPattern) and "(?P" not in place:
+        elif "(?P" not in place:
             yield place
 
 
@@ -182,7 +180,7 @@ def broken(client: Client, method: str, address: str, **sent: Any) -> list[str]:
     with transaction.atomic():
         answer = client.generic(method, address, **sent)
         if answer.streaming:
-            b"".join(answer)  # type: ignore[arg-type]
+            b"".join(answer)
         transaction.set_rollback(True)
     return [f"{method} {address[:200]}: {answer.status_code}"] if answer.status_code in (500, 502) else []
 
@@ -242,27 +240,9 @@ def test_no_form_breaks_an_address(client_of: Client, known: dict[str, str]) -> 
     assert found == []
 
 
-BODIES: tuple[Any, ...] = (
-    5,
-    [5],
-    None,
-    *(
-        dict.fromkeys((*FIELDS, "ratings", "items", "query", "prompts", "scores"), value)
-        for value in (
-            "a\0",
-            "\ud800",
-            10**30,
-            -(10**30),
-            [],
-            {},
-            None,
-            True,
-            "9" * 5_000,
-            [[[]]],
-            {"a": {"a": 1}},
-        )
-    ),
-)
+NAMES = (*FIELDS, "ratings", "items", "query", "prompts", "scores", "reason")
+VALUES: tuple[Any, ...] = ("a\0", "\ud800", 10**30, [], {}, None, True, VERY_LONG, {"a": {"a": 1}})
+BODIES: tuple[Any, ...] = (5, [5], None, *(dict.fromkeys(NAMES, value) for value in VALUES))
 
 
 @by_everybody

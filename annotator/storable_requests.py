@@ -1,4 +1,4 @@
-"""No address is asked with what cannot be stored: NUL in a query, a form's field, a cookie or a header answers 400.
+"""No address is asked with what cannot be stored: NUL in a path, a query, a form's field, cookie or header answers 400.
 
 Django decodes queries and forms so that half character pairs do not arise; bodies of JSON have their own parser, and
 files their own reader.
@@ -41,6 +41,7 @@ class StorableRequestMiddleware:
 
 
 def _check_head(request: HttpRequest) -> None:
+    require_storable(request.path_info, "address")
     if "%00" in request.META.get("QUERY_STRING", "") or "\0" in request.META.get("QUERY_STRING", ""):
         require_storable_form(dict(request.GET.lists()))
     for name, value in request.COOKIES.items():

@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
 from hypothesis import HealthCheck, Phase, given, settings
 
-from annotator.models import Project, Token
-from tests.builders import make_task, rate
+from annotator.models import Project, Role, Token, User
+from tests.builders import make_member, make_task, make_user, rate
 from tests.conftest import Cast
 
 METHODS = {"get", "post", "put", "patch", "delete"}
@@ -58,10 +58,14 @@ LEFT_OUT = ("/members/", "/token/")
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_no_request_breaks_the_server(schema: dict[str, Any], project: Project, cast: Cast) -> None:
+@pytest.mark.parametrize("who", ["dave", "alice", "rita", "carol", "root"])
+def test_no_request_breaks_the_server(schema: dict[str, Any], project: Project, cast: Cast, who: str) -> None:
+    """Asked by a stranger, an annotator, a reviewer, a manager and a superuser."""
     make_task(project)
     rate(project, cast.alice)
-    _, token = Token.objects.create(cast.carol)
+    make_member(project, make_user("rita"), role=Role.REVIEWER)
+    make_user("root", is_staff=True, is_superuser=True)
+    _, token = Token.objects.create(User.objects.get(username=who))
     headers = {"Authorization": f"Token {token}", "Host": "localhost"}
     loaded: Any = schemathesis.openapi.from_dict(schema)
     loaded.app = get_wsgi_application()

@@ -51,7 +51,7 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         """Tries the admission and takes it back, so that a refusal is shown in the form."""
         data = super().clean() or {}
-        if "project" in data and "username" in data:
+        if {"project", "username", "role", "password"} <= data.keys():
             self._try_out(data)
         return data
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 Message = dict[str, str]
+_json = json.JSONEncoder(ensure_ascii=False).encode
 
 _TURN = re.compile(r"\n<extra_id_1>(User|Assistant|System)\n")
 _SYSTEM = re.compile(r"<extra_id_0>System\n(.*?)\n<extra_id_1>User\n", re.DOTALL)
@@ -42,9 +43,9 @@ def prompt_from_messages(messages: Sequence[Message]) -> str:
 def prompt_hash(messages: Sequence[Message]) -> str:
     """Names a prompt whatever file it came in; the split into train and validation hangs on it."""
     turns = [[message["role"], message["content"]] for message in messages]
-    return hashlib.sha256(json.dumps(turns, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(_json(turns).encode()).hexdigest()
 
 
 def content_hash(prompt: str, texts: Sequence[str]) -> str:
     """Names a task by its prompt's hash and its responses' texts, in order."""
-    return hashlib.sha256(json.dumps([prompt, *texts], ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(_json([prompt, *texts]).encode()).hexdigest()

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 from django.conf import settings
 
@@ -47,21 +47,21 @@ class _RowTooLong(Exception):
         )
 
 
-def read_rows(stream: IO[bytes]) -> Iterator[RawRow]:
+def read_rows(stream: IO[bytes] | Incoming) -> Iterator[RawRow]:
     """Sniffs the format by the first bytes and yields the rows in order; damage on the way is the last row.
 
     Raises:
         UnreadableFile: before the first row.
     """
     incoming = stream if isinstance(stream, Incoming) else Incoming(stream)
-    source = io.BufferedReader(incoming, _CHUNK)
-    line = 0
+    source = _buffered(incoming)
+    line, most = 0, settings.IMPORT_MAX_ROWS
     try:
         if source.peek(2)[:2] == GZIP:
-            source = io.BufferedReader(Unzipped(source, incoming), _CHUNK)
-        for row in _sniffed(io.BufferedReader(Metered(source), _CHUNK)):
+            source = _buffered(Unzipped(source, incoming))
+        for row in _sniffed(_buffered(Metered(source))):
             line = row.line
-            if line > settings.IMPORT_MAX_ROWS:
+            if line > most:
                 raise _too_many_rows()
             yield row
             del row  # or a large one stays while the next is read
@@ -73,6 +73,10 @@ def read_rows(stream: IO[bytes]) -> Iterator[RawRow]:
         if not line:
             raise
         yield RawRow(line + 1, None, f"the rest is not read: {much}")
+
+
+def _buffered(raw: io.RawIOBase) -> io.BufferedReader:
+    return io.BufferedReader(cast(Any, raw), _CHUNK)
 
 
 def _too_many_rows() -> FileTooLarge:
@@ -106,10 +110,10 @@ def _is_header(line: bytes) -> bool:
 
 def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Numbered lines; None stands for one that is too long."""
-    number, most = 0, settings.IMPORT_MAX_ROW_BYTES
+    number, most, most_rows = 0, settings.IMPORT_MAX_ROW_BYTES, settings.IMPORT_MAX_ROWS
     while line := source.readline(most + 1):
         number += 1
-        if number > settings.IMPORT_MAX_ROWS:
+        if number > most_rows:
             raise _too_many_rows()
         if len(line) > most and not line.endswith(b"\n"):
             while (rest := source.readline(_CHUNK)) and not rest.endswith(b"\n"):
@@ -284,7 +288,7 @@ def _parquet_rows(source: BinaryIO) -> Iterator[RawRow]:
     number = 0
     try:
         with parquet_lines(source) as decoded:
-            for number, line in _lines(io.BufferedReader(Metered(decoded), _CHUNK)):
+            for number, line in _lines(_buffered(Metered(decoded))):
                 yield _parquet_row(number, line)
     except UnreadableParquet as broken:
         if not number:

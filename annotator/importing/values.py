@@ -27,13 +27,18 @@ class BadRow(Exception):
 
 
 def storable_text(value: Any, name: str) -> str:
-    """A storable, non-empty text."""
+    """A storable, non-empty text, no longer than IMPORT_MAX_TEXT."""
+    text = _storable(value, name)
+    if len(text) > settings.IMPORT_MAX_TEXT:
+        raise BadRow(f"{name} has {_too_many(len(text), settings.IMPORT_MAX_TEXT, 'characters', 'IMPORT_MAX_TEXT')}")
+    return text
+
+
+def _storable(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise BadRow(f"{name} is {shown(value)}: it must be text")
     if not value.strip():
         raise BadRow(f"{name} is empty")
-    if len(value) > settings.IMPORT_MAX_TEXT:
-        raise BadRow(f"{name} has {_too_many(len(value), settings.IMPORT_MAX_TEXT, 'characters', 'IMPORT_MAX_TEXT')}")
     if fault := fault_in(value):
         what = "has a NUL byte" if fault.what == NUL else "is not UTF-8"
         raise BadRow(f"{name} {what} at position {fault.position}")
@@ -99,6 +104,8 @@ def checked_metadata(value: Any, name: str) -> dict[str, Any]:
 
 
 def with_metadata(extra: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, Any]:
+    if not extra and "metadata" not in values:
+        return {}
     given = values.get("metadata", {})
     return checked_metadata({**extra, **given} if isinstance(given, dict) else given, name)
 
@@ -134,4 +141,4 @@ def identifier(value: Any, name: str) -> str:
         value = str(value)
     if not isinstance(value, str) or len(value) > 200:
         raise BadRow(f"{name} is {shown(value)}: it must be text of at most 200 characters")
-    return storable_text(value, name) if value else ""
+    return _storable(value, name) if value else ""

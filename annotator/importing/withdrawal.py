@@ -112,7 +112,7 @@ def begin(made: Import, *, by: User | None, now: datetime) -> Import:
 
 def finish(made: Import, *, now: datetime) -> Import:
     """Removes what is left of an import that is taken back. It may be stopped anywhere, and begun anew."""
-    last = 0
+    last: int | None = 0
     while last is not None:
         last = _remove_some(made, after=last)
     Import.objects.filter(pk=made.pk, all_gone_at__isnull=True).update(all_gone_at=now)

@@ -16,7 +16,7 @@ class ImportQuerySet(models.QuerySet["Import"]):
 class Import(models.Model):
     """One file that made tasks, whole or as far as it was read.
 
-    Its new tasks lie between `first_task` and `last_task` and name it.
+    Its tasks name it, and their ids lie between `first_task` and `last_task`.
     `removed` counts the tasks that are gone since it was taken back; those that somebody rated meanwhile stay.
     """
 

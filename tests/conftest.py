@@ -71,7 +71,12 @@ def as_user() -> Callable[[User], APIClient]:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
     """A test with real transactions ends by emptying every table, the audit too, which refuses that elsewhere."""
-    with django_db_blocker.unblock(), connection.cursor() as cursor:
+    with django_db_blocker.unblock():
+        let_audit_be_emptied()
+
+
+def let_audit_be_emptied() -> None:
+    with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE annotator_auditentry DISABLE TRIGGER audit_is_never_truncated")
 
 

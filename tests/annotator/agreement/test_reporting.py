@@ -164,7 +164,11 @@ def test_safety_is_told_with_the_raw_agreement(project: Project, cast: Cast) -> 
         for user in (cast.alice, cast.bob):
             held = claimed(project, user)
             plain = submission(task)
-            ratings = {pk: replace(each, safe=next(verdicts)) for pk, each in plain.ratings.items()}
+            said = {pk: next(verdicts) for pk in plain.ratings}
+            ratings = {
+                pk: replace(each, safe=said[pk], unsafe_category="" if said[pk] else "harmful")
+                for pk, each in plain.ratings.items()
+            }
             annotation.submit(held.pk, replace(plain, ratings=ratings), now=NOW)
     found = report(project, now=NOW).safety
     assert found.agreement.samples == 4

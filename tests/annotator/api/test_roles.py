@@ -56,6 +56,8 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("member", "delete"): MANAGERS._replace(manager=409, super=409),
     ("offer", "post"): MEMBERS._replace(annotator=400, reviewer=400, manager=400),
     ("import", "post"): MANAGERS,
+    ("imports", "get"): MANAGERS,
+    ("one-import", "delete"): MANAGERS._replace(manager=404, super=404),
     ("export", "get"): REVIEWERS,
     ("next", "post"): MEMBERS,
     ("tasks", "get"): REVIEWERS,

@@ -88,7 +88,7 @@ def test_a_rating_is_stored_and_echoed(alice: APIClient, project: Project) -> No
     lease = leased(alice)
     answer = submitted(alice, lease, form(lease, 2, justification=" Because. ", active_seconds=12.5))
     assert answer.status_code == 201
-    assert set(answer.json()) == {"annotation", "assignment", "revision", "ratings", "submitted_at"}
+    assert set(answer.json()) == {"annotation", "assignment", "counts", "revision", "ratings", "submitted_at"}
     assert [each["scores"] for each in answer.json()["ratings"]] == [dict.fromkeys(ATTRIBUTES, 2)] * 2
     stored = Annotation.objects.get()
     assert (stored.justification, stored.active_seconds) == (" Because. ", 12.5)

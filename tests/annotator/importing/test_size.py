@@ -57,5 +57,5 @@ def test_a_batch_costs_a_fixed_number_of_queries(
     project: Project, django_assert_max_num_queries: Callable[[int], Any]
 ) -> None:
     # One of them is the builder's.
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(17):
         imported(project, *(label_row(f"p{number // 2}", f"a{number}") for number in range(500)))

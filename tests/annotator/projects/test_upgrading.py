@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from tests.builders import NOW
+from tests.conftest import let_audit_be_emptied
 
 BEFORE = [("annotator", "0012_unlikely_annotations")]
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -25,6 +26,7 @@ def old() -> Iterator[Any]:
     """The tables as they were; at the end they are as they are."""
     yield migrated(BEFORE)
     migrated(newest())
+    let_audit_be_emptied()
 
 
 def newest() -> list[tuple[str, str]]:

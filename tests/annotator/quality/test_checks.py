@@ -30,7 +30,7 @@ def test_an_unknown_time_says_nothing() -> None:
 
 
 def test_short_texts_say_nothing() -> None:
-    assert checks.hurry(work(done(active=0.5)), {1: PAGE // 4}).timed.tolist() == [False]
+    assert checks.hurry(work(done(active=0.5)), {1: PAGE // 20}).timed.tolist() == [False]
 
 
 def test_nobody_has_to_read_for_hours() -> None:

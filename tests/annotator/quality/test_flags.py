@@ -66,7 +66,7 @@ def test_every_kind_has_a_case() -> None:
 
 
 FEW: list[dict[str, Any]] = [
-    {"speed": {"timed": 10, "hurried": 10}},
+    {"speed": {"timed": 3, "hurried": 3}},
     {"sameness": {"compared": 10, "flat": 10}},
     {"position": {"preferences": 10, "first": 10}},
     {"kappa": 0.0, "shared": 10},

@@ -351,7 +351,7 @@ class TestForAllRatings(TestCase):
         first = project.tasks.filter(state=Task.State.COMPLETE).first()
         if adjudicated and first:
             scores = {each.pk: dict.fromkeys(ATTRIBUTES, 1) for each in first.responses.all()}
-            adjudicate(first.pk, scores=scores, reason=Adjudication.Reason.SLIP, by=people[0], now=NOW)
+            adjudicate(first.pk, scores=scores, reason=Adjudication.Reason.SLIP, by=make_user("judge"), now=NOW)
         in_force, foreseen = means_in_force(), exclusion_preview(project, people[who])
         excluded(project, people[who], people[0])
         assert foreseen == _what_changed(before, seen(project), in_force, means_in_force(), people[who])

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.db import transaction
+from django.db.models import F
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from rest_framework.test import APIClient
 
-from annotator.models import Project, Role, User
+from annotator.models import Project, Role, Task, User
 from tests import builders
 from tests.conftest import Cast
 
@@ -49,6 +50,8 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("members", "get"): MANAGERS,
     ("members", "post"): MANAGERS._replace(manager=400, super=400),
     ("import", "post"): MANAGERS,
+    ("imports", "get"): MANAGERS,
+    ("one-import", "delete"): MANAGERS,
     ("export", "get"): REVIEWERS,
     ("next", "post"): MEMBERS,
     ("tasks", "get"): REVIEWERS,
@@ -113,6 +116,7 @@ def _patterns(resolver: URLResolver, place: str) -> Iterator[tuple[str, URLPatte
 
 def address(name: str, project: Project, assignment: int, task: int = 1) -> str:
     known = {"slug": project.slug, "assignment_id": assignment, "task_id": task}
+    known |= Task.objects.filter(pk=task).values(import_id=F("from_import")).first() or {}
     for names in _arguments(name):
         return reverse(f"api:{name}", args=[known.get(each, assignment) for each in names])
     raise LookupError(name)

@@ -153,7 +153,7 @@ def test_a_score_that_is_nested_beyond_all_measure_is_refused() -> None:
     value: list[Any] = []
     for _ in range(5000):
         value = [value]
-    assert refusal(label_row("p", "a", helpfulness=value)).startswith("helpfulness[0] is [[")
+    assert refusal(label_row("p", "a", helpfulness=value)).startswith("helpfulness is [[")
 
 
 @pytest.mark.parametrize("name", ["prompt", "response", "verbosity"])

@@ -123,8 +123,10 @@ def finish_all(*, now: datetime) -> int:
     """Goes on with those that a worker was stopped in; returns how many."""
 
     def go_on(project: Project) -> int:
-        left = Import.objects.being_taken_back().filter(project=project).order_by("pk")
-        return sum(1 for made in left if finish(made, now=now))
+        left = list(Import.objects.being_taken_back().filter(project=project).order_by("pk"))
+        for made in left:
+            finish(made, now=now)
+        return len(left)
 
     projects = Project.objects.filter(pk__in=Import.objects.being_taken_back().values("project"))
     return background.each_project("finish_withdrawals", projects, go_on)

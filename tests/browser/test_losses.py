@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.sessions.models import Session
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from annotator.models import Annotation, Assignment, Draft, Project, User
 from tests.browser.conftest import PASSWORD, Complaints
@@ -252,3 +252,18 @@ def test_a_form_of_another_session_is_refused_kindly(page: Page, complaints: Com
     complaints.seen.clear()  # Chromium logs the 403
     page.goto("/projects/talk/annotate/")
     chosen(page, 10)
+
+
+def test_a_draft_that_the_server_refuses_is_not_sent_again_by_itself(page: Page, complaints: Complaints) -> None:
+    sent: list[str] = []
+
+    def refuse(route: Route) -> None:
+        sent.append(route.request.url)
+        route.fulfill(status=413, json={"detail": "too large"})
+
+    page.route("**/draft/", refuse)
+    rate_everything(page, 3, scales=1)
+    expect(page.locator("#saved")).to_contain_text("does not take the form")
+    page.wait_for_timeout(5_000)
+    assert len(sent) == 1
+    complaints.seen.clear()  # Chromium logs the refusal

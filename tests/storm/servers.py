@@ -158,7 +158,7 @@ class Product:
 def small_disk(folder: Path) -> Iterator[Path | None]:
     """The folder lies on a disk of its own, which can be filled; nothing where we may not mount one."""
     options = f"size={DISK_MEGABYTES}m,mode=711"
-    mounting = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder]
+    mounting: list[Any] = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder]
     if os.geteuid() or subprocess.run(mounting, check=False, capture_output=True).returncode:
         yield None
         return

@@ -75,7 +75,9 @@ class Scene:
 
     def submission(self, task: Task) -> Submission:
         filled = submission(task, [self.dice.randrange(5) for _ in task.responses.all()])
-        safe = {pk: replace(rating, safe=self.dice.random() < 0.7) for pk, rating in filled.ratings.items()}
+        said = {pk: self.dice.random() < 0.7 for pk in filled.ratings}
+        kinds = {pk: "" if is_safe else "harmful" for pk, is_safe in said.items()}
+        safe = {pk: replace(rating, safe=said[pk], unsafe_category=kinds[pk]) for pk, rating in filled.ratings.items()}
         return replace(filled, ratings=safe, preference=self.dice.choice(PREFERENCES) if len(safe) == 2 else None)
 
     def settle(self, task: Task) -> None:

@@ -18,6 +18,7 @@ from annotator import agreement, annotation, assignment, consensus, tasks
 from annotator.agreement import Selection, refreshing
 from annotator.agreement.totals import ENTRY
 from annotator.annotation import Submission
+from annotator.assignment import free_slot
 from annotator.models import (
     PREFERENCES,
     AgreementState,
@@ -103,7 +104,8 @@ def somebody_revises(scene: Scene) -> None:
 
 def a_rating_stops_to_count_or_counts_again(scene: Scene) -> None:
     if held := scene.one(Assignment.objects.submitted()):
-        Assignment.objects.filter(pk=held.pk).update(counts=not held.counts, slot=None)
+        slot = None if held.counts else free_slot(held.task)
+        Assignment.objects.filter(pk=held.pk).update(counts=slot is not None, slot=slot)
         scene.settle(held.task)
 
 

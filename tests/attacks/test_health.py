@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -31,12 +31,14 @@ def hung_postgres() -> Iterator[None]:
     children = Path(f"/proc/{server.process.pid}/task").glob("*/children")
     stopped = [server.process.pid or 0, *(int(pid) for each in children for pid in each.read_text().split())]
     for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
     try:
         yield
     finally:
         for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # one that was about to end; the others have to go on all the same
+                os.kill(pid, signal.SIGCONT)
 
 
 def asked() -> tuple[int, float]:

@@ -10,7 +10,7 @@ from annotator import workers
 from annotator.celery import app
 from annotator.models import Label, Project, Task
 from annotator.workers import NoWorker, QueueHealth
-from rewards import promotion, retraining, snapshots, tasks, training
+from rewards import promotion, registry, retraining, snapshots, tasks, training
 from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.run_settings import UnusableConfig, check_config, settled
@@ -179,6 +179,8 @@ def learnt(project: Project, *, champion: bool = True, **fields: Any) -> RewardM
     config = check_config(settled(project, {}))
     origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": retraining.code_version()}
     TrainingRun.objects.update(snapshot=snapshots.take(project, now=NOW), **origin | fields)
+    model.directory().mkdir(parents=True, exist_ok=True)
+    (model.directory() / registry.MANIFEST).touch()
     return model
 
 

@@ -228,10 +228,10 @@ def test_the_reviewer_sees_what_was_expected_but_not_who_it_was(noted: Noted, ca
     task, note = noted
     client.force_login(cast.carol)
     cast.carol.memberships.create(project=task.project, role="reviewer")
-    page = client.get(f"/projects/small/review/{task.pk}/").content.decode()
+    page = client.get(f"/projects/small/review/{task.public_id}/").content.decode()
     assert "response B: 2 for Helpfulness, where about 4.5 was expected." in " ".join(page.split())
     assert "bob" not in page
-    told = client.get(f"/api/v1/review/{task.pk}/").json()
+    told = client.get(f"/api/v1/review/{task.public_id}/").json()
     given = [each["unlikely"] for each in told["raters"] if each["assignment"] == note.annotation.assignment_id]
     assert given == [note.evidence]
     assert Assignment.objects.filter(task=task).count() == len(told["raters"])

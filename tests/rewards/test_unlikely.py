@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 
 from annotator.models import Assignment, Project, Task, UnlikelyAnnotation
+from annotator.public_ids import response_number
 from annotator.review import adjudicate, judge
 from annotator.review.unlikely import ask_for_review
 from rewards import unlikely
@@ -233,5 +234,5 @@ def test_the_reviewer_sees_what_was_expected_but_not_who_it_was(noted: Noted, ca
     assert "bob" not in page
     told = client.get(f"/api/v1/review/{task.public_id}/").json()
     given = [each["unlikely"] for each in told["raters"] if each["assignment"] == note.annotation.assignment_id]
-    assert given == [note.evidence]
+    assert given == [[{**each, "response": response_number(each["response"])} for each in note.evidence]]
     assert Assignment.objects.filter(task=task).count() == len(told["raters"])

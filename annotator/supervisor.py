@@ -182,6 +182,8 @@ class Supervisor:
             Child(command, environment=environment, root=root, log=logs / f"{command.name}.log") for command in commands
         ]
         self._outputs = selectors.DefaultSelector()
+        # Nothing is adopted yet: these were started by others in this process, who look after them.
+        self._of_others = frozenset(children.orphans(ours=()))
 
     def start(self) -> None:
         children.adopt_orphans()
@@ -240,6 +242,6 @@ class Supervisor:
             self._outputs.unregister(child.output)
             child.output.close()
 
-    def _pids(self) -> set[int]:
+    def _pids(self) -> frozenset[int]:
         processes = [child.process for child in self.children] + [each.server.process.running for each in self.servers]
-        return {process.pid for process in processes if process}
+        return self._of_others.union(process.pid for process in processes if process)

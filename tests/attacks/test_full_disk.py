@@ -23,6 +23,7 @@ from annotator.supervisor import Supervisor
 from annotator.workers import QueueHealth
 from rewards import retraining, snapshots
 from rewards.models import TrainingRun
+from tests import servers
 from tests.annotator.api.test_work import form, leased
 from tests.builders import NOW, imported, json_lines, label_row, task_row
 from tests.conftest import Cast
@@ -134,6 +135,7 @@ def test_a_server_that_cannot_start_is_tried_until_it_can(var_dir: Path, capsys:
         for _ in range(60):
             supervisor.turn(0.05)
         assert not server.process.alive()
+        assert all(each.process.alive() for each in servers.running), "it ends nobody's processes but its own"
         shutil.move(var_dir / "away", server.home)
         turn_until(supervisor, server.process.alive)
         assert capsys.readouterr().out.count("died, is started again") == 1

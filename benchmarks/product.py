@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from annotator import children
 from annotator.bootstrap import ROOT
 from annotator.embedded import services
 from annotator.running import COMMANDS, process_environment
@@ -38,7 +39,11 @@ def database() -> Iterator[Path]:
 def web() -> Iterator[str]:
     """The web by the line of `make run`; yields its address."""
     _python, *words = next(each.line for each in COMMANDS if each.name == "web").split()
-    with subprocess.Popen([sys.executable, *words], cwd=ROOT, start_new_session=True) as server:
+    # Whoever ends the benchmark ends the web with it.
+    ended_with_us = children.die_with_parent()
+    with subprocess.Popen(
+        [sys.executable, *words], cwd=ROOT, start_new_session=True, preexec_fn=ended_with_us
+    ) as server:
         address = f"http://127.0.0.1:{PORT}"
         try:
             _wait_for(f"{address}/api/v1/health/live/")

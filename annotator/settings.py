@@ -4,137 +4,30 @@ DATABASE_URL, REDIS_URL, SECRET_KEY, PUBLIC_URL, VAR_DIR, DISK_RESERVE_MB, PORT 
 operator sets.
 """
 
-import json
 import os
-import re
 import sys
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from annotator import environment
+
 BASE_DIR = Path(__file__).resolve().parent.parent
-
-
-def _flag(name: str) -> bool:
-    value = os.environ.get(name, "0").strip().lower()
-    if value not in {"0", "1", "true", "false", ""}:
-        raise ImproperlyConfigured(f"{name} is {value!r}: write 1 or 0")
-    return value in {"1", "true"}
-
-
-def _number(name: str, default: int) -> int:
-    value = os.environ.get(name, str(default))
-    if not value.isdigit():
-        raise ImproperlyConfigured(f"{name} is {value!r}: write a whole number")
-    return int(value)
-
-
-def _count(name: str, default: int) -> int:
-    """A number of things of which there is at least one."""
-    if not (value := _number(name, default)):
-        raise ImproperlyConfigured(f"{name} is 0: write a whole number from 1 on")
-    return value
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _hours(name: str, default: float) -> float:
-    value = os.environ.get(name, str(default))
-    try:
-        hours = float(value)
-    except ValueError:
-        hours = 0.0
-    if not 0 < hours <= 24 * 365:
-        raise ImproperlyConfigured(f"{name} is {value!r}: write a number of hours, at most {24 * 365}")
-    return hours
-
-
-def _backbones(listed: str, default: str) -> tuple[dict[str, str], str]:
-    """What projects may train on, a directory or Hub id by its name, and the name of the default.
-
-    listed: a JSON object, or name=source pairs with commas between. default: a name, or a source that the last part of
-    it becomes the name of.
-    """
-    try:
-        pairs = json.loads(listed) if listed.strip().startswith("{") else dict(_pairs(listed))
-    except ValueError:
-        raise ImproperlyConfigured(
-            'REWARD_BACKBONES is neither a JSON object like {"name": "directory or Hub id"} nor name=source,name=source'
-        ) from None
-    found = {"minilm": "minilm"}
-    name = default if default in pairs else Path(default).name
-    for key, source in [*pairs.items(), *([] if default in pairs else [(name, default)])]:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", key) or not isinstance(source, str) or not source:
-            raise ImproperlyConfigured(
-                f"REWARD_BACKBONES or REWARD_BACKBONE names {key!r}: a name is letters, digits, dots, dashes and "
-                "underscores, at most 64, and stands for a directory or a Hub id"
-            )
-        if found.setdefault(key, source) != source:
-            raise ImproperlyConfigured(f"REWARD_BACKBONES and REWARD_BACKBONE give {key!r} two sources")
-    return found, name
-
-
-def _pairs(listed: str) -> list[list[str]]:
-    return [[part.strip() for part in pair.split("=", 1)] for pair in listed.split(",") if pair.strip()]
-
-
-def _database(url: str) -> dict[str, object]:
-    """Django's DATABASES entry for a postgresql:// URL; query parameters become libpq options."""
-    parts = urlsplit(url)
-    if parts.scheme not in {"postgresql", "postgres"}:
-        raise ImproperlyConfigured(f"DATABASE_URL starts with {parts.scheme!r}: Rewardloop needs postgresql://")
-    options: dict[str, object] = dict(parse_qsl(parts.query))
-    host = str(options.pop("host", "")) or unquote(parts.hostname or "")
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(parts.path.lstrip("/")),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": host,
-        "PORT": str(parts.port or ""),
-        "OPTIONS": options,
-    }
-
-
-def _secret_key() -> str:
-    """SECRET_KEY, or the one that `make run` keeps in VAR_DIR; commands that sign nothing need none."""
-    kept = VAR_DIR / "secret-key"
-    if key := os.environ.get("SECRET_KEY", ""):
-        return key
-    if kept.exists():
-        return kept.read_text().strip()
-    return "not-secret-" + "0" * 50 if {"test", "check", "makemigrations", "pytest"} & _words() else ""
-
-
-def _server(name: str, default: str) -> str:
-    """The variable, or the address of the servers that a running `make run` left for commands beside it."""
-    if address := os.environ.get(name, ""):
-        return address
-    left = VAR_DIR / "services.json"
-    try:
-        return str(json.loads(left.read_text()).get(name, default))
-    except (FileNotFoundError, PermissionError):
-        return default
-
-
-def _words() -> set[str]:
-    return {Path(word).name for word in sys.argv[:2]} | ({"pytest"} if "pytest" in sys.modules else set())
 
 
 # Paths and secrets -----------------------------------------------------------------------------------------
 VAR_DIR = Path(os.environ.get("VAR_DIR", BASE_DIR / "var")).resolve()
 ARTIFACTS = VAR_DIR / "artifacts"
-DATABASE_DIR = _server("DATABASE_DIR", "")  # where `make run` keeps its own PostgreSQL; empty: it is somebody else's
-DISK_RESERVE_MB = _number("DISK_RESERVE_MB", 500)  # what writes much is refused where less is free
-SECRET_KEY = _secret_key()
-DEBUG = _flag("DEBUG")
+# Where `make run` keeps its own PostgreSQL; empty: it is somebody else's.
+DATABASE_DIR = environment.server("DATABASE_DIR", "", var_dir=VAR_DIR)
+DISK_RESERVE_MB = environment.number("DISK_RESERVE_MB", 500)  # what writes much is refused where less is free
+SECRET_KEY = environment.secret_key(VAR_DIR)
+DEBUG = environment.flag("DEBUG")
 
 # Where people reach us; hosts, CSRF origins and the proxy header follow from it ------------------------------
-PORT = _number("PORT", 8000)
+PORT = environment.number("PORT", 8000)
 PUBLIC_URL = os.environ.get("PUBLIC_URL", f"http://127.0.0.1:{PORT}")
 _public = urlsplit(PUBLIC_URL)
 if _public.scheme not in {"http", "https"} or not _public.hostname:
@@ -152,20 +45,20 @@ if _public.scheme == "https":
 
 # The web server --------------------------------------------------------------------------------------------
 # Two at least: while one is busy or is started again, the other answers.
-WEB_PROCESSES = _count("WEB_PROCESSES", min(max(2, _cores()), 8))
-WEB_THREADS = _count("WEB_THREADS", 4)
+WEB_PROCESSES = environment.count("WEB_PROCESSES", min(max(2, environment.cores()), 8))
+WEB_THREADS = environment.count("WEB_THREADS", 4)
 # Of a body, by who sends it where; annotator/body_limits.py.
-FORM_MAX_BYTES = _count("FORM_MAX_BYTES", 1_000_000)
-JSON_MAX_BYTES = _count("JSON_MAX_BYTES", 10_000_000)
-IMPORT_MAX_BYTES = _count("IMPORT_MAX_BYTES", 1_000_000_000)
+FORM_MAX_BYTES = environment.count("FORM_MAX_BYTES", 1_000_000)
+JSON_MAX_BYTES = environment.count("JSON_MAX_BYTES", 10_000_000)
+IMPORT_MAX_BYTES = environment.count("IMPORT_MAX_BYTES", 1_000_000_000)
 # What PostgreSQL may work on one statement of a request, and on one of an import or export; 0: without limit.
-WEB_STATEMENT_SECONDS = _number("WEB_STATEMENT_SECONDS", 30)
-WEB_FILE_STATEMENT_SECONDS = _number("WEB_FILE_STATEMENT_SECONDS", 900)
+WEB_STATEMENT_SECONDS = environment.number("WEB_STATEMENT_SECONDS", 30)
+WEB_FILE_STATEMENT_SECONDS = environment.number("WEB_FILE_STATEMENT_SECONDS", 900)
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(JSON_MAX_BYTES, FORM_MAX_BYTES)
 
 # How many proxies in front of us write X-Forwarded-For, each adding whom it heard from. What anybody else writes there
 # is not believed.
-TRUSTED_PROXIES = _number("TRUSTED_PROXIES", 0)
+TRUSTED_PROXIES = environment.number("TRUSTED_PROXIES", 0)
 
 # Applications ----------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -230,7 +123,11 @@ TEMPLATES = [
 ]
 
 # Database and people ---------------------------------------------------------------------------------------
-DATABASES = {"default": _database(_server("DATABASE_URL", "postgresql://rewardloop@127.0.0.1:5432/rewardloop"))}
+DATABASES = {
+    "default": environment.database(
+        environment.server("DATABASE_URL", "postgresql://rewardloop@127.0.0.1:5432/rewardloop", var_dir=VAR_DIR)
+    )
+}
 DATABASES["default"]["OPTIONS"] = {
     # A server that is gone is noticed within seconds; the address may say otherwise.
     "connect_timeout": 5,
@@ -242,7 +139,7 @@ DATABASES["default"]["OPTIONS"] = {
     # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
     "prepare_threshold": 2**31,
     # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
-    "pool": {"min_size": 1, "max_size": _count("DATABASE_POOL", 3 * WEB_THREADS + 3), "timeout": 5},
+    "pool": {"min_size": 1, "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 3), "timeout": 5},
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # a restarted PostgreSQL costs no request
 AUTH_USER_MODEL = "annotator.User"
@@ -256,9 +153,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "annotator.passwords.PasswordChanges"},
 ]
 # Wrong passwords for one account from one address until both have to wait; annotator/logins.py has the other limits.
-LOGIN_FAILURES = _count("LOGIN_FAILURES", 5)
-LOGIN_WAIT_MINUTES = _count("LOGIN_WAIT_MINUTES", 15)
-SESSION_COOKIE_AGE = _count("SESSION_DAYS", 14) * 24 * 60 * 60
+LOGIN_FAILURES = environment.count("LOGIN_FAILURES", 5)
+LOGIN_WAIT_MINUTES = environment.count("LOGIN_WAIT_MINUTES", 15)
+SESSION_COOKIE_AGE = environment.count("SESSION_DAYS", 14) * 24 * 60 * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "annotator.views.refused.csrf_failure"
@@ -318,7 +215,7 @@ REST_FRAMEWORK = {
     "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
-TOKEN_DAYS, TOKEN_DAYS_MOST = _count("TOKEN_DAYS", 90), 365
+TOKEN_DAYS, TOKEN_DAYS_MOST = environment.count("TOKEN_DAYS", 90), 365
 if TOKEN_DAYS > TOKEN_DAYS_MOST:
     raise ImproperlyConfigured(f"TOKEN_DAYS is {TOKEN_DAYS}: a token lasts {TOKEN_DAYS_MOST} days at most")
 KNOX_TOKEN_MODEL = "annotator.Token"
@@ -334,7 +231,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # Work in the background ------------------------------------------------------------------------------------
-REDIS_URL = _server("REDIS_URL", "redis://127.0.0.1:6379/0")
+REDIS_URL = environment.server("REDIS_URL", "redis://127.0.0.1:6379/0", var_dir=VAR_DIR)
 CELERY_BROKER_URL = REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "light"
@@ -373,29 +270,29 @@ CELERY_BEAT_SCHEDULE = {
 WORKER_HEARTBEAT_SECONDS = 5
 
 # What one annotator may do -----------------------------------------------------------------------------------
-RELEASES_AN_HOUR = _number("RELEASES_AN_HOUR", 20)  # tasks given back, in each project
-SKIPS_AN_HOUR = _number("SKIPS_AN_HOUR", 120)
-OPEN_REPORTS = _number("OPEN_REPORTS", 10)  # tasks set aside that no manager has decided on
+RELEASES_AN_HOUR = environment.number("RELEASES_AN_HOUR", 20)  # tasks given back, in each project
+SKIPS_AN_HOUR = environment.number("SKIPS_AN_HOUR", 120)
+OPEN_REPORTS = environment.number("OPEN_REPORTS", 10)  # tasks set aside that no manager has decided on
 
 # Reward models ---------------------------------------------------------------------------------------------
 TRAINING_CONFIG_CHECK = "rewards.run_settings.check_config"
-REWARD_BACKBONES, REWARD_BACKBONE = _backbones(
+REWARD_BACKBONES, REWARD_BACKBONE = environment.backbones(
     os.environ.get("REWARD_BACKBONES", ""), os.environ.get("REWARD_BACKBONE", "") or "minilm"
 )
-RUN_HOURS = _hours("RUN_HOURS", 24)  # the longest that a run may work
+RUN_HOURS = environment.hours("RUN_HOURS", 24)  # the longest that a run may work
 RUN_HEARTBEAT_SECONDS = 2
-RUN_LOST_AFTER_SECONDS = _number("RUN_LOST_AFTER_SECONDS", 60)
+RUN_LOST_AFTER_SECONDS = environment.number("RUN_LOST_AFTER_SECONDS", 60)
 RUN_ATTEMPTS = 3
-SCORE_MODELS_KEPT = _number("SCORE_MODELS_KEPT", 2)  # in the memory of each score worker
+SCORE_MODELS_KEPT = environment.number("SCORE_MODELS_KEPT", 2)  # in the memory of each score worker
 
 # Imports: what one file may hold. Memory follows the bytes of a row, about 35 times as many while it is read -------
-IMPORT_MAX_TEXT = _number("IMPORT_MAX_TEXT", 1_000_000)  # characters
-IMPORT_MAX_MESSAGES = _number("IMPORT_MAX_MESSAGES", 1_000)  # of one conversation
-IMPORT_MAX_ROW_BYTES = _number("IMPORT_MAX_ROW_BYTES", 4 << 20)
-IMPORT_MAX_ROWS = _number("IMPORT_MAX_ROWS", 10_000_000)
-IMPORT_MAX_FILE_BYTES = _number("IMPORT_MAX_FILE_BYTES", 10 << 30)  # once it is decompressed
-IMPORT_MAX_GZIP_RATIO = _number("IMPORT_MAX_GZIP_RATIO", 200)  # bytes that come out for each one in the file
-IMPORT_ERRORS_REPORTED = _number("IMPORT_ERRORS_REPORTED", 1_000)  # further ones are counted
+IMPORT_MAX_TEXT = environment.number("IMPORT_MAX_TEXT", 1_000_000)  # characters
+IMPORT_MAX_MESSAGES = environment.number("IMPORT_MAX_MESSAGES", 1_000)  # of one conversation
+IMPORT_MAX_ROW_BYTES = environment.number("IMPORT_MAX_ROW_BYTES", 4 << 20)
+IMPORT_MAX_ROWS = environment.number("IMPORT_MAX_ROWS", 10_000_000)
+IMPORT_MAX_FILE_BYTES = environment.number("IMPORT_MAX_FILE_BYTES", 10 << 30)  # once it is decompressed
+IMPORT_MAX_GZIP_RATIO = environment.number("IMPORT_MAX_GZIP_RATIO", 200)  # bytes that come out for each one in the file
+IMPORT_ERRORS_REPORTED = environment.number("IMPORT_ERRORS_REPORTED", 1_000)  # further ones are counted
 
 # The admin's look ------------------------------------------------------------------------------------------
 UNFOLD = {

@@ -6,7 +6,7 @@ import pytest
 from django.conf import LazySettings
 from django.core.exceptions import ImproperlyConfigured
 
-from annotator.settings import _backbones, _hours
+from annotator import environment
 from rewards.run_settings import UnusableConfig, for_trainer, hours_allowed
 
 
@@ -21,20 +21,20 @@ from rewards.run_settings import UnusableConfig, for_trainer, hours_allowed
     ],
 )
 def test_backbones_are_listed_by_name(listed: str, default: str, found: Any) -> None:
-    assert _backbones(listed, default) == found
+    assert environment.backbones(listed, default) == found
 
 
 @pytest.mark.parametrize("listed", ["large", "{", "=x", "a b=/x", '{"large": 3}', '{"large": ""}', "minilm=/other"])
 def test_a_list_that_is_not_right_stops_the_start(listed: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="REWARD_BACKBONES"):
-        _backbones(listed, "minilm")
+        environment.backbones(listed, "minilm")
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "many", "nan", "inf", "100000"])
 def test_hours_that_are_none_stop_the_start(hours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUN_HOURS", hours)
     with pytest.raises(ImproperlyConfigured, match="RUN_HOURS"):
-        _hours("RUN_HOURS", 24)
+        environment.hours("RUN_HOURS", 24)
 
 
 def test_the_worker_looks_up_where_a_backbone_lies(settings: LazySettings) -> None:

@@ -36,10 +36,13 @@ COLUMNS = (
     "errors",
     "server",
     "PostgreSQL",
+    "workers",
     "these annotators",
     "other programs",
 )
 TICKS = os.sysconf("SC_CLK_TCK")
+WORDS = {"server": "annotator.serving", "postgres": "/postgres", "workers": "celery"}
+"""What stands in the command line of each kind of process."""
 
 
 # What a run costs --------------------------------------------------------------------------------------------
@@ -50,12 +53,13 @@ class Usage:
     seconds: float
     server: float
     postgres: float
+    workers: float
     load: float
     others: float
 
     def cells(self, annotations: int) -> str:
         """Milliseconds an annotation; of the others, who only disturb, processors in use."""
-        ours = (self.server, self.postgres, self.load)
+        ours = (self.server, self.postgres, self.workers, self.load)
         spent = " | ".join(f"{1000 * each / max(1, annotations):.1f}" for each in ours)
         return f"{spent} | {self.others / self.seconds:.2f}"
 
@@ -70,16 +74,17 @@ class Meter:
         """`load` is what the annotators' process used: it has ended."""
         used = Counter(self.ticks())
         used.subtract(self.before)
-        machine, server, postgres = (used[name] / TICKS for name in ("machine", "server", "postgres"))
-        others = max(0, machine - server - postgres - load)
-        return Usage(time.monotonic() - self.began, server, postgres, load, others)
+        names = ("machine", "server", "postgres", "workers")
+        machine, server, postgres, workers = (used[name] / TICKS for name in names)
+        others = max(0, machine - server - postgres - workers - load)
+        return Usage(time.monotonic() - self.began, server, postgres, workers, load, others)
 
     def ticks(self) -> Counter[str]:
         busy = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
         found = Counter({"machine": sum(busy) - busy[3] - busy[4]})
         for pid in children(os.getpid()):
             command = Path(f"/proc/{pid}/cmdline").read_text()
-            name = "server" if "annotator.serving" in command else "postgres" if "/postgres" in command else "other"
+            name = next((name for name, word in WORDS.items() if word in command), "other")
             found[name] += sum(_ticks(each) for each in [pid, *descendants(pid)])
         return found
 
@@ -188,7 +193,7 @@ def bench(tasks: int, *, crew: Mapping[str, "User"], annotators: Sequence[int], 
     for way, carry in WAYS.items():
         project = filling.make_project("bench", crew=crew, tasks=tasks, characters=characters)
         runs = Bench(list(crew), seconds)
-        with product.web():
+        with product.running():
             for number in annotators:
                 print(runs.row(carry=carry, annotators=number), flush=True)
         notes.append(f"{way}: {books(project, runs.acknowledged)}")

@@ -133,7 +133,7 @@ def weight(visitor: Visitor) -> tuple[int, int]:
 def main(tasks: int) -> None:
     with product.database():
         fill(tasks)
-        with product.web() as address:
+        with product.running() as address:
             visitor = Visitor(address)
             reading(visitor)  # warms the server up
             print(f"{tasks:,} tasks, {REQUESTS} requests each, milliseconds\n")

@@ -1,20 +1,18 @@
-"""The web as `make run` starts it, over a PostgreSQL and a Redis of its own that keep every promise to the disk."""
+"""All processes of `make run`, over a PostgreSQL and a Redis of its own that keep every promise to the disk."""
 
 import os
-import signal
 import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from annotator import children
 from annotator.bootstrap import ROOT
 from annotator.embedded import services
-from annotator.running import COMMANDS, process_environment
+from annotator.running import COMMANDS, process_environment, still_missing
+from annotator.supervisor import Command
 
 PORT = 8930
 PATIENCE_SECONDS = 60
@@ -36,31 +34,39 @@ def database() -> Iterator[Path]:
 
 
 @contextmanager
-def web() -> Iterator[str]:
-    """The web by the line of `make run`; yields its address."""
-    _python, *words = next(each.line for each in COMMANDS if each.name == "web").split()
-    # Whoever ends the benchmark ends the web with it.
-    ended_with_us = children.die_with_parent()
-    with subprocess.Popen(
-        [sys.executable, *words], cwd=ROOT, start_new_session=True, preexec_fn=ended_with_us
-    ) as server:
+def running() -> Iterator[str]:
+    """Starts the product by the lines of `make run`; yields the web's address once every process is at work."""
+    with ExitStack() as processes:
+        for command in COMMANDS:
+            processes.enter_context(_running(command))
         address = f"http://127.0.0.1:{PORT}"
-        try:
-            _wait_for(f"{address}/api/v1/health/live/")
-            yield address
-        finally:
-            os.killpg(server.pid, signal.SIGTERM)
-            server.wait(PATIENCE_SECONDS)
+        _wait_until_ready(address)
+        yield address
 
 
-def _wait_for(address: str) -> None:
+@contextmanager
+def _running(command: Command) -> Iterator[None]:
+    logs = Path(os.environ["VAR_DIR"]) / "logs"
+    logs.mkdir(exist_ok=True)
+    with (logs / f"{command.name}.log").open("ab") as log:
+        process = subprocess.Popen(
+            command.line.split(),
+            stdout=log,
+            stderr=log,
+            cwd=ROOT,
+            start_new_session=True,
+            # Whoever ends the benchmark ends the product with it.
+            preexec_fn=children.die_with_parent(),
+        )
+    try:
+        yield
+    finally:
+        children.stop(process, patience=PATIENCE_SECONDS)
+
+
+def _wait_until_ready(address: str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            urllib.request.urlopen(address, timeout=3).close()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+    while missing := still_missing(address):
+        if time.monotonic() > deadline:
+            raise TimeoutError(missing)
+        time.sleep(0.1)

@@ -1,22 +1,15 @@
-"""Small requests over HTTP to the web and a score worker as `make run` starts them, with MiniLM."""
+"""Small requests over HTTP to the product as `make run` starts it, with MiniLM."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from annotator.bootstrap import ROOT
-from annotator.running import COMMANDS
 from benchmarks import product
 from benchmarks.scoring import minilm
 from benchmarks.scoring.rows import make_champion
@@ -30,7 +23,7 @@ PATIENCE_SECONDS = 90
 def report() -> None:
     with product.database() as folder:
         token = prepare(folder)
-        with worker(), product.web() as address:
+        with product.running() as address:
             cold = called(address, token, 1)
             print("\nPOST score/ with MiniLM, responses of about 60 words, one caller\n")
             print("| items | p50 ms | p95 ms |\n|---|---|---|")
@@ -53,23 +46,6 @@ def prepare(folder: Path) -> str:
     Membership.objects.create(project=project, user=manager, role=Role.MANAGER)
     make_champion(project, "models/minilm")
     return str(Token.objects.create(manager)[1])
-
-
-@contextmanager
-def worker() -> Iterator[None]:
-    from annotator import workers
-
-    line = next(each.line for each in COMMANDS if each.name == "score").split()
-    with subprocess.Popen(
-        [sys.executable, "-m", *line], cwd=ROOT, env=os.environ, start_new_session=True, stderr=subprocess.DEVNULL
-    ) as process:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not workers.listening()["score"].alive:
-            assert time.monotonic() < end, "no score worker"
-            time.sleep(0.2)
-        yield
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(PATIENCE_SECONDS)
 
 
 def items(size: int) -> list[dict[str, Any]]:

@@ -141,7 +141,6 @@ DATABASES["default"]["OPTIONS"] = {
     # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
     "pool": {"min_size": 1, "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 3), "timeout": 5},
 }
-DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # a restarted PostgreSQL costs no request
 AUTH_USER_MODEL = "annotator.User"
 AUTHENTICATION_BACKENDS = ["annotator.logins.LimitedBackend"]
 _DJANGOS = "django.contrib.auth.password_validation"

@@ -40,28 +40,30 @@ def response_of(number: int) -> int | None:
 @lru_cache(maxsize=1 << 16)
 def _permuted(secret: str, kind: bytes, pk: int) -> int:
     left, right = divmod(pk, 1 << HALF_BITS)
-    for turn in range(ROUNDS):
-        left, right = right, left ^ _mixed(secret, kind, turn, right)
+    for keyed in _rounds(secret, kind):
+        left, right = right, left ^ _mixed(keyed, right)
     return left << HALF_BITS | right
 
 
 def _restored(secret: str, kind: bytes, number: int) -> int:
     left, right = divmod(number, 1 << HALF_BITS)
-    for turn in reversed(range(ROUNDS)):
-        left, right = right ^ _mixed(secret, kind, turn, left), left
+    for keyed in reversed(_rounds(secret, kind)):
+        left, right = right ^ _mixed(keyed, left), left
     return left << HALF_BITS | right
 
 
-def _mixed(secret: str, kind: bytes, turn: int, half: int) -> int:
+def _mixed(keyed: "hashlib.blake2b", half: int) -> int:
     """One round of a Feistel network (Luby and Rackoff, 1988): a keyed hash of one half."""
-    key, person = _key(secret), kind + bytes([turn])
-    digest = hashlib.blake2b(half.to_bytes(4), digest_size=4, key=key, person=person)
+    digest = keyed.copy()
+    digest.update(half.to_bytes(4))
     return int.from_bytes(digest.digest()) & MASK
 
 
-@lru_cache(maxsize=4)
-def _key(secret: str) -> bytes:
-    return hashlib.blake2b(secret.encode(), digest_size=32, person=b"public ids").digest()
+@lru_cache(maxsize=8)
+def _rounds(secret: str, kind: bytes) -> tuple["hashlib.blake2b", ...]:
+    """The hash of each round, with its key and nothing hashed yet."""
+    key = hashlib.blake2b(secret.encode(), digest_size=32, person=b"public ids").digest()
+    return tuple(hashlib.blake2b(digest_size=4, key=key, person=kind + bytes([turn])) for turn in range(ROUNDS))
 
 
 class TaskIdConverter:

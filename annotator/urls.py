@@ -33,6 +33,8 @@ rest: list[URLPattern | URLResolver] = [
     path("docs/", SpectacularSwaggerView.as_view(url_name="api:schema"), name="docs"),
 ]
 urlpatterns = [
+    # First, as addresses are tried in turn and these are asked for most.
+    path("api/v1/", include((rest, "api"))),
     path("", projects.home, name="home"),
     path("login/", login.Login.as_view(), name="login"),
     path("logout/", login.Logout.as_view(), name="logout"),
@@ -74,5 +76,4 @@ urlpatterns = [
     path("admin/password_change/", login_required(settings.Password.as_view()), name="admin-password"),
     path("admin/", include("rewards.admin_urls")),
     path("admin/", admin.site.urls),
-    path("api/v1/", include((rest, "api"))),
 ]

@@ -20,6 +20,9 @@ from annotator.api import (
 __all__ = ["schema", "urlpatterns"]
 
 urlpatterns = [
+    # Addresses are tried in turn: annotating comes first.
+    path("assignments/<int:assignment_id>/annotation/", work.AnnotationOfAssignment.as_view(), name="annotation"),
+    path("projects/<slug:slug>/next/", work.Next.as_view(), name="next"),
     path("token/", account.Token.as_view(), name="token"),
     path("tokens/", account.Tokens.as_view(), name="tokens"),
     path("tokens/<int:pk>/", account.OneToken.as_view(), name="one-token"),
@@ -34,7 +37,6 @@ urlpatterns = [
     path("projects/<slug:slug>/imports/", imports.Imports.as_view(), name="imports"),
     path("projects/<slug:slug>/imports/<int:import_id>/", imports.OneImport.as_view(), name="one-import"),
     path("projects/<slug:slug>/export/", transfer.Export.as_view(), name="export"),
-    path("projects/<slug:slug>/next/", work.Next.as_view(), name="next"),
     path("projects/<slug:slug>/tasks/", projects.Tasks.as_view(), name="tasks"),
     path("projects/<slug:slug>/annotations/", projects.Annotations.as_view(), name="annotations"),
     path("projects/<slug:slug>/agreement/", agreement.ProjectAgreement.as_view(), name="agreement"),
@@ -46,7 +48,6 @@ urlpatterns = [
     path("projects/<slug:slug>/audit/", audit.Audit.as_view(), name="audit"),
     path("projects/<slug:slug>/annotators/", annotators.AnnotatorQualities.as_view(), name="annotators"),
     path("assignments/<int:assignment_id>/", work.OneAssignment.as_view(), name="assignment"),
-    path("assignments/<int:assignment_id>/annotation/", work.AnnotationOfAssignment.as_view(), name="annotation"),
     path("assignments/<int:assignment_id>/skip/", work.SkipOfAssignment.as_view(), name="skip"),
     path("assignments/<int:assignment_id>/report/", work.ReportOfAssignment.as_view(), name="report"),
     path("assignments/<int:assignment_id>/heartbeat/", work.Heartbeat.as_view(), name="heartbeat"),

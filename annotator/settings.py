@@ -138,8 +138,14 @@ DATABASES["default"]["OPTIONS"] = {
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
     # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
     "prepare_threshold": 2**31,
-    # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
-    "pool": {"min_size": 1, "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 3), "timeout": 5},
+    "pool": {
+        "min_size": 1,
+        # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
+        "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 3),
+        "timeout": 5,
+        # Within it the pause between two attempts doubles; with the pool's 300 s an outage would last twice as long.
+        "reconnect_timeout": 5,
+    },
 }
 AUTH_USER_MODEL = "annotator.User"
 AUTHENTICATION_BACKENDS = ["annotator.logins.LimitedBackend"]

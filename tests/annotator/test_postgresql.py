@@ -1,13 +1,16 @@
 """Connections that wait in the pool while the server ends them."""
 
+import time
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
-from annotator.postgresql.base import is_usable
+from annotator.postgresql.base import DatabaseWrapper, is_usable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,6 +36,26 @@ def test_a_connection_that_the_server_ended_costs_no_request() -> None:
     connection.close()
     end_others()
     assert backend() != before
+
+
+@pytest.mark.slow
+def test_after_a_long_outage_the_server_is_found_within_seconds(tmp_path: Path) -> None:
+    """The pool's own pauses would have grown to sixteen seconds."""
+    socket = f".s.PGSQL.{connection.settings_dict['PORT'] or 5432}"
+    away = deepcopy(connection.settings_dict) | {"HOST": str(tmp_path)}
+    ours = DatabaseWrapper(away, "away")
+    try:
+        outage = time.monotonic() + 16
+        while time.monotonic() < outage:
+            with pytest.raises(OperationalError):
+                ours.ensure_connection()
+        (tmp_path / socket).symlink_to(Path(connection.settings_dict["HOST"]) / socket)
+        back = time.monotonic()
+        ours.ensure_connection()
+        assert time.monotonic() - back < 4
+    finally:
+        ours.close()
+        ours.close_pool()
 
 
 def test_a_quiet_connection_is_asked_nothing() -> None:

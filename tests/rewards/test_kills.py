@@ -161,11 +161,10 @@ def test_a_stopped_worker_puts_its_run_down(tmp_path: Path) -> None:
 
 def test_a_flushed_redis_loses_no_run(tmp_path: Path) -> None:
     project = labelled_project(training_config={**CONFIG, "epochs": 0})
-    with worker("train", tmp_path) as first:
-        os.kill(first.pid, signal.SIGSTOP)
-        run = retraining.request(project, reason="a test")
-        workers.connection().flushdb()
-        os.kill(first.pid, signal.SIGCONT)
-        assert retraining.recover_lost(now=timezone.now() + timedelta(minutes=5)) == [run]
+    workers.beat("train@nowhere", ["train"])
+    run = retraining.request(project, reason="a test")
+    workers.connection().flushdb()
+    assert retraining.recover_lost(now=timezone.now() + timedelta(minutes=5)) == [run]
+    with worker("train", tmp_path):
         ended(run)
     assert RewardModel.objects.count() == 1

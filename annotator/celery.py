@@ -8,7 +8,7 @@ from celery.app.amqp import AMQP
 from kombu import pools
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
-PATIENCE_SECONDS = 1.0
+PATIENCE_SECONDS = 0.7
 """For each step of handing a message to Redis: a page waits for it."""
 
 

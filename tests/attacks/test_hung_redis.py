@@ -16,7 +16,7 @@ from tests.annotator.api.test_work import form, leased
 from tests.builders import imported, json_lines, label_row, make_task, rate, task_row
 from tests.conftest import Cast
 
-MOST_SECONDS = 2.0
+MOST_SECONDS = 1.5
 Door = Callable[[APIClient], Any]
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

@@ -27,10 +27,9 @@ from annotator.api.submissions import ReportSerializer, SkipSerializer, Submissi
 from annotator.assignment import Claim
 from annotator.clock import database_now
 from annotator.models import Assignment, Rubric
+from annotator.models.project import RUBRIC_SECONDS
 from annotator.parameters import flag
 from annotator.public_ids import response_number
-
-RUBRIC_SECONDS = 30
 
 
 class Next(ForAnnotators, APIView):

@@ -25,6 +25,7 @@ from annotator.importing.values import (
     with_metadata,
 )
 from annotator.models.annotation import NEITHER_VALID, PREFERENCES
+from annotator.projects.languages import CODE as LANGUAGE_CODE
 
 TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "gold", "lang", "tree"}
 RESPONSE_FIELDS = {"id", "text", "model", "rank", "metadata", "expert"}
@@ -205,8 +206,8 @@ def _task_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) ->
 
 def _language(given: Any) -> str:
     """A code such as `de` or `pt-BR`, in lower case. Whatever else the field holds says nothing about annotators."""
-    code = given if isinstance(given, str) else ""
-    return code.lower() if fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,1}", code) else ""
+    code = given.lower() if isinstance(given, str) else ""
+    return code if fullmatch(LANGUAGE_CODE, code) else ""
 
 
 def _messages(value: Any) -> list[Message]:

@@ -7,17 +7,14 @@ from typing import Any
 
 from django.conf import settings
 
+from annotator.models.project import MOST_ANNOTATORS
 from annotator.storable import NUL, fault_in
 
 DEEPEST = 50
 """Levels of metadata. Deeper ones exhaust the stack of whoever reads them next."""
-
-
 MOST_VALUES = 10_000
 """Of one object of metadata, at every level together."""
 MOST_RESPONSES = 26
-MOST_RATERS = 25
-"""As many as a task may have annotators."""
 _REPR = Repr()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 2, 60, 60, 60
 
@@ -66,8 +63,8 @@ def check_responses(count: int) -> None:
 
 def check_raters(count: int, name: str) -> None:
     """Each place of the lists becomes an account and an annotation."""
-    if count > MOST_RATERS:
-        raise BadRow(f"{name} has {count:,} raters, and at most {MOST_RATERS} are taken")
+    if count > MOST_ANNOTATORS:
+        raise BadRow(f"{name} has {count:,} raters, and at most {MOST_ANNOTATORS} are taken")
 
 
 def level(value: Any, name: str) -> int:

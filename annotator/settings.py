@@ -1,8 +1,4 @@
-"""All settings, from the environment. A bad value stops the start with the variable's name.
-
-DATABASE_URL, REDIS_URL, SECRET_KEY, PUBLIC_URL, VAR_DIR, DISK_RESERVE_MB, PORT and REWARD_BACKBONE are what an
-operator sets.
-"""
+"""All settings, from the environment; README lists them. A bad value stops the start with its variable's name."""
 
 import os
 import sys

@@ -25,7 +25,8 @@ from annotator.models import (
     User,
     Verdict,
 )
-from annotator.review import adjudicate, exclude, exclusion_preview, judge, readmit, withdraw
+from annotator.review import adjudicate, exclude, excluding, exclusion_preview, judge, readmit, withdraw
+from annotator.review.admission import admit_and_settle
 from annotator.review.excluding import AT_THE_DOOR, enforce, enforce_all, lift
 from annotator.review.foreseeing import Foreseen, readmission_preview
 from annotator.tasks import enforce_exclusion, enforce_exclusions, lift_exclusion
@@ -238,6 +239,24 @@ def test_what_was_cut_off_is_finished_from_the_rows(
     Assignment.objects.filter(task=first).update(counts=False, slot=None)
     assert enforce_all(now=NOW) == 2
     assert enforce_all(now=NOW) == 0
+
+
+def test_excluding_again_during_a_readmission_stands(
+    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rated_alone(project, cast.bob, 2)
+    excluded(project, cast.bob, cast.carol)
+    monkeypatch.setattr(excluding, "AT_ONCE", 1)
+
+    def admitted_then_excluded(*args: Any, **named: Any) -> None:
+        admit_and_settle(*args, **named)
+        exclude(project, cast.bob, reason="Once more.", by=cast.carol, now=NOW)
+
+    monkeypatch.setattr(excluding, "admit_and_settle", admitted_then_excluded)
+    readmit(project, cast.bob, now=NOW)
+    assert Exclusion.objects.get(annotator=cast.bob, readmitted_at=None).reason == "Once more."
+    assert not Assignment.objects.filter(annotator=cast.bob, counts=True).exists()
+    assert AuditEntry.objects.filter(action="annotator.excluded").count() == 2
 
 
 def test_a_worker_that_comes_too_late_finds_nothing_to_do(project: Project, cast: Cast) -> None:

@@ -8,9 +8,8 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from annotator import consensus, gold
-from annotator.annotation.entitlement import require_holding_or_at_work
 from annotator.annotation.refused import Refused, record
-from annotator.assignment import free_slot, locked, passed_lately
+from annotator.assignment import free_slot, locked, passed_lately, require_holding_or_at_work
 from annotator.models import Assignment, Report, Skip, SkipReason, Task
 from annotator.pii import quoting
 from annotator.retrying import in_transaction

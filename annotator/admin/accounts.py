@@ -20,8 +20,11 @@ class GivenPasswordForm(AdminPasswordChangeForm):
     """A password for somebody else's account is one that its owner has to change."""
 
     def save(self, commit: bool = True) -> User:
+        """Nothing else of the account: the rest may have changed since it was read."""
         self.user.must_change_password = audit.acting_now().actor != self.user.username
-        saved: User = super().save(commit)
+        saved: User = super().save(commit=False)
+        if commit:
+            saved.save(update_fields=["password", "must_change_password"])
         return saved
 
 
@@ -44,6 +47,11 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
         super().save_model(request, obj, form, change)
         if not obj.is_active:
             tokens.end_all(obj, because="the account was closed")
+
+    def changed_fields(self, row: Any, form: Any) -> list[str]:
+        """With a choice of who is staff it is no role's any more."""
+        names = super().changed_fields(row, form)
+        return [*names, "staff_by_role"] if "is_staff" in names else names
 
 
 @admin.register(Group)

@@ -3,7 +3,7 @@
 Refusal
     assignment.NotLeased, annotation.Refused, annotation.IncompleteRating
     review: verdicts.CommentNeeded, verdicts.OwnWork
-    importing: UnreadableFile, FileTooLarge, AlreadyRated; exporting.UnknownExport
+    importing: UnreadableFile, FileTooLarge, AlreadyRated, TakenBack; exporting.UnknownExport
     storable: UnstorableText, TextTooLong; parameters.BadParameter; annotation.drafts.DraftTooLarge
     pii: quoting.NotInTheText, quoting.MarksWithoutReason, redacting.CannotRedact
     logins.TooManyFailures, tokens.UnusableToken, projects.members.RefusedName

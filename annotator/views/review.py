@@ -171,8 +171,12 @@ def _rater(rater: Rater, reviewer: User) -> dict[str, Any]:
 def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Takes the authoritative rating back."""
     task = _task(access.reviewed_project(user_of(request), slug), task_id)
-    withdraw(task.pk, now=timezone.now())
-    messages.success(request, _("Taken back: what the annotators agreed on is in force again."))
+    try:
+        withdraw(task.pk, by=user_of(request), now=timezone.now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, _("Taken back: what the annotators agreed on is in force again."))
     return redirect("review-task", slug, task_id)
 
 

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from annotator import assignment
 from annotator.models import Assignment, Project, Role, Task, User
 from annotator.public_ids import response_number
-from annotator.review import adjudicate, judge
+from annotator.review import adjudicate, judge, withdraw
 from annotator.review.blindness import OwnWork, StillRating
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, rate
 from tests.conftest import Cast
@@ -115,6 +115,8 @@ def test_who_rates_a_task_neither_judges_nor_settles_it(project: Project, cast: 
         judge(theirs.pk, decision="accepted", by=rita, now=NOW)
     with pytest.raises(StillRating):
         adjudicate(task.pk, **settled(task), by=rita, now=NOW)
+    with pytest.raises(StillRating):
+        withdraw(task.pk, by=rita, now=NOW)
     assignment.release(held.pk)
     judge(theirs.pk, decision="accepted", by=rita, now=NOW)
     assert Assignment.objects.filter(pk=theirs.pk, verdicts__decision="accepted").exists()
@@ -127,6 +129,26 @@ def test_nobody_settles_what_they_alone_have_rated(project: Project, rita: User)
     rate(project, rita)
     with pytest.raises(OwnWork):
         adjudicate(task.pk, **settled(task), by=rita, now=NOW)
+    with pytest.raises(OwnWork):
+        withdraw(task.pk, by=rita, now=NOW)
+
+
+@pytest.mark.parametrize("door", ["page", "rest"])
+def test_nobody_takes_back_a_label_that_leaves_their_own_work(
+    project: Project, cast: Cast, rita: User, as_user: As, client: Client, door: str
+) -> None:
+    Project.objects.update(base_annotators=1)
+    project.refresh_from_db()
+    task = make_task(project)
+    rate(project, rita)
+    adjudicate(task.pk, **settled(task), by=cast.carol, now=NOW)
+    client.force_login(rita)
+    if door == "page":
+        client.post(f"/projects/talk/review/{task.public_id}/withdraw/")
+    else:
+        assert as_user(rita).delete(f"/api/v1/tasks/{task.public_id}/adjudication/").status_code == 409
+    task.refresh_from_db()
+    assert task.adjudicated
 
 
 def test_a_draft_from_before_the_upgrade_is_still_there() -> None:

@@ -368,9 +368,10 @@ class TestForAllRatings(TestCase):
         _rate(project, people, ratings, labelled=labelled, preference=preference)
         before = seen(project)
         first = project.tasks.filter(state=Task.State.COMPLETE).first()
+        judging = make_user("judge")
         if adjudicated and first:
             scores = {each.pk: dict.fromkeys(ATTRIBUTES, 1) for each in first.responses.all()}
-            adjudicate(first.pk, scores=scores, reason=Adjudication.Reason.SLIP, by=make_user("judge"), now=NOW)
+            adjudicate(first.pk, scores=scores, reason=Adjudication.Reason.SLIP, by=judging, now=NOW)
         in_force, foreseen = means_in_force(), exclusion_preview(project, people[who])
         excluded(project, people[who], people[0])
         assert foreseen == _what_changed(before, seen(project), in_force, means_in_force(), people[who])
@@ -378,7 +379,7 @@ class TestForAllRatings(TestCase):
         readmit(project, people[who], now=NOW + timedelta(hours=1))
         assert means_in_force() == in_force
         if first:
-            withdraw(first.pk, now=NOW)
+            withdraw(first.pk, by=judging, now=NOW)
         assert seen(project) == before
 
 

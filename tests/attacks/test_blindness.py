@@ -100,6 +100,19 @@ def test_who_rates_a_task_does_not_see_its_ratings(
     assert b"".join(exported.streaming_content) == b""
 
 
+@pytest.mark.parametrize("is_superuser", [False, True])
+def test_the_admin_hides_them_too(project: Project, cast: Cast, client: Client, is_superuser: bool) -> None:
+    make_task(project)
+    theirs = rate(project, cast.alice, justification="Alice was here.").annotation
+    User.objects.filter(pk=cast.carol.pk).update(is_staff=True, is_superuser=is_superuser)
+    client.force_login(cast.carol)
+    page = f"/admin/annotator/annotation/{theirs.pk}/change/"
+    assert b"Alice was here." in client.get(page).content
+    claimed(project, cast.carol)
+    assert client.get(page).status_code == 302
+    assert client.get("/admin/annotator/annotation/").context["cl"].result_count == 0
+
+
 def test_once_they_have_rated_they_see_them(project: Project, cast: Cast, rita: User, as_user: As) -> None:
     task = make_task(project)
     rate(project, cast.alice)

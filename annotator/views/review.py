@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access, annotation
 from annotator.access import user_of
-from annotator.forms.review import AdjudicationForm, VerdictForm, as_it_stands, started_from
+from annotator.forms.review import AdjudicationForm, QuarantineForm, VerdictForm, as_it_stands, started_from
 from annotator.htmx import HtmxRequest
 from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
 from annotator.parameters import choice_in, number_in
@@ -185,7 +185,11 @@ def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> Http
 def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """A manager's word on a task that was set aside."""
     task = _task(access.managed_project(user_of(request), slug), task_id)
-    safe = request.POST.get("decision") == "release"
+    form = QuarantineForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Nothing was decided: choose one of the two buttons."))
+        return redirect("review-task", slug, task_id)
+    safe = form.is_safe_to_use()
     try:
         annotation.decide_quarantine(task.pk, safe_to_use=safe, now=timezone.now())
     except Refusal as refused:

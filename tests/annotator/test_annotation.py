@@ -233,7 +233,7 @@ def test_a_justified_alarm_retires_the_task(project: Project, cast: Cast) -> Non
     annotation.report(claimed(project, cast.alice).pk, category="illegal", now=NOW)
     decided = annotation.decide_quarantine(task.pk, safe_to_use=False, now=LATER)
     assert decided.state == Task.State.RETIRED
-    with pytest.raises(Refused, match="not quarantined"):
+    with pytest.raises(Refused, match="not set aside any more"):
         annotation.decide_quarantine(task.pk, safe_to_use=True, now=LATER)
 
 

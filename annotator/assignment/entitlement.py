@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy
 
-from annotator.models import Assignment, PauseReason, Project, User
+from annotator.models import Assignment, Membership, PauseReason, Project
 from annotator.refusals import Refusal
 from annotator.statements import Statement
 
@@ -80,9 +80,9 @@ class Entitlement:
         return cls._now(assignment.annotator_id, assignment.task.project)
 
     @classmethod
-    def in_project(cls, annotator: User, project: Project) -> "Entitlement":
-        """What the annotator may do in the project now."""
-        return cls._now(annotator.pk, project)
+    def of_member(cls, member: Membership) -> "Entitlement":
+        """What the member may do now."""
+        return cls._now(member.user_id, member.project)
 
     @classmethod
     def _now(cls, annotator: int, project: Project) -> "Entitlement":
@@ -114,6 +114,11 @@ class Entitlement:
         """Raises NotAtWork for somebody who is excluded or paused."""
         if barred := self.barred_because():
             raise NotAtWork(str(REASONS[barred]))
+
+    def require_not_idle(self) -> None:
+        """Raises NotAtWork for somebody who may begin nothing now, for whatever reason."""
+        if idle := self.idle_because():
+            raise NotAtWork(str(REASONS[idle]))
 
 
 def require_holding_or_at_work(assignment: Assignment) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -12,6 +13,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from annotator import audit, tokens
 from annotator.admin.recorded import Recorded
 from annotator.models import Token, User
+from annotator.projects import members
 
 admin.site.unregister(Group)
 
@@ -28,9 +30,22 @@ class GivenPasswordForm(AdminPasswordChangeForm):
         return saved
 
 
+class AccountForm(UserChangeForm):
+    """Closes no account that a project cannot do without."""
+
+    def clean_is_active(self) -> bool:
+        is_active = bool(self.cleaned_data["is_active"])
+        if self.instance.is_active and not is_active:
+            try:
+                members.require_other_managers(self.instance)
+            except members.LastManager as last:
+                raise forms.ValidationError(str(last)) from last
+        return is_active
+
+
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
-    form = UserChangeForm
+    form = AccountForm
     add_form = UserCreationForm
     change_password_form = GivenPasswordForm
     recorded_as = "account"
@@ -47,6 +62,16 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
         super().save_model(request, obj, form, change)
         if not obj.is_active:
             tokens.end_all(obj, because="the account was closed")
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Says first of all which project would be left without a manager."""
+        deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        try:
+            for user in objs:
+                members.require_other_managers(user)
+        except members.LastManager as last:
+            return deleted, counts, set(), [str(last)]
+        return deleted, counts, lacking, protected
 
     def changed_fields(self, row: Any, form: Any) -> list[str]:
         """With a choice of who is staff it is no role's any more."""

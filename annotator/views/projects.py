@@ -49,7 +49,7 @@ def offer(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
-    """The guidelines in force, for the rating page's panel without the page; a POST acknowledges the version that was read."""
+    """The guidelines in force, for the rating page's panel without the page; a POST acknowledges what was read."""
     member = access.membership(user_of(request), slug)
     if request.method == "POST":
         acknowledge(member, version=number_in(request.POST, "version") or 0)

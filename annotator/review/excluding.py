@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, background, consensus, dispatch, workers
+from annotator import audit, background, consensus, dispatch, locks, workers
 from annotator.assignment import one_claim_at_a_time
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
 from annotator.projects.pseudonyms import pseudonym
@@ -154,12 +153,8 @@ def enforce_all(*, now: datetime) -> int:
 @contextmanager
 def _alone(exclusion_id: int) -> Iterator[Exclusion | None]:
     """The exclusion, if there still is one once nobody else is at work on it."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(hashtext('exclusion'), %s)", [exclusion_id])
-        try:
-            yield Exclusion.objects.select_related("project", "annotator").filter(pk=exclusion_id).first()
-        finally:
-            cursor.execute("SELECT pg_advisory_unlock(hashtext('exclusion'), %s)", [exclusion_id])
+    with locks.waited_for("exclusion", exclusion_id):
+        yield Exclusion.objects.select_related("project", "annotator").filter(pk=exclusion_id).first()
 
 
 def _batches(assignments: QuerySet[Assignment]) -> Iterator[Sequence[int]]:

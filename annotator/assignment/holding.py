@@ -97,7 +97,10 @@ def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
     """Renews the lease of somebody at work."""
     assignment = locked(assignment_id)
     if assignment.state != Assignment.State.LEASED:
-        raise NotLeased(_("This task is not with you any more, so its lease cannot be renewed."))
+        text = _(
+            "This task is not with you any more, so its lease cannot be renewed. Open the project for your next task."
+        )
+        raise NotLeased(text)
     assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
     assignment.save(update_fields=["lease_expires_at"])
     return assignment
@@ -134,7 +137,8 @@ def release(assignment_id: int) -> Assignment:
         Draft.objects.filter(assignment=assignment).delete()
         _count_open_slots([assignment.task_id])
     elif assignment.state != Assignment.State.RELEASED:
-        raise NotLeased(_("This task is not with you any more, so it cannot be given back."))
+        text = _("This task is not with you any more, so it cannot be given back. Open the project for your next task.")
+        raise NotLeased(text)
     return assignment
 
 

@@ -96,6 +96,7 @@ def test_one_call_deletes_nothing(rated: Project, carol: APIClient) -> None:
         answer = carol.delete(f"{TALK}{confirm}")
         assert (answer.status_code, answer.json()["code"]) == (409, "not_confirmed")
         assert "1 task, 1 annotation and 0 reward models" in answer.json()["detail"]
+        assert answer.json()["detail"].endswith("Send it as ?confirm=talk.")
     assert Annotation.objects.count() == 1
 
 
@@ -114,7 +115,9 @@ def test_the_admin_wants_the_slug_as_well(rated: Project, admin: Client) -> None
     admin.post(f"{place}/archive/")
     assert f"{place}/restore/" in admin.get(f"{place}/change/").content.decode()
     assert "1 task, 1 annotation" in admin.get(f"{place}/erase/").content.decode()
-    admin.post(f"{place}/erase/", {"confirm": "tal"})
+    said = admin.post(f"{place}/erase/", {"confirm": "tal"}).content.decode()
+    assert "give the project&#x27;s slug, talk." in said
+    assert "?confirm=" not in said
     assert Project.objects.exists()
     assert admin.post(f"{place}/delete/", {"post": "yes"}).status_code == 403
     admin.post(f"{place}/erase/", {"confirm": "talk"})

@@ -7,7 +7,10 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from annotator import audit, tokens
@@ -85,10 +88,9 @@ class GroupAdmin(DjangoGroupAdmin, Recorded):
 
 
 @admin.register(Token)
-class TokenAdmin(Recorded):
+class TokenAdmin(ModelAdmin):
     """To be read and ended. Nobody makes a token for somebody else: it would act in their name."""
 
-    recorded_as = "token"
     list_display = ["name", "user", "scopes", "created", "expiry", "last_used_at"]
     search_fields = ["name", "digest", "user__username"]
     list_select_related = ["user"]
@@ -101,5 +103,10 @@ class TokenAdmin(Recorded):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def recorded_name(self, row: Any) -> str:
-        return f"{audit.shown(row)} of {row.user.username}"
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        tokens.end(obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for token in queryset.select_related("user"):
+            tokens.end(token)

@@ -85,8 +85,8 @@ def disagreement_rows(project: Project, since: datetime | None, unseen: QuerySet
 def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
     """A row per annotation and response, with ids as imported and raters by pseudonym.
 
-    `counts` is false for what a reviewer has rejected, for the work of the excluded, and for what is `extra`, which came
-    when its task had no room. `verdict` is the reviewer's.
+    `counts` is false for what a reviewer has rejected, for the work of the excluded, and for what is `extra`: its task
+    had no room left. `verdict` is the reviewer's.
     """
     ratings = _since(_current_ratings(project, unseen), "annotation__submitted_at", since)
     rows = ratings.order_by("response__task", "annotation", "response__position").values(

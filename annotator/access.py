@@ -69,8 +69,10 @@ def own_assignment(user: User, assignment_id: int) -> Assignment:
 
 
 def own_qualification_run(user: User, run_id: int) -> QualificationRun:
-    """A run of the user's through practice or test."""
-    runs = QualificationRun.objects.filter(member__user=user).select_related("member__project__rubric")
+    """A run of the user's through practice or test, in a project that nobody has deleted."""
+    runs = QualificationRun.objects.filter(member__user=user, member__project__deleted_at=None).select_related(
+        "member__project__rubric"
+    )
     return get_object_or_404(runs, pk=run_id)
 
 

@@ -23,13 +23,13 @@ _EASTERN = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL"}
 
 def require_unmistakable(name: str) -> None:
     """Raises ValidationError unless a new account may have this name; the name of an account that exists passes."""
+    accounts = get_user_model().objects
+    if accounts.filter(username=name).exists():
+        return
     if unicodedata.normalize("NFKC", name) != name:
         raise ValidationError("Write the name in ordinary letters: some of its characters are variants of others.")
     if len(_scripts(name)) > 1:
         raise ValidationError("Write the name in letters of one script: this one mixes several.")
-    accounts = get_user_model().objects
-    if accounts.filter(username=name).exists():
-        return
     for beginning in RESERVED:
         if any(drawn.startswith(beginning) for drawn in _drawn(name)):
             raise ValidationError(f"Names that begin with {beginning!r} are kept for raters that are not people.")

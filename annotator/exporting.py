@@ -85,7 +85,8 @@ def disagreement_rows(project: Project, since: datetime | None, unseen: QuerySet
 def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
     """A row per annotation and response, with ids as imported and raters by pseudonym.
 
-    `counts` is false for what a reviewer has rejected and for the work of the excluded; `verdict` is the reviewer's.
+    `counts` is false for what a reviewer has rejected, for the work of the excluded, and for what is `extra`: its task
+    had no room left. `verdict` is the reviewer's.
     """
     ratings = _since(_current_ratings(project, unseen), "annotation__submitted_at", since)
     rows = ratings.order_by("response__task", "annotation", "response__position").values(
@@ -107,6 +108,7 @@ def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[A
         submitted_at=F("annotation__submitted_at"),
         counts=F("annotation__assignment__counts"),
         verdict=Coalesce(Subquery(_verdict), Value("")),
+        extra=F("annotation__assignment__extra"),
     )
     keys, pseudonyms = project.attribute_keys(), Pseudonyms(project.pk)
     for row in rows.iterator(chunk_size=CHUNK):
@@ -162,7 +164,7 @@ def _columns(project: Project, layout: str) -> list[str]:
     head = ["task", "response", "annotator", "revision", *keys]
     answers = ["checks", "confidence", "safe", "unsafe_category", "preference", "justification"]
     made = ["active_seconds", "guideline_version", "origin", "submitted_at"]
-    return [*head, *answers, "position", *made, "counts", "verdict"]
+    return [*head, *answers, "position", *made, "counts", "verdict", "extra"]
 
 
 def _flat(rows: Iterable[Row]) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from annotator import audit
 from annotator.agreement import AgainstExperts, against_experts
 from annotator.annotation.drafts import check_draft
+from annotator.assignment import Entitlement
 from annotator.models import Membership, QualificationAnswer, QualificationRun, Task
 from annotator.refusals import Refusal
 
@@ -60,10 +61,12 @@ def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
     """The run that is under way, else a new one.
 
     Raises:
+        NotAtWork: the member is excluded or paused, or the project is paused or archived.
         NothingToTake: the project has no gold tasks of this kind.
         NoTriesLeft: only for the test; practice is free.
     """
     member = Membership.objects.select_for_update(of=("self",)).select_related("project").get(pk=member.pk)
+    Entitlement.of_member(member).require_not_idle()
     found = standing(member)
     if under_way := found.unfinished.get(kind):
         return under_way
@@ -85,12 +88,23 @@ def next_task(run: QualificationRun) -> Task | None:
     return Task.objects.filter(project=run.member.project_id).gold_for(run.kind).exclude(pk__in=answered).first()
 
 
+def task_at_hand(run: QualificationRun) -> Task | None:
+    """`next_task`, for whoever may take it now; raises NotAtWork as `begin` does."""
+    Entitlement.of_member(run.member).require_not_idle()
+    return next_task(run)
+
+
 @transaction.atomic
 def answer(
     run: QualificationRun, task: Task, scores: Mapping[int, Mapping[str, int]], *, now: datetime
 ) -> QualificationRun:
-    """Stores the scores by response id, and closes the run after its last task. The first answer to a task stands."""
+    """Stores the scores by response id, and closes the run after its last task. The first answer to a task stands.
+
+    Raises:
+        NotAtWork: as `begin` does.
+    """
     run = QualificationRun.objects.select_for_update(of=("self",)).select_related("member__project").get(pk=run.pk)
+    Entitlement.of_member(run.member).require_not_idle()
     if run.finished_at or run.answers.filter(response__task=task).exists():
         return run
     QualificationAnswer.objects.bulk_create(

@@ -1,9 +1,9 @@
 """What the stages refuse. Each door turns a Refusal into its own answer: an HTTP error, a message, an exit code.
 
 Refusal
-    assignment.NotLeased, annotation.Refused, annotation.IncompleteRating
+    assignment.NotLeased, assignment.NotAtWork, annotation.Refused, annotation.IncompleteRating
     review: verdicts.CommentNeeded, verdicts.OwnWork
-    importing: UnreadableFile, FileTooLarge, AlreadyRated; exporting.UnknownExport
+    importing: UnreadableFile, FileTooLarge, AlreadyRated, TakenBack; exporting.UnknownExport
     storable: UnstorableText, TextTooLong; parameters.BadParameter; annotation.drafts.DraftTooLarge
     pii: quoting.NotInTheText, quoting.MarksWithoutReason, redacting.CannotRedact
     logins.TooManyFailures, tokens.UnusableToken, projects.members.RefusedName

@@ -2,16 +2,21 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from annotator import audit, tokens
 from annotator.admin.recorded import Recorded
 from annotator.models import Token, User
+from annotator.projects import members
 
 admin.site.unregister(Group)
 
@@ -20,14 +25,30 @@ class GivenPasswordForm(AdminPasswordChangeForm):
     """A password for somebody else's account is one that its owner has to change."""
 
     def save(self, commit: bool = True) -> User:
+        """Nothing else of the account: the rest may have changed since it was read."""
         self.user.must_change_password = audit.acting_now().actor != self.user.username
-        saved: User = super().save(commit)
+        saved: User = super().save(commit=False)
+        if commit:
+            saved.save(update_fields=["password", "must_change_password"])
         return saved
+
+
+class AccountForm(UserChangeForm):
+    """Closes no account that a project cannot do without."""
+
+    def clean_is_active(self) -> bool:
+        is_active = bool(self.cleaned_data["is_active"])
+        if self.instance.is_active and not is_active:
+            try:
+                members.require_other_managers(self.instance)
+            except members.LastManager as last:
+                raise forms.ValidationError(str(last)) from last
+        return is_active
 
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
-    form = UserChangeForm
+    form = AccountForm
     add_form = UserCreationForm
     change_password_form = GivenPasswordForm
     recorded_as = "account"
@@ -45,6 +66,21 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
         if not obj.is_active:
             tokens.end_all(obj, because="the account was closed")
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Says first of all which project would be left without a manager."""
+        deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        try:
+            for user in objs:
+                members.require_other_managers(user)
+        except members.LastManager as last:
+            return deleted, counts, set(), [str(last)]
+        return deleted, counts, lacking, protected
+
+    def changed_fields(self, row: Any, form: Any) -> list[str]:
+        """With a choice of who is staff it is no role's any more."""
+        names = super().changed_fields(row, form)
+        return [*names, "staff_by_role"] if "is_staff" in names else names
+
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, Recorded):
@@ -52,10 +88,9 @@ class GroupAdmin(DjangoGroupAdmin, Recorded):
 
 
 @admin.register(Token)
-class TokenAdmin(Recorded):
+class TokenAdmin(ModelAdmin):
     """To be read and ended. Nobody makes a token for somebody else: it would act in their name."""
 
-    recorded_as = "token"
     list_display = ["name", "user", "scopes", "created", "expiry", "last_used_at"]
     search_fields = ["name", "digest", "user__username"]
     list_select_related = ["user"]
@@ -68,5 +103,10 @@ class TokenAdmin(Recorded):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def recorded_name(self, row: Any) -> str:
-        return f"{audit.shown(row)} of {row.user.username}"
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        tokens.end(obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for token in queryset.select_related("user"):
+            tokens.end(token)

@@ -1,12 +1,17 @@
 """Annotations, to be read."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from annotator.access import user_of
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
 from annotator.admin.tasks import review_link
 from annotator.models import Annotation, Rating
+from annotator.review.blindness import tasks_held_by
 
 
 class RatingInline(ToBeRead):
@@ -26,6 +31,10 @@ class AnnotationAdmin(OfManagedProjects):
     show_full_result_count = False
     readonly_fields = ["review"]
     inlines = [RatingInline]
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        """Without those of tasks that the person is rating."""
+        return super().get_queryset(request).exclude(assignment__task__in=tasks_held_by(user_of(request)))
 
     @admin.display(ordering="assignment__task__external_id")
     def task(self, row: Annotation) -> str:

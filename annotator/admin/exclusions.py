@@ -111,7 +111,8 @@ class ExclusionAdmin(OfManagedProjects):
     def exclude_view(self, request: HttpRequest) -> HttpResponse:
         """Shows what would change; excludes once that was confirmed with a reason."""
         project, chosen = self._chosen(request)
-        already = {each.annotator_id: readmit_url(each) for each in project.exclusions.filter(annotator__in=chosen)}
+        standing = project.exclusions.filter(annotator__in=chosen, readmitted_at=None)
+        already = {each.annotator_id: readmit_url(each) for each in standing}
         people = [each for each in chosen if each.pk not in already]
         form = ReasonForm(request.POST if request.method == "POST" else None)
         if request.method == "POST" and form.is_valid() and people:

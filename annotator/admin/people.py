@@ -73,6 +73,13 @@ class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
 
     by: User
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Shows the role that the member is asked to take: choosing another one takes the offer back."""
+        super().__init__(*args, **kwargs)
+        if self.instance.offered_role and "role" in self.fields:
+            self.initial["role"] = self.instance.offered_role
+            self.fields["role"].help_text = f"They are {self.instance.get_role_display().lower()} until they accept."
+
     def clean(self) -> dict[str, Any]:
         """Tries the change and takes it back, so that a refusal is shown in the form."""
         data = super().clean() or {}
@@ -91,7 +98,7 @@ class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def store(self, member: Membership, data: dict[str, Any]) -> None:
         """The same for the trial and for good."""
-        if data["role"] != member.role:
+        if "role" in self.changed_data:
             members.give_role(member, data["role"], agreed=member.user == self.by)
         members.limit(member, quota=data["quota"], languages=data["languages"] or [])
 

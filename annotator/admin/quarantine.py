@@ -17,10 +17,17 @@ from django.utils.translation import gettext_lazy
 from annotator import annotation
 from annotator.admin.scoping import OfManagedProjects
 from annotator.forms.redacting import RedactForm, marked_in
-from annotator.models import Report, Skip, SkipReason, Task
+from annotator.forms.review import QuarantineForm
+from annotator.models import Report, Skip, Task
 from annotator.parameters import as_number
 from annotator.pii.redacting import redact
 from annotator.refusals import Refusal
+from annotator.review.sheets import set_aside
+
+
+def _said(each: Report | Skip) -> str:
+    because = each.get_category_display() if isinstance(each, Report) else each.get_reason_display()
+    return f"{because} {each.note}".strip()
 
 
 def _redact_url(tasks: Iterable[int]) -> str:
@@ -36,11 +43,7 @@ class DecidesQuarantine(OfManagedProjects):
     @admin.display(description=gettext_lazy("set aside because"))
     def set_aside(self, task: Task) -> str:
         """What annotators said when they reported the task or skipped it for personal information."""
-        reports = Report.objects.filter(assignment__task=task)
-        skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
-        said = [f"{report.get_category_display()} {report.note}".strip() for report in reports]
-        said += [f"{skip.get_reason_display()} {skip.note}".strip() for skip in skips]
-        return "; ".join(said)
+        return "; ".join(map(_said, set_aside(task)))
 
     @admin.action(description=gettext_lazy("False alarm: release from quarantine"))
     def release(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
@@ -92,8 +95,11 @@ class DecidesQuarantine(OfManagedProjects):
     def decide_view(self, request: HttpRequest, task_id: int) -> HttpResponse:
         """The buttons of a task's page."""
         tasks = self.get_queryset(request).filter(pk=task_id)
-        if request.method == "POST" and request.POST.get("decision") in ("release", "retire"):
-            self._decide(request, tasks, safe_to_use=request.POST["decision"] == "release")
+        form = QuarantineForm(request.POST if request.method == "POST" else None)
+        if form.is_valid():
+            self._decide(request, tasks, safe_to_use=form.is_safe_to_use())
+        elif form.is_bound:
+            messages.error(request, _("Nothing was decided: choose one of the two buttons."))
         return redirect("admin:annotator_task_change", task_id)
 
     def redact_view(self, request: HttpRequest) -> HttpResponse:
@@ -121,5 +127,7 @@ class DecidesQuarantine(OfManagedProjects):
                 # Says that it happened, never what was there: history is kept for good.
                 self.log_change(request, form.task, _("Redacted personal information."))
                 messages.success(request, _("%(task)s: redacted, back in the queue.") % {"task": form.task})
-        messages.info(request, _("Earlier snapshots, and models that saw the text, are not changed."))
+        messages.info(
+            request, _("Earlier snapshots that hold the text, and their models, are marked: a manager can erase them.")
+        )
         return redirect("admin:annotator_task_changelist")

@@ -17,12 +17,21 @@ class Recorded(ModelAdmin):
     recorded_as = ""
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        before = audit.fields_of(type(obj)._default_manager.get(pk=obj.pk)) if change else {}
-        super().save_model(request, obj, form, change)
+        """Of a row that exists, only what the form changed: the rest may have changed since it was read."""
         if not change:
+            super().save_model(request, obj, form, change)
             self.record_change("created", obj)
-        elif found := audit.differences(before, audit.fields_of(obj)) | _of_lists(form):
+            return
+        before = audit.fields_of(type(obj)._default_manager.get(pk=obj.pk))
+        names = self.changed_fields(obj, form)
+        obj.save(update_fields=names)
+        after = {name: value for name, value in audit.fields_of(obj).items() if name in names}
+        if found := audit.differences(before, after) | _of_lists(form):
             self.record_change("changed", obj, changed=found)
+
+    def changed_fields(self, row: Any, form: Any) -> list[str]:
+        """The row's own fields that the form changed."""
+        return [field.name for field in row._meta.concrete_fields if field.name in form.changed_data]
 
     @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: Any) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
-from annotator.models import PREFERENCES, Project
+from annotator.models import LONGEST_ACTIVE_SECONDS, PREFERENCES, Project
 from annotator.public_ids import response_number
 from annotator.refusals import Refusal
 from annotator.storable import LONGEST_JUSTIFICATION, check_written, shown_name
@@ -46,6 +46,8 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
             errors[place] = found
     if found := _preference_errors(submission, project, len(responses)):
         errors["preference"] = found
+    if found := _seconds_errors(submission.active_seconds):
+        errors["active_seconds"] = found
     if not errors and submission.preference is None and not any(each.scores for each in submission.ratings.values()):
         errors["ratings"] = [_("the rating says nothing: it has no score and no preference")]
     if errors:
@@ -103,3 +105,10 @@ def _preference_errors(submission: Submission, project: Project, responses: int)
     if project.ask_preference and responses == 2 and submission.preference is None:
         return [_no_answer(_("Preference"))]
     return []
+
+
+def _seconds_errors(seconds: float | None) -> list[str]:
+    # A number that is no number fails every comparison.
+    if seconds is None or 0 <= seconds <= LONGEST_ACTIVE_SECONDS:
+        return []
+    return [_("the active seconds must be from 0 to %(most)s") % {"most": LONGEST_ACTIVE_SECONDS}]

@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
 
-from annotator.annotation.entitlement import require_holding_or_at_work
 from annotator.annotation.submitting import allow_revision
-from annotator.assignment import locked
+from annotator.assignment import locked, require_holding_or_at_work
 from annotator.models import Assignment, Draft
 from annotator.refusals import Refusal
 from annotator.retrying import in_transaction

@@ -8,9 +8,8 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from annotator import consensus, gold
-from annotator.annotation.entitlement import require_holding_or_at_work
 from annotator.annotation.refused import Refused, record
-from annotator.assignment import free_slot, locked, passed_lately
+from annotator.assignment import free_slot, locked, passed_lately, require_holding_or_at_work
 from annotator.models import Assignment, Report, Skip, SkipReason, Task
 from annotator.pii import quoting
 from annotator.retrying import in_transaction
@@ -170,7 +169,8 @@ def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task
     """A manager's word on a quarantined task: back into the queue, or retired for good."""
     task = Task.objects.select_for_update().select_related("project").get(pk=task_id)
     if task.state != Task.State.QUARANTINED:
-        raise Refused(f"{task} is {task.state}, not quarantined.")
+        text = _("%(task)s is not set aside any more: look at the task to see what was decided.")
+        raise Refused(text % {"task": task})
     task.state = task.state_in_use() if safe_to_use else Task.State.RETIRED
     task.save(update_fields=["state"])
     decision = Report.Decision.DISMISSED if safe_to_use else Report.Decision.UPHELD

@@ -10,9 +10,17 @@ from django.utils.translation import gettext as _
 from annotator import consensus, gold
 from annotator.annotation.completeness import check_complete
 from annotator.annotation.content import Submission
-from annotator.annotation.entitlement import ENTITLEMENT, Entitlement
 from annotator.annotation.refused import Refused, record
-from annotator.assignment import Claim, free_slot, locked, locked_own, locked_to_claim, next_task
+from annotator.assignment import (
+    ENTITLEMENT,
+    Claim,
+    Entitlement,
+    free_slot,
+    locked,
+    locked_own,
+    locked_to_claim,
+    next_task,
+)
 from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Task, User, Verdict
 from annotator.retrying import in_transaction
 from annotator.statements import Columns, Statement

@@ -88,7 +88,10 @@ class OneProject(generics.GenericAPIView[Project]):
     )
     def delete(self, request: Request, slug: str) -> Response:
         project = access.managed_project(access.user_of(request), slug)
-        gone = deleting.delete(project, confirm=request.query_params.get("confirm", ""), now=timezone.now())
+        try:
+            gone = deleting.delete(project, confirm=request.query_params.get("confirm", ""), now=timezone.now())
+        except deleting.NotConfirmed as refused:
+            raise deleting.NotConfirmed(f"{refused} Send it as ?confirm={project.slug}.") from refused
         return Response(status=status.HTTP_204_NO_CONTENT if gone else status.HTTP_202_ACCEPTED)
 
 

@@ -237,7 +237,8 @@ class AdjudicationOfTask(APIView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, task_id: int) -> Response:
-        withdraw(access.reviewed_task(access.user_of(request), task_id).pk, now=timezone.now())
+        user = access.user_of(request)
+        withdraw(access.reviewed_task(user, task_id).pk, by=user, now=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -13,7 +13,7 @@ from annotator.api.fields import (
     ScoreField,
     WholeNumberField,
 )
-from annotator.models import SkipReason, UnsafeCategory
+from annotator.models import LONGEST_ACTIVE_SECONDS, SkipReason, UnsafeCategory
 from annotator.storable import LONGEST_JUSTIFICATION, LONGEST_NOTE
 
 MOST_CHECKS = 100
@@ -36,7 +36,7 @@ class SubmissionSerializer(KnownFields):
     justification = serializers.CharField(
         required=False, allow_blank=True, trim_whitespace=False, max_length=LONGEST_JUSTIFICATION
     )
-    active_seconds = NumberField(required=False, allow_null=True, min_value=0, max_value=86_400 * 7)
+    active_seconds = NumberField(required=False, allow_null=True, min_value=0, max_value=LONGEST_ACTIVE_SECONDS)
 
     def validate_ratings(self, ratings: list[dict[str, Any]]) -> list[dict[str, Any]]:
         named = [rating["response"] for rating in ratings]

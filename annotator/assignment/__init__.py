@@ -1,6 +1,16 @@
-"""Stage 2: who rates what next. `picking` finds a task, `claiming` leases it, `holding` is what becomes of a lease."""
+"""Stage 2: who rates what next. `picking` finds a task, `claiming` leases it, `holding` is what becomes of a lease.
 
-from annotator.assignment.claiming import REASONS, Claim, claim, next_task, one_claim_at_a_time, why_nothing
+`entitlement` says who may still act.
+"""
+
+from annotator.assignment.claiming import Claim, claim, next_task, one_claim_at_a_time, why_nothing
+from annotator.assignment.entitlement import (
+    ENTITLEMENT,
+    REASONS,
+    Entitlement,
+    NotAtWork,
+    require_holding_or_at_work,
+)
 from annotator.assignment.holding import (
     NotLeased,
     TooManyReleases,
@@ -29,9 +39,12 @@ from annotator.assignment.recounting import (
 )
 
 __all__ = [
+    "ENTITLEMENT",
     "REASONS",
     "Claim",
     "Difference",
+    "Entitlement",
+    "NotAtWork",
     "NotLeased",
     "TooManyReleases",
     "claim",
@@ -54,6 +67,7 @@ __all__ = [
     "recount_later",
     "recount_wanted",
     "release",
+    "require_holding_or_at_work",
     "response_order",
     "responses_in_order",
     "why_nothing",

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.utils.translation import gettext_lazy
-
 from annotator import gold
 from annotator.assignment import picking
+from annotator.assignment.entitlement import REASONS, Entitlement
 from annotator.assignment.holding import (
     ONE_CLAIM_AT_A_TIME,
     in_order,
@@ -20,28 +19,6 @@ from annotator.assignment.picking import Seeker
 from annotator.models import Assignment, Membership, Project, Response, Task, User
 from annotator.retrying import in_transaction
 from annotator.statements import Statement
-
-REASONS = {
-    "empty": gettext_lazy("This project has no tasks yet."),
-    "all_done": gettext_lazy("All tasks are done. Thank you!"),
-    "you_did_all": gettext_lazy("You have rated or skipped every task that is open."),
-    "leased_by_others": gettext_lazy(
-        "Every remaining task is with another annotator just now. Look again in a few minutes."
-    ),
-    "other_languages": gettext_lazy("Every remaining task is in a language that you are not asked to rate."),
-    "quota": gettext_lazy("You have rated as many tasks as this project asks of one annotator. Thank you!"),
-    "project_paused": gettext_lazy("The manager has paused this project for everybody. Look again later."),
-    "project_archived": gettext_lazy("This project is archived: nobody gets tasks from it."),
-    "not_qualified": gettext_lazy(
-        "This project asks for a test before the first task. Take it on the qualification page."
-    ),
-    "paused": gettext_lazy("The manager has paused you in this project, and can let you go on."),
-    "paused_for_gold": gettext_lazy(
-        "You are paused in this project: your ratings of tasks that experts have rated differ too much from theirs. "
-        "The manager has been told, and can let you go on."
-    ),
-    "excluded": gettext_lazy("You rate no more in this project. Ask its manager why."),
-}
 
 
 @dataclass(frozen=True)
@@ -72,6 +49,12 @@ class _Situation:
     half_done: list[int]
     leases_ran_out: bool
 
+    def entitlement(self, project: Project) -> Entitlement:
+        """What bars them in the project."""
+        member = self.member
+        paused = member.paused_because if member and member.paused_at else None
+        return Entitlement(project, self.excluded, paused, member.quota if member else None, self.done)
+
 
 @in_transaction
 def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
@@ -86,11 +69,13 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
 def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     """What `claim` does, for whoever has made sure of `one_claim_at_a_time` in this transaction."""
     situation = _situation(project, annotator, now)
-    if barred := _barred_because(project, situation):
-        return Claim(None, reason=barred)
+    entitlement = situation.entitlement(project)
     expires = now + timedelta(minutes=project.lease_minutes)
-    if own := _renewed(situation.own, project, expires):
+    # Whoever is paused, or whose project is, hands in what they have begun.
+    if not entitlement.excluded and (own := _renewed(situation.own, project, expires)):
         return Claim(own, responses_in_order(own))
+    if barred := _barred_because(entitlement, situation.member):
+        return Claim(None, reason=barred)
     if situation.leases_ran_out:
         reclaim_expired(now=now)
     languages = tuple(situation.member.languages) if situation.member else ()
@@ -143,14 +128,12 @@ def _situation(project: Project, annotator: User, now: datetime) -> _Situation:
     return _Situation(member, *row[len(_OF_MEMBER) :])
 
 
-def _barred_because(project: Project, situation: _Situation) -> str:
-    if situation.excluded:
-        return "excluded"
-    if barred := situation.member.barred_because() if situation.member else "":
+def _barred_because(entitlement: Entitlement, member: Membership | None) -> str:
+    if barred := entitlement.idle_because():
         return barred
-    own = situation.member.quota if situation.member else None
-    quota = project.quota if own is None else own
-    return "quota" if quota and situation.done >= quota and situation.own is None else ""
+    if member and member.lacks_test():
+        return "not_qualified"
+    return "quota" if entitlement.has_filled_quota() else ""
 
 
 def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> Assignment | None:

@@ -49,7 +49,7 @@ SELECT {_ASSIGNMENT}, {_TASK}, {_PROJECT} FROM annotator_assignment s
 JOIN annotator_task t ON t.id = s.task_id JOIN annotator_project p ON p.id = t.project_id
 WHERE s.id = %(assignment)s
 """
-_HELD_BY = f"""{_HELD} AND s.annotator_id = %(annotator)s AND EXISTS (
+_HELD_BY = f"""{_HELD} AND s.annotator_id = %(annotator)s AND p.deleted_at IS NULL AND EXISTS (
     SELECT FROM annotator_membership m WHERE m.user_id = %(annotator)s AND m.project_id = p.id
 )"""
 _LOCKED = Statement(f"{_HELD} FOR UPDATE OF t, s")
@@ -78,7 +78,7 @@ def locked_to_claim(annotator: User, assignment_id: int) -> Assignment:
 
 
 def own(annotator: User, assignment_id: int) -> Assignment:
-    """An assignment of the annotator's with its task, in a project that they are a member of."""
+    """An assignment of the annotator's with its task, in a project of theirs that nobody has deleted."""
     return _held(_OWN.row(assignment=assignment_id, annotator=annotator.pk))
 
 
@@ -97,7 +97,10 @@ def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
     """Renews the lease of somebody at work."""
     assignment = locked(assignment_id)
     if assignment.state != Assignment.State.LEASED:
-        raise NotLeased(_("This task is not with you any more, so its lease cannot be renewed."))
+        text = _(
+            "This task is not with you any more, so its lease cannot be renewed. Open the project for your next task."
+        )
+        raise NotLeased(text)
     assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
     assignment.save(update_fields=["lease_expires_at"])
     return assignment
@@ -134,7 +137,8 @@ def release(assignment_id: int) -> Assignment:
         Draft.objects.filter(assignment=assignment).delete()
         _count_open_slots([assignment.task_id])
     elif assignment.state != Assignment.State.RELEASED:
-        raise NotLeased(_("This task is not with you any more, so it cannot be given back."))
+        text = _("This task is not with you any more, so it cannot be given back. Open the project for your next task.")
+        raise NotLeased(text)
     return assignment
 
 

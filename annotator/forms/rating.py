@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.annotation import ResponseRating, Submission, safety_errors
-from annotator.models import NEITHER_VALID, Attribute, Project, Response, UnsafeCategory
+from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, Attribute, Project, Response, UnsafeCategory
 from annotator.projects.rubrics import LEVELS
 from annotator.storable import LONGEST_JUSTIFICATION
 
@@ -34,7 +34,9 @@ class RatingForm(forms.Form):
     justification = forms.CharField(
         required=False, max_length=LONGEST_JUSTIFICATION, widget=forms.Textarea(attrs={"rows": 3})
     )
-    active_seconds = forms.FloatField(required=False, min_value=0, widget=forms.HiddenInput)
+    active_seconds = forms.FloatField(
+        required=False, min_value=0, max_value=LONGEST_ACTIVE_SECONDS, widget=forms.HiddenInput
+    )
 
     def __init__(self, project: Project, responses: list[Response], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

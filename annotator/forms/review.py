@@ -14,6 +14,21 @@ from annotator.public_ids import response_number
 from annotator.storable import LONGEST_NOTE
 
 
+class QuarantineForm(forms.Form):
+    """A manager's word on a task that was set aside. Retiring it is for good, so that nothing stands for it."""
+
+    decision = forms.ChoiceField(
+        choices=[
+            ("release", gettext_lazy("False alarm: back to the queue")),
+            ("retire", gettext_lazy("Justified: retire it")),
+        ]
+    )
+
+    def is_safe_to_use(self) -> bool:
+        """What a valid form says."""
+        return bool(self.cleaned_data["decision"] == "release")
+
+
 class AdjudicationForm(forms.Form):
     """A level per response and attribute, and why. Nothing is chosen beforehand unless the reviewer asks for it."""
 

@@ -6,11 +6,12 @@ whole import back.
 
 from annotator.importing.metering import UnreadableFile
 from annotator.importing.withdrawal import AlreadyRated, Withdrawal, take_back, withdrawal_preview
-from annotator.importing.writing import ImportResult, import_rows
+from annotator.importing.writing import ImportResult, TakenBack, import_rows
 
 __all__ = [
     "AlreadyRated",
     "ImportResult",
+    "TakenBack",
     "UnreadableFile",
     "Withdrawal",
     "import_rows",

@@ -20,6 +20,7 @@ from annotator.importing.sources import read_rows
 from annotator.models import Import, Project, Response, Task, User
 from annotator.pii import scanning
 from annotator.projects.archiving import require_in_use
+from annotator.refusals import Refusal
 from annotator.statements import Statement
 
 BATCH = 500
@@ -27,6 +28,15 @@ BATCH_BYTES = 4 << 20
 _json = json.JSONEncoder(ensure_ascii=False).encode
 UNLABELLED_FIRST = -1
 """Priority of tasks that arrive with labels: the queue serves unlabelled ones before them."""
+
+
+class TakenBack(Refusal):
+    """Somebody has taken the import back while it was running; the rest of the file is not read."""
+
+    code = "taken_back"
+
+    def __init__(self) -> None:
+        super().__init__("The import was taken back while it was running. To have its tasks, import the file again.")
 
 
 @dataclass
@@ -83,6 +93,7 @@ def import_rows(
     Raises:
         UnreadableFile: nothing of the file can be read.
         Archived: the project takes no tasks.
+        TakenBack: somebody took it back meanwhile.
         DiskNearlyFull: there is no room for it, or for all of it; batches before that stay.
     """
     result, incoming = ImportResult(), Incoming(stream)
@@ -110,7 +121,7 @@ def _shown_name(file_name: str) -> str:
 def _record(made: Import, incoming: Incoming, result: ImportResult) -> None:
     """A file that made no task leaves no row: there is nothing of it to be taken back."""
     if not result.created:
-        made.delete()
+        Import.objects.filter(pk=made.pk, taken_back_at=None).delete()
     else:
         Import.objects.filter(pk=made.pk).update(
             rejected=result.rejected_total,
@@ -152,7 +163,8 @@ def _import(
 # In the batch's transaction: an import that is killed has counted what it left.
 _COUNT = Statement("""
 UPDATE annotator_import SET created = created + %(created)s, existing = existing + %(existing)s,
-    first_task = least(first_task, %(first)s), last_task = greatest(last_task, %(last)s) WHERE id = %(import)s
+    first_task = least(first_task, %(first)s), last_task = greatest(last_task, %(last)s)
+WHERE id = %(import)s AND taken_back_at IS NULL
 """)
 
 
@@ -211,7 +223,8 @@ def _write(
     if made is not None:
         tasks = [each.task for each in new.values()]
         ends = {"first": min(tasks, default=None), "last": max(tasks, default=None)}
-        _COUNT.run(created=len(plan.new), existing=len(plan.known), **ends, **{"import": made})
+        if not _COUNT.run(created=len(plan.new), existing=len(plan.known), **ends, **{"import": made}):
+            raise TakenBack
     known = _places(plan, {name: task.pk for name, task in stored.items()}, new)
     placed = [*new.values(), *known]
     refused = write_labels(placed, now=now) + write_annotations(project, placed, now=now)

@@ -8,8 +8,9 @@ from annotator.storable import fault_in
 
 def named_project(slug: str) -> Project:
     """Raises CommandError with the slugs that exist."""
-    project = None if fault_in(slug) else Project.objects.filter(slug=slug).first()
+    projects = Project.objects.standing()
+    project = None if fault_in(slug) else projects.filter(slug=slug).first()
     if project is None:
-        slugs = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet"
+        slugs = ", ".join(projects.values_list("slug", flat=True)[:20]) or "none yet"
         raise CommandError(f"There is no project {slug!r}. Projects: {slugs}.")
     return project

@@ -2,6 +2,7 @@
 
 from annotator.models.agreement import AgreementState, AgreementTotal, CountedTask, StaleAgreement
 from annotator.models.annotation import (
+    LONGEST_ACTIVE_SECONDS,
     NEITHER_VALID,
     PREFERENCES,
     Annotation,
@@ -31,6 +32,7 @@ from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
 
 __all__ = [
+    "LONGEST_ACTIVE_SECONDS",
     "NEITHER_VALID",
     "PREFERENCES",
     "Adjudication",

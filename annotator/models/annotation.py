@@ -16,6 +16,9 @@ NEITHER_VALID = -100
 PREFERENCES = (NEITHER_VALID, -3, -2, -1, 1, 2, 3)
 """Strengths of a pairwise preference: negative for the first response; 0 is not offered (arXiv 2410.01257)."""
 
+LONGEST_ACTIVE_SECONDS = 7 * 86_400
+"""Of work on one task, which is a matter of minutes: beyond a week a clock went wrong."""
+
 
 class Origin(models.TextChoices):
     PERSON = "person"
@@ -156,6 +159,10 @@ class Annotation(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(preference__isnull=True) | Q(preference__in=PREFERENCES), name="preference_on_the_scale"
+            ),
+            models.CheckConstraint(
+                condition=Q(active_seconds__isnull=True) | Q(active_seconds__range=(0, LONGEST_ACTIVE_SECONDS)),
+                name="active_seconds_within_a_week",
             ),
         ]
 

@@ -71,17 +71,9 @@ class Membership(models.Model):
     def __str__(self) -> str:
         return f"{self.user} as {self.role}"
 
-    def barred_because(self) -> str:
-        """Why this member gets no task: a key of assignment.REASONS, or empty."""
-        if self.project.archived_at:
-            return "project_archived"
-        if self.project.paused:
-            return "project_paused"
-        if self.paused_at:
-            return "paused_for_gold" if self.paused_because == PauseReason.GOLD else "paused"
-        if self.project.qualification_required and self.role == Role.ANNOTATOR and not self.qualified_at:
-            return "not_qualified"
-        return ""
+    def lacks_test(self) -> bool:
+        """Whether the project asks for a test that this member has not passed."""
+        return self.project.qualification_required and self.role == Role.ANNOTATOR and not self.qualified_at
 
     def has_unread_guidelines(self) -> bool:
         """Whether a newer version is in force than the one that this member has acknowledged."""

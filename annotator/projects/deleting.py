@@ -5,13 +5,12 @@ worker; one that was interrupted is found again.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connection, transaction
+from django.db import transaction
 
-from annotator import audit, background, dispatch
+from annotator import audit, background, dispatch, locks
 from annotator.models import Annotation, Project, Task
 from annotator.projects.staff import follow_roles
 from annotator.refusals import Refusal
@@ -63,10 +62,7 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
     if project.archived_at is None:
         raise NotArchived(f"{project.name} has {would_go}. Archive it first; nobody can bring back what is deleted.")
     if confirm != project.slug:
-        raise NotConfirmed(
-            f"This deletes {would_go} for good. To confirm, give the project's slug: {project.slug} "
-            f"(over REST, ?confirm={project.slug})."
-        )
+        raise NotConfirmed(f"This deletes {would_go} for good. To confirm, give the project's slug, {project.slug}.")
     _mark(project, would_go, now=now)
     if would_go.tasks <= AT_THE_DOOR:
         finish(project.pk)
@@ -90,7 +86,8 @@ def _mark(project: Project, would_go: Contents, *, now: datetime) -> None:
 
 def finish(project_id: int) -> int:
     """Deletes what is left of a project that is to go; returns how many tasks. Twice does no harm."""
-    with _alone(project_id) as project:
+    with locks.alone("deletion", project_id) as is_alone:
+        project = Project.objects.filter(pk=project_id, deleted_at__isnull=False).first() if is_alone else None
         if project is None:
             return 0
         deleted = sum(_delete_some(numbers) for numbers in _portions(project))
@@ -102,20 +99,6 @@ def finish_all() -> int:
     """Finishes every deletion of which something is left; returns how many tasks went."""
     unfinished = Project.objects.filter(deleted_at__isnull=False)
     return background.each_project("finish_deletions", unfinished, lambda project: finish(project.pk))
-
-
-@contextmanager
-def _alone(project_id: int) -> Iterator[Project | None]:
-    """The project to delete, if nobody else is at it."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtext('deletion'), %s)", [project_id])
-        if not cursor.fetchone()[0]:
-            yield None
-            return
-        try:
-            yield Project.objects.filter(pk=project_id, deleted_at__isnull=False).first()
-        finally:
-            cursor.execute("SELECT pg_advisory_unlock(hashtext('deletion'), %s)", [project_id])
 
 
 def _portions(project: Project) -> Iterator[list[int]]:

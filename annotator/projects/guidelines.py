@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from annotator import audit
-from annotator.models import Guideline, Project
+from annotator.models import Guideline, Membership, Project
 
 
 @transaction.atomic
@@ -21,3 +21,10 @@ def publish_guidelines(project: Project, text: str) -> Guideline | None:
         "guidelines.published", f"guidelines version {published.version}", project=project, characters=len(text)
     )
     return published
+
+
+def acknowledge(member: Membership, *, version: int) -> None:
+    """The member has read this version; a newer one that came meanwhile is still to be read. Never goes back."""
+    current = member.project.current_guideline()
+    read = min(version, current.version if current else 0)
+    Membership.objects.filter(pk=member.pk, acknowledged_version__lt=read).update(acknowledged_version=read)

@@ -170,9 +170,18 @@ def _one_change_at_a_time(project: Project) -> None:
     Project.objects.select_for_update(no_key=True).filter(pk=project.pk).values_list("pk").get()
 
 
+@transaction.atomic
+def require_other_managers(user: User) -> None:
+    """Raises LastManager unless every project that the user manages has somebody else who can."""
+    managed = user.memberships.filter(role=Role.MANAGER, project__deleted_at=None).select_related("user", "project")
+    for member in managed.order_by("project"):
+        _one_change_at_a_time(member.project)
+        _require_another_manager(member)
+
+
 def _require_another_manager(member: Membership) -> None:
-    others = member.project.memberships.filter(role=Role.MANAGER).exclude(pk=member.pk)
-    if member.role == Role.MANAGER and not others.exists():
+    managers = member.project.memberships.filter(role=Role.MANAGER, user__is_active=True)
+    if member.role == Role.MANAGER and not managers.exclude(pk=member.pk).exists():
         raise LastManager(
             f"{member.user.username} is the last manager of {member.project.name}. Make somebody else a manager first."
         )

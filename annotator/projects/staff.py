@@ -9,7 +9,9 @@ def follow_roles(user: User) -> None:
 
     Who is staff for another reason (a superuser, or an administrator has said so) stays staff.
     """
-    user.refresh_from_db(fields=["is_staff", "is_superuser", "staff_by_role"])
+    # Locked before the roles are read: of two who end the last two roles at once, the second finds none left.
+    locked = User.objects.select_for_update(no_key=True)
+    user.refresh_from_db(fields=["is_staff", "is_superuser", "staff_by_role"], from_queryset=locked)
     manages = user.memberships.filter(role=Role.MANAGER).exists()
     if manages and not user.is_staff:
         _set(user, is_staff=True)

@@ -24,7 +24,8 @@ def assess_apart(project: Project, *, now: datetime) -> int:
     Raises:
         AssessmentFailed: the process failed or took too long.
     """
-    command = [sys.executable, "manage.py", "quality", project.slug, "--background"]
+    # A slug may begin with a hyphen, and is no option for that.
+    command = [sys.executable, "manage.py", "quality", "--background", "--", project.slug]
     with locks.alone("quality apart", project.pk) as is_alone:
         if not is_alone:
             return 0

@@ -71,9 +71,15 @@ def adjudicate(
 
 
 @in_transaction
-def withdraw(task_id: int, *, now: datetime) -> Task:
-    """Takes the authoritative rating back: the annotators' consensus is in force again. Twice does no harm."""
+def withdraw(task_id: int, *, by: User, now: datetime) -> Task:
+    """Takes the authoritative rating back: the annotators' consensus is in force again. Twice does no harm.
+
+    Raises:
+        StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
+    """
     task = _locked(task_id)
+    require_not_rating(task, by)
+    require_others_work(task, by)
     if task.adjudicated:
         task.adjudications.filter(is_current=True).update(is_current=False)
         Label.objects.filter(response__task=task, source=Label.Source.ADJUDICATED).delete()

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
-from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, background, consensus, dispatch, workers
+from annotator import audit, background, consensus, dispatch, locks, workers
 from annotator.assignment import one_claim_at_a_time
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
 from annotator.projects.pseudonyms import pseudonym
@@ -27,7 +26,7 @@ AT_THE_DOOR = 500
 def exclude(project: Project, annotator: User, *, reason: str, by: User, now: datetime) -> Exclusion:
     """Bars the annotator at once and takes their work out, at once or by the light worker.
 
-    Called again, it finishes what was cut off, and changes nothing else.
+    Called again, it finishes what was cut off, and changes nothing else; during a readmission it ends that.
     """
     exclusion = _bar(project, annotator, reason=reason, by=by, now=now)
     if counting(project, annotator)[AT_THE_DOOR:].exists():
@@ -65,15 +64,21 @@ def _bar(project: Project, annotator: User, *, reason: str, by: User, now: datet
     check_written(reason, "reason")
     # A claim under way is waited for, and every later one finds the row.
     one_claim_at_a_time(annotator)
-    exclusion, is_new = Exclusion.objects.get_or_create(
-        project=project, annotator=annotator, defaults={"reason": reason.strip(), "by": by, "made_at": now}
-    )
-    if exclusion.readmitted_at:
-        exclusion.readmitted_at = None
-        exclusion.save(update_fields=["readmitted_at"])
-    if is_new:
+    made = {"reason": reason.strip(), "by": by, "made_at": now}
+    # Locked: a readmission that ends just now has deleted the row before, or finds it excluded again.
+    rows = Exclusion.objects.select_for_update()
+    exclusion, is_new = rows.get_or_create(project=project, annotator=annotator, defaults=made)
+    is_anew = _being_readmitted(exclusion.pk).update(readmitted_at=None, **made)
+    if is_anew:
+        exclusion.refresh_from_db()
+    if is_new or is_anew:
         audit.record("annotator.excluded", f"annotator {pseudonym(annotator.pk, project.pk)}", project=project)
     return exclusion
+
+
+def _being_readmitted(exclusion_id: int) -> QuerySet[Exclusion]:
+    """The exclusion, unless the annotator has been excluded again since they were readmitted."""
+    return Exclusion.objects.filter(pk=exclusion_id, readmitted_at__isnull=False)
 
 
 def _in_the_background(task: str, exclusion: Exclusion) -> None:
@@ -126,7 +131,7 @@ def lift(exclusion_id: int, *, now: datetime) -> int:
             return 0
         batches = _batches(to_return(exclusion.project, exclusion.annotator))
         returned = sum(_give_back(exclusion, tasks, now=now) for tasks in batches)
-        exclusion.delete()
+        _being_readmitted(exclusion_id).delete()
         return returned
 
 
@@ -148,12 +153,8 @@ def enforce_all(*, now: datetime) -> int:
 @contextmanager
 def _alone(exclusion_id: int) -> Iterator[Exclusion | None]:
     """The exclusion, if there still is one once nobody else is at work on it."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(hashtext('exclusion'), %s)", [exclusion_id])
-        try:
-            yield Exclusion.objects.select_related("project", "annotator").filter(pk=exclusion_id).first()
-        finally:
-            cursor.execute("SELECT pg_advisory_unlock(hashtext('exclusion'), %s)", [exclusion_id])
+    with locks.waited_for("exclusion", exclusion_id):
+        yield Exclusion.objects.select_related("project", "annotator").filter(pk=exclusion_id).first()
 
 
 def _batches(assignments: QuerySet[Assignment]) -> Iterator[Sequence[int]]:
@@ -175,6 +176,8 @@ def _take_out(exclusion: Exclusion, task_ids: Sequence[int], *, now: datetime) -
 
 @in_transaction
 def _give_back(exclusion: Exclusion, task_ids: Sequence[int], *, now: datetime) -> int:
+    if not _being_readmitted(exclusion.pk).exists():
+        return 0
     tasks = _locked(task_ids)
     returned = to_return(exclusion.project, exclusion.annotator).filter(task__in=task_ids)
     chosen = Assignment.objects.filter(pk__in=list(returned.values_list("pk", flat=True)))

@@ -116,7 +116,7 @@ def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
         _sheet(letter, response, raters, project, settled.get(response.pk, {}))
         for letter, response in zip(ascii_uppercase, task.responses.all(), strict=False)
     ]
-    return Reviewed(task, raters, sheets, consensus, adjudication, _set_aside(task))
+    return Reviewed(task, raters, sheets, consensus, adjudication, set_aside(task))
 
 
 def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
@@ -175,8 +175,8 @@ def _row(
     )
 
 
-def _set_aside(task: Task) -> list[Report | Skip]:
-    """What annotators said when they reported the task, or skipped it for personal information."""
+def set_aside(task: Task) -> list[Report | Skip]:
+    """Why a task is in quarantine: what annotators said in reports still undecided, or when they skipped it for PII."""
     reports = Report.objects.filter(assignment__task=task, decision="")
     skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
     return [*reports, *skips] if task.state == Task.State.QUARANTINED else []

@@ -11,7 +11,9 @@ from annotator.access import user_of
 from annotator.forms.offer import OfferForm
 from annotator.htmx import HtmxRequest
 from annotator.models import Project
+from annotator.parameters import number_in
 from annotator.projects import members
+from annotator.projects.guidelines import acknowledge
 from annotator.refusals import Refusal
 
 
@@ -47,13 +49,12 @@ def offer(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
-    """The guidelines in force, for the rating page's panel without the page; a POST acknowledges them."""
+    """The guidelines in force, for the rating page's panel without the page; a POST acknowledges what was read."""
     member = access.membership(user_of(request), slug)
-    current = member.project.current_guideline()
     if request.method == "POST":
-        member.acknowledged_version = current.version if current else 0
-        member.save(update_fields=["acknowledged_version"])
+        acknowledge(member, version=number_in(request.POST, "version") or 0)
         return redirect("annotate", slug)
+    current = member.project.current_guideline()
     return render(
         request,
         "_guidelines.html" if request.htmx else "guidelines.html",

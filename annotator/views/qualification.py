@@ -50,8 +50,12 @@ def begin(request: HttpRequest, slug: str) -> HttpResponse:
 def take(request: HttpRequest, run_id: int) -> HttpResponse:
     """The next task of the run; a POST answers it."""
     run = access.own_qualification_run(user_of(request), run_id)
-    task = qualification.next_task(run)
-    if run.finished_at or task is None:
+    try:
+        task = None if run.finished_at else qualification.task_at_hand(run)
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        task = None
+    if task is None:
         return redirect("qualification", run.member.project.slug)
     if request.method == "POST" and request.POST.get("task") != str(task.public_id):
         messages.info(request, _("You have answered that task already, and that answer stands."))

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access, annotation
 from annotator.access import user_of
-from annotator.forms.review import AdjudicationForm, VerdictForm, as_it_stands, started_from
+from annotator.forms.review import AdjudicationForm, QuarantineForm, VerdictForm, as_it_stands, started_from
 from annotator.htmx import HtmxRequest
 from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
 from annotator.parameters import choice_in, number_in
@@ -171,8 +171,12 @@ def _rater(rater: Rater, reviewer: User) -> dict[str, Any]:
 def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Takes the authoritative rating back."""
     task = _task(access.reviewed_project(user_of(request), slug), task_id)
-    withdraw(task.pk, now=timezone.now())
-    messages.success(request, _("Taken back: what the annotators agreed on is in force again."))
+    try:
+        withdraw(task.pk, by=user_of(request), now=timezone.now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, _("Taken back: what the annotators agreed on is in force again."))
     return redirect("review-task", slug, task_id)
 
 
@@ -181,7 +185,11 @@ def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> Http
 def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """A manager's word on a task that was set aside."""
     task = _task(access.managed_project(user_of(request), slug), task_id)
-    safe = request.POST.get("decision") == "release"
+    form = QuarantineForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, _("Nothing was decided: choose one of the two buttons."))
+        return redirect("review-task", slug, task_id)
+    safe = form.is_safe_to_use()
     try:
         annotation.decide_quarantine(task.pk, safe_to_use=safe, now=timezone.now())
     except Refusal as refused:

@@ -20,12 +20,14 @@ from annotator.assignment import Claim
 from annotator.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.htmx import HtmxRequest
-from annotator.models import Assignment, Draft, Membership, Project, Response, Skip, SkipReason
+from annotator.models import Assignment, Draft, Project, Response, Skip, SkipReason
 from annotator.parameters import number_in
 from annotator.pii.marking import marks_of
 from annotator.refusals import Refusal
 
 MOST_REVISIONS = 99_999
+NOT_QUALIFIED = "not_qualified"
+"""The reason for no task that has a page of its own: the test."""
 
 
 @login_required
@@ -34,17 +36,13 @@ MOST_REVISIONS = 99_999
 def annotate(request: HttpRequest, slug: str) -> HttpResponse:
     """The next task to rate, or why there is none. Unread guidelines come first, then the test."""
     member = access.membership(user_of(request), slug)
-    if first := _comes_first(member):
-        return redirect(first, slug)
-    work = _next_work(request, member.project)
-    return render(request, "annotate.html", work | {"undo": _fresh_skip(request)})
-
-
-def _comes_first(member: Membership) -> str:
-    """The page that stands before the next task; empty if none does."""
     if member.has_unread_guidelines():
-        return "guidelines"
-    return "qualification" if member.barred_because() == "not_qualified" else ""
+        return redirect("guidelines", slug)
+    claimed = assignment.claim(member.project, user_of(request), now=database_now())
+    if claimed.reason == NOT_QUALIFIED:
+        return redirect("qualification", slug)
+    work = _claimed_work(request, member.project, claimed)
+    return render(request, "annotate.html", work | {"undo": _fresh_skip(request)})
 
 
 def _fresh_skip(request: HttpRequest) -> Skip | None:
@@ -53,10 +51,6 @@ def _fresh_skip(request: HttpRequest) -> Skip | None:
     mine = Skip.objects.filter(assignment__annotator=user_of(request), assignment__state=Assignment.State.SKIPPED)
     fresh = mine.filter(created_at__gt=database_now() - annotation.UNDO_FOR)
     return fresh.filter(assignment=number).first() if number is not None else None
-
-
-def _next_work(request: HttpRequest, project: Project) -> dict[str, Any]:
-    return _claimed_work(request, project, assignment.claim(project, user_of(request), now=database_now()))
 
 
 def _claimed_work(request: HttpRequest, project: Project, claimed: Claim) -> dict[str, Any]:
@@ -107,7 +101,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         page = "_work.html" if request.htmx else "annotate.html"
         return render(request, page, _work(request, held, form), status=422)
     user, project, now = user_of(request), held.task.project, database_now()
-    next_one = request.htmx and not _comes_first(access.membership(user, project.slug))
+    next_one = request.htmx and not access.membership(user, project.slug).has_unread_guidelines()
     try:
         if next_one:
             done, claimed = annotation.submit_and_claim(user, held.pk, form.submission(), now=now)
@@ -123,9 +117,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     messages.success(request, _("Stored at %(time)s.") % {"time": moment})
     if done.annotation.assignment.extra:
         messages.info(request, _("It came after your place was taken, so it counts once a reviewer accepts it."))
-    if next_one:
-        return render(request, "_work.html", _claimed_work(request, project, claimed))
-    return _onwards(request, held)
+    return _work_area(request, project, claimed) if next_one else _onwards(request, held)
 
 
 def _onwards(request: HtmxRequest, held: Assignment) -> HttpResponse:
@@ -133,9 +125,18 @@ def _onwards(request: HtmxRequest, held: Assignment) -> HttpResponse:
     slug = held.task.project.slug
     if not request.htmx:
         return redirect("annotate", slug)
-    if first := _comes_first(access.membership(user_of(request), slug)):
-        return HttpResponseClientRedirect(resolve_url(first, slug))
-    return render(request, "_work.html", _next_work(request, held.task.project))
+    member = access.membership(user_of(request), slug)
+    if member.has_unread_guidelines():
+        return HttpResponseClientRedirect(resolve_url("guidelines", slug))
+    claimed = assignment.claim(member.project, user_of(request), now=database_now())
+    return _work_area(request, member.project, claimed)
+
+
+def _work_area(request: HttpRequest, project: Project, claimed: Claim) -> HttpResponse:
+    """The part of the page that htmx exchanges."""
+    if claimed.reason == NOT_QUALIFIED:
+        return HttpResponseClientRedirect(resolve_url("qualification", project.slug))
+    return render(request, "_work.html", _claimed_work(request, project, claimed))
 
 
 @login_required

@@ -12,8 +12,8 @@ setInterval(() => {
   const form = document.querySelector("form[data-heartbeat]");
   if (!form || document.hidden || now - lastInput > IDLE) return;
   const seconds = form.elements.active_seconds;
-  // A machine that slept makes one long tick, which was no work.
-  if (passed < 5000) seconds.value = (Number(seconds.value || 0) + passed / 1000).toFixed(1);
+  // A machine that slept makes one long tick, which was no work; a clock that was put back makes a negative one.
+  if (passed > 0 && passed < 5000) seconds.value = (Number(seconds.value || 0) + passed / 1000).toFixed(1);
   if (now - lastRenewal < RENEW) return;
   lastRenewal = now;
   const headers = { "X-CSRFToken": freshToken() };

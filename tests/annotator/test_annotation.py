@@ -140,6 +140,14 @@ def test_it_refuses_scores_off_the_scale(project: Project, cast: Cast, score: ob
         annotation.submit(held.pk, submission(task, score), now=NOW)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("seconds", [-1, 1e39, float("inf"), float("nan")])
+def test_seconds_that_no_clock_has_measured_are_refused(project: Project, cast: Cast, seconds: float) -> None:
+    task = make_task(project)
+    held = claimed(project, cast.alice)
+    with pytest.raises(IncompleteRating, match="active seconds must be from 0 to 604800"):
+        annotation.submit(held.pk, submission(task, active_seconds=seconds), now=NOW)
+
+
 def test_it_refuses_responses_of_another_task(project: Project, cast: Cast) -> None:
     make_task(project)
     held = claimed(project, cast.alice)
@@ -225,7 +233,7 @@ def test_a_justified_alarm_retires_the_task(project: Project, cast: Cast) -> Non
     annotation.report(claimed(project, cast.alice).pk, category="illegal", now=NOW)
     decided = annotation.decide_quarantine(task.pk, safe_to_use=False, now=LATER)
     assert decided.state == Task.State.RETIRED
-    with pytest.raises(Refused, match="not quarantined"):
+    with pytest.raises(Refused, match="not set aside any more"):
         annotation.decide_quarantine(task.pk, safe_to_use=True, now=LATER)
 
 

@@ -4,11 +4,13 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from annotator import annotation, assignment
+from annotator import annotation, assignment, gold
 from annotator.assignment import NotLeased, claim, picking
-from annotator.models import Assignment, Exclusion, Project, Tally, Task
+from annotator.models import Assignment, Exclusion, PauseReason, Project, Tally, Task, User
+from annotator.projects.archiving import archive
 from tests.builders import NOW, claimed, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -120,7 +122,7 @@ def test_a_heartbeat_renews_the_lease(project: Project, cast: Cast) -> None:
 def test_a_submitted_task_has_no_lease_to_renew(project: Project, cast: Cast) -> None:
     make_task(project)
     done = rate(project, cast.alice)
-    with pytest.raises(NotLeased):
+    with pytest.raises(NotLeased, match="Open the project for your next task"):
         assignment.heartbeat(done.annotation.assignment_id, now=NOW)
 
 
@@ -178,6 +180,42 @@ def test_a_paused_project_hands_out_nothing(project: Project, cast: Cast) -> Non
     make_task(project)
     Project.objects.update(paused=True)
     assert claim(Project.objects.get(), cast.alice, now=NOW).reason == "project_paused"
+
+
+@pytest.mark.parametrize("how", ["paused", "project paused", "archived"])
+def test_what_somebody_holds_is_theirs_through_a_pause(project: Project, cast: Cast, how: str) -> None:
+    make_task(project), make_task(project)
+    held = claimed(project, cast.alice)
+    paused(project, cast.alice, how)
+    assert claim(Project.objects.get(), cast.alice, now=NOW).assignment == held
+    rate(Project.objects.get(), cast.alice)
+    assert claim(Project.objects.get(), cast.alice, now=NOW).reason in {"paused", "project_paused", "project_archived"}
+
+
+def paused(project: Project, user: User, how: str) -> None:
+    if how == "paused":
+        gold.pause(user.memberships.get(project=project), because=PauseReason.MANAGER, now=NOW)
+    elif how == "archived":
+        archive(project, now=NOW)
+    else:
+        Project.objects.filter(pk=project.pk).update(paused=True)
+
+
+@pytest.mark.parametrize("how", ["paused", "project paused", "archived"])
+def test_the_page_shows_it_again_after_a_reload(project: Project, cast: Cast, client: Client, how: str) -> None:
+    make_task(project, prompt="Is it still here?")
+    claimed(project, cast.alice)
+    paused(project, cast.alice, how)
+    client.force_login(cast.alice)
+    assert b"Is it still here?" in client.get("/projects/talk/annotate/").content
+
+
+def test_a_test_asked_for_meanwhile_waits_for_what_is_held(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project, prompt="Is it still here?")
+    claimed(project, cast.alice)
+    Project.objects.update(qualification_required=True)
+    client.force_login(cast.alice)
+    assert b"Is it still here?" in client.get("/projects/talk/annotate/").content
 
 
 def test_a_quota_ends_the_work_of_one(project: Project, cast: Cast) -> None:

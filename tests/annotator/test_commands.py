@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 from knox.auth import TokenAuthentication
 
@@ -35,6 +36,19 @@ def test_import_tasks_reports_each_bad_line(project: Project, file: Path) -> Non
     assert out.strip() == "2 tasks created, 0 existing, 1 rows rejected"
     assert err.startswith("line 2: not JSON")
     assert err.endswith("exit 1")
+
+
+@pytest.mark.parametrize(("reported", "more"), [(0, "... and 3 more\n"), (2, "... and 1 more\n"), (3, "")])
+def test_import_tasks_counts_what_it_does_not_show(
+    project: Project, tmp_path: Path, settings: LazySettings, reported: int, more: str
+) -> None:
+    settings.IMPORT_ERRORS_REPORTED = reported
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes(b"{broken\n" * 3)
+    out, err = run("import_tasks", "talk", str(path))
+    assert err.count("not JSON") == reported
+    assert err.endswith(f"{more}exit 1")
+    assert "3 rows rejected" in out
 
 
 def test_a_dry_run_writes_nothing(project: Project, file: Path) -> None:

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from annotator.models import (
+    LONGEST_ACTIVE_SECONDS,
     Annotation,
     Assignment,
     ExpertRating,
@@ -58,6 +59,13 @@ def test_a_second_current_annotation_is_refused(project: Project, cast: Cast) ->
     done = rate(project, cast.alice).annotation
     again = Annotation(assignment=done.assignment, revision=2, content_hash="x", submitted_at=NOW)
     refused("one_current_annotation_per_assignment", again.save)
+
+
+@pytest.mark.parametrize("seconds", [-1, 1e39, float("inf"), float("nan"), LONGEST_ACTIVE_SECONDS + 1])
+def test_seconds_that_no_clock_has_measured_are_refused(project: Project, cast: Cast, seconds: float) -> None:
+    make_task(project)
+    rate(project, cast.alice)
+    refused("active_seconds_within_a_week", lambda: Annotation.objects.update(active_seconds=seconds))
 
 
 @pytest.mark.parametrize("score", [5, -1, 2.5, "3", None, [3], True, {"a": 1}])

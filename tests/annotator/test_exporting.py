@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from annotator import annotation
+from annotator import annotation, assignment
 from annotator.annotation import ResponseRating, Submission
 from annotator.exporting import FORMATS, LAYOUTS, UnknownExport, export
 from annotator.importing import import_rows
@@ -30,6 +30,7 @@ from tests.builders import (
     pseudonym,
     rate,
     ratings_row,
+    submission,
     task_row,
 )
 from tests.conftest import Cast
@@ -152,8 +153,20 @@ def test_what_does_not_count_is_marked_and_left_out_of_disagreements(project: Pr
     judge(held[1].pk, decision="accepted", by=cast.carol, now=NOW)
     found = [(row["counts"], row["verdict"]) for row in rows(project, "annotations")]
     assert found == [(False, "rejected"), (True, "accepted")]
-    assert [list(row)[-3:] for row in cells(project, "annotations")] == [["submitted_at", "counts", "verdict"]] * 2
+    assert [list(row)[-3:] for row in cells(project, "annotations")] == [["counts", "verdict", "extra"]] * 2
     assert [row["helpfulness"] for row in rows(project, "disagreements")] == [[2]]
+
+
+def test_what_came_when_there_was_no_room_is_marked(cast: Cast) -> None:
+    project = make_project("narrow", base_annotators=1, keep=1)
+    make_task(project, responses=1)
+    held = claimed(project, cast.alice)
+    assignment.release(held.pk)
+    rate(project, cast.bob)
+    annotation.submit(held.pk, submission(held.task), now=LATER)
+    found = [(row["counts"], row["extra"]) for row in rows(project, "annotations")]
+    assert found == [(True, False), (False, True)]
+    assert [row["extra"] for row in cells(project, "annotations")] == ["False", "True"]
 
 
 def test_a_reviewers_labels_are_exported(project: Project, cast: Cast) -> None:

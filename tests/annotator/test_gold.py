@@ -171,7 +171,7 @@ def test_after_a_pause_gold_counts_anew(project: Project, cast: Cast) -> None:
     rate_gold(project, cast.alice, [0, 4], [0, 4])
     gold.resume(member_of(cast.alice), now=NOW)
     member = member_of(cast.alice)
-    assert (member.paused_at, member.barred_because(), gold.standing(member)) == (None, "", None)
+    assert (member.paused_at, member.paused_because, gold.standing(member)) == (None, "", None)
 
 
 def test_a_paused_annotator_is_told_over_rest(

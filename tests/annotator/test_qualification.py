@@ -1,11 +1,16 @@
 """The test before the first task: practice, scored runs, limited tries."""
 
+from html import unescape
+
 import pytest
 from django.test import Client
 
-from annotator import assignment, qualification
-from annotator.models import Membership, Project, QualificationRun, Role, Task, User
+from annotator import assignment, gold, qualification
+from annotator.assignment import REASONS, NotAtWork
+from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, Task, User
+from annotator.projects.archiving import archive
 from annotator.qualification import NothingToTake, NoTriesLeft
+from annotator.review import exclude
 from tests.builders import ATTRIBUTES, NOW, make_gold, make_task
 from tests.conftest import Cast
 
@@ -148,6 +153,35 @@ def test_the_experts_are_never_shown_of_a_test(project: Project, cast: Cast, ali
     run = take(alice)
     for task in Task.objects.filter(gold__use="test"):
         assert client.get(f"/qualification/{run.pk}/tasks/{task.public_id}/").status_code == 404
+
+
+@pytest.mark.parametrize("how", ["excluded", "paused", "project_paused", "project_archived"])
+@pytest.mark.parametrize("kind", ["practice", "test"])
+def test_who_gets_no_tasks_takes_no_test(
+    project: Project, cast: Cast, alice: Membership, client: Client, how: str, kind: str
+) -> None:
+    run = qualification.begin(alice, kind, now=NOW)
+    task = qualification.next_task(run)
+    assert task is not None
+    idle(project, cast, how)
+    with pytest.raises(NotAtWork, match=str(REASONS[how])):
+        qualification.begin(alice, kind, now=NOW)
+    with pytest.raises(NotAtWork, match=str(REASONS[how])):
+        qualification.answer(run, task, {}, now=NOW)
+    client.force_login(cast.alice)
+    page = client.get(f"/qualification/{run.pk}/", follow=True)
+    assert str(REASONS[how]) in unescape(page.content.decode())
+
+
+def idle(project: Project, cast: Cast, how: str) -> None:
+    if how == "excluded":
+        exclude(project, cast.alice, reason="no", by=cast.carol, now=NOW)
+    elif how == "paused":
+        gold.pause(member_of(cast.alice), because=PauseReason.MANAGER, now=NOW)
+    elif how == "project_paused":
+        Project.objects.update(paused=True)
+    else:
+        archive(project, now=NOW)
 
 
 def test_an_unknown_kind_is_practice(project: Project, cast: Cast, client: Client) -> None:

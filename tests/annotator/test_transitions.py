@@ -316,7 +316,7 @@ class Work(RuleBasedStateMachine):
     @rule(place=places)
     def withdraw(self, place: int) -> None:
         task, sheet = self.tasks[place], self.sheets[self.tasks[place].pk]
-        review.withdraw(task.pk, now=self.now)
+        review.withdraw(task.pk, by=self.carol, now=self.now)
         if sheet.adjudicated:
             sheet.adjudicated = False
             sheet.settle()

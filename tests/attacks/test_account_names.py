@@ -55,6 +55,13 @@ def test_two_that_look_alike_cannot_both_be_made(cast: Cast, one: str, other: st
     assert invited(cast, other)[0] == 400
 
 
+def test_an_account_with_a_name_of_two_scripts_can_be_saved(cast: Cast, client: Client) -> None:
+    odd = User.objects.create(username="bоb", password="!")
+    client.force_login(User.objects.create(username="root", is_staff=True, is_superuser=True))
+    sent = {"username": odd.username, "first_name": "Bob", "date_joined_0": "2026-01-31", "date_joined_1": "12:00:00"}
+    assert client.post(f"/admin/annotator/user/{odd.pk}/change/", sent).status_code == 302
+
+
 def test_accounts_that_are_there_stay_as_they_are(cast: Cast, client: Client) -> None:
     User.objects.create(username="Alice", password="!")
     assert invited(cast, "Alice")[0] == 201

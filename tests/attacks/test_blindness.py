@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from annotator import assignment
 from annotator.models import Assignment, Project, Role, Task, User
 from annotator.public_ids import response_number
-from annotator.review import adjudicate, judge
+from annotator.review import adjudicate, judge, withdraw
 from annotator.review.blindness import OwnWork, StillRating
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, rate
 from tests.conftest import Cast
@@ -100,6 +100,19 @@ def test_who_rates_a_task_does_not_see_its_ratings(
     assert b"".join(exported.streaming_content) == b""
 
 
+@pytest.mark.parametrize("is_superuser", [False, True])
+def test_the_admin_hides_them_too(project: Project, cast: Cast, client: Client, is_superuser: bool) -> None:
+    make_task(project)
+    theirs = rate(project, cast.alice, justification="Alice was here.").annotation
+    User.objects.filter(pk=cast.carol.pk).update(is_staff=True, is_superuser=is_superuser)
+    client.force_login(cast.carol)
+    page = f"/admin/annotator/annotation/{theirs.pk}/change/"
+    assert b"Alice was here." in client.get(page).content
+    claimed(project, cast.carol)
+    assert client.get(page).status_code == 302
+    assert client.get("/admin/annotator/annotation/").context["cl"].result_count == 0
+
+
 def test_once_they_have_rated_they_see_them(project: Project, cast: Cast, rita: User, as_user: As) -> None:
     task = make_task(project)
     rate(project, cast.alice)
@@ -115,6 +128,8 @@ def test_who_rates_a_task_neither_judges_nor_settles_it(project: Project, cast: 
         judge(theirs.pk, decision="accepted", by=rita, now=NOW)
     with pytest.raises(StillRating):
         adjudicate(task.pk, **settled(task), by=rita, now=NOW)
+    with pytest.raises(StillRating):
+        withdraw(task.pk, by=rita, now=NOW)
     assignment.release(held.pk)
     judge(theirs.pk, decision="accepted", by=rita, now=NOW)
     assert Assignment.objects.filter(pk=theirs.pk, verdicts__decision="accepted").exists()
@@ -127,6 +142,26 @@ def test_nobody_settles_what_they_alone_have_rated(project: Project, rita: User)
     rate(project, rita)
     with pytest.raises(OwnWork):
         adjudicate(task.pk, **settled(task), by=rita, now=NOW)
+    with pytest.raises(OwnWork):
+        withdraw(task.pk, by=rita, now=NOW)
+
+
+@pytest.mark.parametrize("door", ["page", "rest"])
+def test_nobody_takes_back_a_label_that_leaves_their_own_work(
+    project: Project, cast: Cast, rita: User, as_user: As, client: Client, door: str
+) -> None:
+    Project.objects.update(base_annotators=1)
+    project.refresh_from_db()
+    task = make_task(project)
+    rate(project, rita)
+    adjudicate(task.pk, **settled(task), by=cast.carol, now=NOW)
+    client.force_login(rita)
+    if door == "page":
+        client.post(f"/projects/talk/review/{task.public_id}/withdraw/")
+    else:
+        assert as_user(rita).delete(f"/api/v1/tasks/{task.public_id}/adjudication/").status_code == 409
+    task.refresh_from_db()
+    assert task.adjudicated
 
 
 def test_a_draft_from_before_the_upgrade_is_still_there() -> None:

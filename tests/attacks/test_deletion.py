@@ -3,16 +3,17 @@
 from collections.abc import Callable
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import assignment, tasks
+from annotator import annotation, assignment, qualification, tasks
 from annotator.importing import import_rows
-from annotator.models import Annotation, AuditEntry, Project, Task, User
+from annotator.models import Annotation, Assignment, AuditEntry, Project, Task, User
 from annotator.public_ids import response_number
 from annotator.refusals import Refusal
 from rewards import retraining
-from tests.builders import NOW, claimed, json_lines, make_task, rate, submission, task_row
+from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row
 from tests.conftest import Cast
 
 As = Callable[[User], APIClient]
@@ -95,6 +96,7 @@ def test_one_call_deletes_nothing(rated: Project, carol: APIClient) -> None:
         answer = carol.delete(f"{TALK}{confirm}")
         assert (answer.status_code, answer.json()["code"]) == (409, "not_confirmed")
         assert "1 task, 1 annotation and 0 reward models" in answer.json()["detail"]
+        assert answer.json()["detail"].endswith("Send it as ?confirm=talk.")
     assert Annotation.objects.count() == 1
 
 
@@ -113,7 +115,9 @@ def test_the_admin_wants_the_slug_as_well(rated: Project, admin: Client) -> None
     admin.post(f"{place}/archive/")
     assert f"{place}/restore/" in admin.get(f"{place}/change/").content.decode()
     assert "1 task, 1 annotation" in admin.get(f"{place}/erase/").content.decode()
-    admin.post(f"{place}/erase/", {"confirm": "tal"})
+    said = admin.post(f"{place}/erase/", {"confirm": "tal"}).content.decode()
+    assert "give the project&#x27;s slug, talk." in said
+    assert "?confirm=" not in said
     assert Project.objects.exists()
     assert admin.post(f"{place}/delete/", {"post": "yes"}).status_code == 403
     admin.post(f"{place}/erase/", {"confirm": "talk"})
@@ -135,6 +139,30 @@ def test_a_large_project_goes_in_the_background(
     assert tasks.finish_deletion(rated.pk) == 5
     assert not Project.objects.exists()
     assert tasks.finish_deletion(rated.pk) == 0
+
+
+def test_nobody_works_in_a_project_that_is_being_deleted(project: Project, cast: Cast, as_user: As) -> None:
+    make_task(project)
+    held = claimed(project, cast.alice)
+    Project.objects.update(archived_at=NOW, deleted_at=NOW)
+    alice, place = as_user(cast.alice), f"/api/v1/assignments/{held.pk}/"
+    assert alice.post(f"{place}skip/", {"reason": "other"}).status_code == 404
+    with pytest.raises(Assignment.DoesNotExist):
+        annotation.submit_own(cast.alice, held.pk, submission(held.task), now=NOW)
+
+
+def test_nobody_takes_a_test_in_it(project: Project, cast: Cast, client: Client) -> None:
+    make_gold(project, use="practice")
+    run = qualification.begin(cast.alice.memberships.get(), "practice", now=NOW)
+    Project.objects.update(archived_at=NOW, deleted_at=NOW)
+    client.force_login(cast.alice)
+    assert client.get(f"/qualification/{run.pk}/").status_code == 404
+
+
+def test_no_command_names_it(project: Project) -> None:
+    Project.objects.update(archived_at=NOW, deleted_at=NOW)
+    with pytest.raises(CommandError, match="Projects: none yet"):
+        call_command("export_labels", "talk")
 
 
 def test_only_managers_archive_and_delete(rated: Project, cast: Cast, as_user: As) -> None:

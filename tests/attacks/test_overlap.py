@@ -281,7 +281,7 @@ def test_a_withdrawn_adjudication_is_news(project: Project, cast: Cast) -> None:
         rate(project, user, 2)
     scores = {each.pk: dict.fromkeys(ATTRIBUTES, 4) for each in task.responses.all()}
     adjudicate(task.pk, scores=scores, reason="other", by=cast.carol, now=SOON)
-    withdraw(task.pk, now=LATER)
+    withdraw(task.pk, by=cast.carol, now=LATER)
     assert {label.made_at for label in Label.objects.in_force()} == {LATER}
 
 

@@ -30,3 +30,12 @@ def test_a_page_s_submission_and_the_next_task_are_one_commit(client: Client, pr
     assert len(said) <= MOST_QUERIES
     assert Annotation.objects.count() == 2
     assert Assignment.objects.get(state=Assignment.State.LEASED).annotator == cast.alice
+
+
+def test_a_page_refuses_seconds_that_no_clock_has_measured(client: Client, project: Project, cast: Cast) -> None:
+    make_task(project)
+    client.force_login(cast.alice)
+    held = claimed(project, cast.alice)
+    answer = client.post(f"/assignments/{held.pk}/submit/", form(held.task, 3) | {"active_seconds": "1e39"})
+    assert answer.status_code == 422
+    assert not Annotation.objects.exists()

@@ -85,6 +85,19 @@ def test_an_offer_can_be_taken_back(project: Project, cast: Cast, carol: APIClie
     assert as_user(cast.dave).post("/api/v1/projects/talk/offer/", {"accept": True}).status_code == 409
 
 
+def test_the_admin_takes_an_offer_back_too(project: Project, cast: Cast, admin: Client) -> None:
+    member = cast.alice.memberships.get()
+    page, form = f"/admin/annotator/membership/{member.pk}/change/", {"extra_tries": 0} | NO_RUNS
+    admin.post(page, form | {"role": "manager"})
+    assert "They are annotator until they accept." in admin.get(page).content.decode()
+    admin.post(page, form | {"role": "manager", "quota": 7})
+    member.refresh_from_db()
+    assert (member.offered_role, member.quota) == ("manager", 7)
+    admin.post(page, form | {"role": "annotator"})
+    member.refresh_from_db()
+    assert (member.role, member.offered_role) == ("annotator", "")
+
+
 def test_an_account_made_for_it_manages_at_once(project: Project, carol: APIClient) -> None:
     told = carol.post(PEOPLE, {"username": "lead", "role": "manager", "password": PASSWORD}).json()
     assert (told["role"], told["accepted"], staff("lead")) == ("manager", True, True)
@@ -162,11 +175,25 @@ def test_the_account_of_the_last_manager_is_not_deleted(
 ) -> None:
     client.force_login(make_user("root", is_superuser=True, is_staff=True))
     if door == "delete":
-        client.post(f"/admin/annotator/user/{cast.carol.pk}/delete/", {"post": "yes"})
+        said = client.post(f"/admin/annotator/user/{cast.carol.pk}/delete/", {"post": "yes"})
     else:
         form = {"action": door, "_selected_action": [cast.carol.pk], "post": "yes"}
-        client.post("/admin/annotator/user/", form)
+        said = client.post("/admin/annotator/user/", form)
+    assert "carol is the last manager of Talk" in said.content.decode()
     assert User.objects.filter(username="carol").exists()
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_the_account_of_the_last_manager_is_not_closed(
+    project: Project, cast: Cast, client: Client, others: bool
+) -> None:
+    Membership.objects.filter(user=cast.bob).update(role=Role.MANAGER)
+    User.objects.filter(pk=cast.bob.pk).update(is_active=others)
+    client.force_login(make_user("root", is_superuser=True, is_staff=True))
+    form = {"username": "carol", "date_joined_0": "2026-01-01", "date_joined_1": "00:00:00"}
+    said = client.post(f"/admin/annotator/user/{cast.carol.pk}/change/", form).content.decode()
+    cast.carol.refresh_from_db()
+    assert ("carol is the last manager of Talk" in said, cast.carol.is_active) == (not others, not others)
 
 
 # At the same time ----------------------------------------------------------------------------------------------
@@ -218,3 +245,19 @@ def test_two_managers_who_dismiss_each_other_leave_one(project: Project, cast: C
     answers = at_once(2, lambda number: as_user(pairs[number][0]).delete(f"{PEOPLE}{pairs[number][1]}/"))
     assert answers.count(204) == 1
     assert Membership.objects.filter(role=Role.MANAGER).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_is_demoted_twice_at_once_leaves_the_admin(project: Project, cast: Cast, as_user: As) -> None:
+    slugs = [project.slug, *(make_project(f"other-{number}").slug for number in range(3))]
+    for slug in slugs:
+        Membership.objects.update_or_create(
+            project=Project.objects.get(slug=slug), user=cast.bob, defaults={"role": Role.MANAGER}
+        )
+    User.objects.filter(pk=cast.bob.pk).update(is_staff=True, staff_by_role=True)
+    root = as_user(make_user("root", is_superuser=True))
+    Membership.objects.bulk_create(
+        Membership(project=each, user=cast.erin, role=Role.MANAGER) for each in Project.objects.exclude(slug="talk")
+    )
+    at_once(4, lambda number: root.delete(f"/api/v1/projects/{slugs[number]}/members/bob/"))
+    assert not staff("bob")

@@ -118,6 +118,19 @@ def test_annotators_calls_and_scoring_have_scopes_of_their_own() -> None:
     assert found["score"] == {"score/", "openrlhf/<slug:slug>/"}
 
 
+@pytest.mark.parametrize("door", ["delete", "delete_selected"])
+def test_a_token_ended_in_the_admin_is_recorded_as_everywhere(client: Client, cast: Cast, door: str) -> None:
+    client.force_login(User.objects.create(username="root", is_staff=True, is_superuser=True))
+    row, token = tokens.issue(cast.alice, name="notebook")
+    if door == "delete":
+        client.post(f"/admin/annotator/token/{row.pk}/delete/", {"post": "yes"})
+    else:
+        client.post("/admin/annotator/token/", {"action": door, "_selected_action": [row.pk], "post": "yes"})
+    assert not works(token)
+    entry = AuditEntry.objects.get(action="token.ended")
+    assert (entry.subject, entry.actor, entry.details["name"]) == ("account alice", "root", "notebook")
+
+
 # What a token is made of ------------------------------------------------------------------------------------
 
 

@@ -219,7 +219,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "membership.ended",
         lambda w: w.act("annotator/membership", "remove_from_project", w.member()),
     ),
-    "admin token delete_selected": ("token.deleted", lambda w: w.act("annotator/token", "delete_selected", w.token())),
+    "admin token delete_selected": ("token.ended", lambda w: w.act("annotator/token", "delete_selected", w.token())),
     "admin user delete_selected": (
         "account.deleted",
         lambda w: w.act("annotator/user", "delete_selected", w.cast.dave),
@@ -253,7 +253,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "admin group add": ("group.created", lambda w: w.form("auth/group", name="new")),
     "admin group change": ("group.changed", lambda w: w.form("auth/group", group(w), name="new", permissions=[])),
     "admin group delete": ("group.deleted", deleted("auth/group", group)),
-    "admin token delete": ("token.deleted", deleted("annotator/token", World.token)),
+    "admin token delete": ("token.ended", deleted("annotator/token", World.token)),
     # Commands
     "command import_tasks": ("tasks.imported", command("import_tasks", "talk", World.file)),
     "command take_back_import": (

@@ -143,7 +143,7 @@ def test_a_manager_sees_redacts_and_the_text_is_gone(open_page: Open, alice: Use
     expect(admin.get_by_text("Mail [e-mail address removed], she is [personal information removed].")).to_be_visible()
     admin.get_by_role("button", name="Erase for good").click()
     expect(admin.get_by_text("t-1: redacted, back in the queue.")).to_be_visible()
-    expect(admin.get_by_text("Earlier snapshots, and models that saw the text")).to_be_visible()
+    expect(admin.get_by_text("Earlier snapshots that hold the text")).to_be_visible()
     admin.goto(f"/admin/annotator/task/{task.pk}/change/")
     assert MAIL not in admin.content()
     assert "Ola Nord" not in admin.content()

@@ -38,14 +38,15 @@ class Command(BaseCommand):
         self._tell(result, dry_run=options["dry_run"])
 
     def _tell(self, result: ImportResult, *, dry_run: bool) -> None:
-        for row in result.rejected[:SHOWN]:
+        shown = result.rejected[:SHOWN]
+        for row in shown:
             self.stderr.write(f"line {row.line}: {row.error}")
-        if result.rejected_total > SHOWN:
-            self.stderr.write(f"... and {result.rejected_total - SHOWN} more")
+        if more := result.rejected_total - len(shown):
+            self.stderr.write(f"... and {more} more")
         before, would = ("Dry run, nothing is written: ", "would be ") if dry_run else ("", "")
         rejected = result.rejected_total
         self.stdout.write(
             f"{before}{result.created} tasks {would}created, {result.existing} existing, {rejected} rows rejected"
         )
-        if result.rejected:
+        if rejected:
             raise SystemExit(1)

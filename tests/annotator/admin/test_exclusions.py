@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from annotator.models import Assignment, Exclusion, Membership, Project, Role, Task, User
-from tests.builders import imported, make_member, make_project, make_task, make_user, rate, ratings_row
+from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, rate, ratings_row
 from tests.conftest import Cast
 
 LIST = "/admin/annotator/exclusion/"
@@ -67,6 +67,15 @@ def test_whoever_is_excluded_already_is_not_excluded_again(client: Client, cast:
     assert f"{LIST}readmit/?" in said
     assert 'name="reason"' not in said
     assert Exclusion.objects.get().reason == "First."
+
+
+def test_whoever_is_being_readmitted_can_be_excluded_again(client: Client, project: Project, cast: Cast) -> None:
+    rows = {"reason": "First.", "by": cast.carol, "made_at": NOW, "readmitted_at": NOW}
+    Exclusion.objects.create(project=project, annotator=cast.bob, **rows)
+    page = chosen(client, "exclude_them", "membership", cast.bob.memberships.get().pk)
+    client.post(page, {"reason": "Second."})
+    made = Exclusion.objects.get()
+    assert (made.reason, made.readmitted_at) == ("Second.", None)
 
 
 def test_it_is_said_where_nobody_can_bring_them_back(

@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotator import annotation
-from annotator.models import Project, Task
+from annotator.models import Assignment, Project, Report, Task
 from tests.annotator.pii.test_redacting import MAIL, SECRET, find_in_database
 from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
@@ -54,6 +54,22 @@ def test_the_buttons_decide(carol: Client, secret: Task, decision: str, state: s
     assert secret.state == state
 
 
+@pytest.mark.parametrize("decision", ["", "retired"])
+def test_a_word_that_is_none_of_the_buttons_decides_nothing(carol: Client, secret: Task, decision: str) -> None:
+    carol.post(reverse("admin:annotator_task_decide", args=[secret.pk]), {"decision": decision})
+    secret.refresh_from_db()
+    assert secret.state == Task.State.QUARANTINED
+
+
+def test_a_report_that_was_decided_is_no_reason_any_more(carol: Client, secret: Task) -> None:
+    held = Assignment.objects.get(task=secret)
+    Report.objects.create(assignment=held, category="harmful", note="Long ago.", created_at=NOW, decision="dismissed")
+    Report.objects.create(assignment=held, category="bias", note="Just now.", created_at=NOW)
+    page = carol.get(reverse("admin:annotator_task_change", args=[secret.pk])).content.decode()
+    assert "Just now." in page
+    assert "Long ago." not in page
+
+
 def test_a_link_alone_decides_nothing(carol: Client, secret: Task) -> None:
     carol.get(reverse("admin:annotator_task_decide", args=[secret.pk]) + "?decision=release")
     secret.refresh_from_db()
@@ -70,7 +86,10 @@ def test_the_preview_has_everything_ticked_and_changes_nothing(carol: Client, se
 def test_what_was_previewed_is_redacted(carol: Client, secret: Task) -> None:
     spans = list(secret.pii_spans.values_list("pk", flat=True))
     answer = carol.post(redact_url(secret), confirmed(carol, secret, spans=spans), follow=True)
-    assert "Earlier snapshots, and models that saw the text, are not changed." in answer.content.decode()
+    assert (
+        "Earlier snapshots that hold the text, and their models, are marked: a manager can erase them."
+        in answer.content.decode()
+    )
     assert find_in_database(MAIL) == []
     assert LogEntry.objects.get().change_message == "Redacted personal information."
 

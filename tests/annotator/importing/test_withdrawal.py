@@ -7,8 +7,16 @@ import pytest
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, qualification
-from annotator.importing import AlreadyRated, import_rows, take_back, withdrawal, withdrawal_preview
+from annotator import annotation, assignment, disk, qualification
+from annotator.importing import (
+    AlreadyRated,
+    TakenBack,
+    import_rows,
+    take_back,
+    withdrawal,
+    withdrawal_preview,
+    writing,
+)
 from annotator.models import AuditEntry, Import, Label, Project, QualificationRun, Tally, Task, User
 from annotator.workers import NoWorker
 from tests.builders import (
@@ -116,6 +124,16 @@ def test_a_task_that_is_rated_meanwhile_stays(project: Project, cast: Cast) -> N
     annotation.submit(held.pk, submission(held.task), now=NOW)
     done = withdrawal.finish(made, now=NOW)
     assert (done.removed, Task.objects.get().pk) == (1, held.task_id)
+
+
+def test_an_import_that_is_taken_back_while_it_runs_ends(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms = iter([None, lambda: take_back(Import.objects.get(), by=None, now=NOW)])
+    monkeypatch.setattr(writing, "BATCH", 1)
+    monkeypatch.setattr(disk, "require_room", lambda: (act := next(rooms)) and act())
+    with pytest.raises(TakenBack, match="import the file again"):
+        import_rows(project, json_lines(task_row("a"), task_row("b"), task_row("c")), now=NOW)
+    made = Import.objects.get()
+    assert (made.created, made.removed, Task.objects.count()) == (1, 1, 0)
 
 
 def test_a_large_import_goes_in_the_background(project: Project, monkeypatch: pytest.MonkeyPatch, cast: Cast) -> None:

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from annotator import agreement, annotation, quality
+from annotator.management.commands.quality import Command
 from annotator.models import Annotation, Assignment, Project, RaterQuality, Rating, Task, User
 from annotator.quality.reading import lengths, read
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_gold, make_task, rate, ratings_row, submission
@@ -226,3 +227,18 @@ def test_one_process_at_a_time_looks_into_a_project(small: Project, monkeypatch:
     monkeypatch.setattr(subprocess, "run", begin)
     quality.assess_apart(small, now=NOW)
     assert len(started) == 1
+
+
+def test_a_slug_that_begins_with_a_hyphen_is_no_option(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    Project.objects.update(slug="-loud")
+    project.refresh_from_db()
+    commands: list[list[str]] = []
+
+    def begin(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess([], 0, stderr="")
+
+    monkeypatch.setattr(subprocess, "run", begin)
+    quality.assess_apart(project, now=NOW)
+    understood = Command().create_parser("manage.py", "quality").parse_args(commands[0][3:])
+    assert (understood.project, understood.background) == ("-loud", True)

@@ -94,15 +94,15 @@ def test_another_one_replaces_it_and_the_old_one_stays(task: Task, cast: Cast) -
 def test_withdrawing_it_gives_the_consensus_back(task: Task, cast: Cast) -> None:
     before = everything()
     settled(task, cast)
-    withdraw(task.pk, now=NOW)
+    withdraw(task.pk, by=cast.carol, now=NOW)
     assert everything() == before
     assert Adjudication.objects.get().is_current is False
 
 
 def test_withdrawing_twice_does_no_harm(task: Task, cast: Cast) -> None:
     settled(task, cast)
-    withdraw(task.pk, now=NOW)
-    withdraw(task.pk, now=NOW)
+    withdraw(task.pk, by=cast.carol, now=NOW)
+    withdraw(task.pk, by=cast.carol, now=NOW)
     assert AuditEntry.objects.filter(action="label.withdrawn").count() == 1
 
 
@@ -196,7 +196,7 @@ def test_nobody_gets_a_settled_task(project: Project, task: Task, cast: Cast) ->
     assert held is not None
     judge(held.pk, decision=Verdict.Decision.REJECTED, comment="No.", by=cast.carol, now=NOW)
     assert assignment.claim(project, cast.carol, now=NOW).assignment is None
-    withdraw(task.pk, now=NOW)
+    withdraw(task.pk, by=cast.carol, now=NOW)
     assert claimed(project, cast.carol).task_id == task.pk
 
 
@@ -206,7 +206,7 @@ def test_what_came_back_meanwhile_has_a_slot_after_withdrawing(task: Task, cast:
     held = task.assignments.get(slot=3)
     judge(held.pk, decision=Verdict.Decision.REJECTED, comment="No.", by=cast.carol, now=NOW)
     judge(held.pk, decision=Verdict.Decision.ACCEPTED, by=cast.carol, now=NOW)
-    withdraw(task.pk, now=NOW)
+    withdraw(task.pk, by=cast.carol, now=NOW)
     assert everything() == before
 
 

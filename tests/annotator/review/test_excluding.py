@@ -25,7 +25,8 @@ from annotator.models import (
     User,
     Verdict,
 )
-from annotator.review import adjudicate, exclude, exclusion_preview, judge, readmit, withdraw
+from annotator.review import adjudicate, exclude, excluding, exclusion_preview, judge, readmit, withdraw
+from annotator.review.admission import admit_and_settle
 from annotator.review.excluding import AT_THE_DOOR, enforce, enforce_all, lift
 from annotator.review.foreseeing import Foreseen, readmission_preview
 from annotator.tasks import enforce_exclusion, enforce_exclusions, lift_exclusion
@@ -240,6 +241,24 @@ def test_what_was_cut_off_is_finished_from_the_rows(
     assert enforce_all(now=NOW) == 0
 
 
+def test_excluding_again_during_a_readmission_stands(
+    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rated_alone(project, cast.bob, 2)
+    excluded(project, cast.bob, cast.carol)
+    monkeypatch.setattr(excluding, "AT_ONCE", 1)
+
+    def admitted_then_excluded(*args: Any, **named: Any) -> None:
+        admit_and_settle(*args, **named)
+        exclude(project, cast.bob, reason="Once more.", by=cast.carol, now=NOW)
+
+    monkeypatch.setattr(excluding, "admit_and_settle", admitted_then_excluded)
+    readmit(project, cast.bob, now=NOW)
+    assert Exclusion.objects.get(annotator=cast.bob, readmitted_at=None).reason == "Once more."
+    assert not Assignment.objects.filter(annotator=cast.bob, counts=True).exists()
+    assert AuditEntry.objects.filter(action="annotator.excluded").count() == 2
+
+
 def test_a_worker_that_comes_too_late_finds_nothing_to_do(project: Project, cast: Cast) -> None:
     rated_alone(project, cast.bob, 1)
     exclusion = excluded(project, cast.bob, cast.carol)
@@ -349,9 +368,10 @@ class TestForAllRatings(TestCase):
         _rate(project, people, ratings, labelled=labelled, preference=preference)
         before = seen(project)
         first = project.tasks.filter(state=Task.State.COMPLETE).first()
+        judging = make_user("judge")
         if adjudicated and first:
             scores = {each.pk: dict.fromkeys(ATTRIBUTES, 1) for each in first.responses.all()}
-            adjudicate(first.pk, scores=scores, reason=Adjudication.Reason.SLIP, by=make_user("judge"), now=NOW)
+            adjudicate(first.pk, scores=scores, reason=Adjudication.Reason.SLIP, by=judging, now=NOW)
         in_force, foreseen = means_in_force(), exclusion_preview(project, people[who])
         excluded(project, people[who], people[0])
         assert foreseen == _what_changed(before, seen(project), in_force, means_in_force(), people[who])
@@ -359,7 +379,7 @@ class TestForAllRatings(TestCase):
         readmit(project, people[who], now=NOW + timedelta(hours=1))
         assert means_in_force() == in_force
         if first:
-            withdraw(first.pk, now=NOW)
+            withdraw(first.pk, by=judging, now=NOW)
         assert seen(project) == before
 
 

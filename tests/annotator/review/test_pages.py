@@ -303,6 +303,17 @@ def test_a_reviewer_reads_why_a_task_is_set_aside(client: Client, set_aside: Tas
     assert client.post(f"{page_of(set_aside)}decide/", {"decision": "release"}).status_code == 403
 
 
+@pytest.mark.parametrize("decision", ["", "retired"])
+def test_a_word_that_is_none_of_the_buttons_decides_nothing(
+    client: Client, cast: Cast, set_aside: Task, decision: str
+) -> None:
+    client.force_login(cast.carol)
+    answer = client.post(f"{page_of(set_aside)}decide/", {"decision": decision}, follow=True)
+    set_aside.refresh_from_db()
+    assert set_aside.state == Task.State.QUARANTINED
+    assert "choose one of the two buttons" in answer.content.decode()
+
+
 @pytest.mark.parametrize(("decision", "state"), [("release", "complete"), ("retire", "retired")])
 def test_a_manager_decides_on_the_same_page(
     client: Client, cast: Cast, set_aside: Task, decision: str, state: str
@@ -313,7 +324,7 @@ def test_a_manager_decides_on_the_same_page(
     set_aside.refresh_from_db()
     assert set_aside.state == state
     again = client.post(f"{page_of(set_aside)}decide/", {"decision": decision}, follow=True)
-    assert "not quarantined" in again.content.decode()
+    assert "not set aside any more" in again.content.decode()
     assert Report.objects.exclude(decision="").count() == 1
 
 

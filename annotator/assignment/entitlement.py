@@ -1,0 +1,127 @@
+"""Who may still act in a project: excluded and paused people hand in what they hold, and do nothing else.
+
+A project that is paused as a whole, or archived, gives out no tasks; its people go on with what they have begun.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.utils.translation import gettext_lazy
+
+from annotator.models import Assignment, Membership, PauseReason, Project
+from annotator.refusals import Refusal
+from annotator.statements import Statement
+
+REASONS = {
+    "empty": gettext_lazy("This project has no tasks yet."),
+    "all_done": gettext_lazy("All tasks are done. Thank you!"),
+    "you_did_all": gettext_lazy("You have rated or skipped every task that is open."),
+    "leased_by_others": gettext_lazy(
+        "Every remaining task is with another annotator just now. Look again in a few minutes."
+    ),
+    "other_languages": gettext_lazy("Every remaining task is in a language that you are not asked to rate."),
+    "quota": gettext_lazy("You have rated as many tasks as this project asks of one annotator. Thank you!"),
+    "project_paused": gettext_lazy("The manager has paused this project for everybody. Look again later."),
+    "project_archived": gettext_lazy("This project is archived: nobody gets tasks from it."),
+    "not_qualified": gettext_lazy(
+        "This project asks for a test before the first task. Take it on the qualification page."
+    ),
+    "paused": gettext_lazy("The manager has paused you in this project, and can let you go on."),
+    "paused_for_gold": gettext_lazy(
+        "You are paused in this project: your ratings of tasks that experts have rated differ too much from theirs. "
+        "The manager has been told, and can let you go on."
+    ),
+    "excluded": gettext_lazy("You rate no more in this project. Ask its manager why."),
+}
+"""Why somebody gets no task, by the keys that REST sends."""
+
+# One row of values, for whichever statement reads the annotator's situation.
+ENTITLEMENT = """
+    EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
+    (SELECT m.paused_because FROM annotator_membership m
+     WHERE m.user_id = %(annotator)s AND m.project_id = %(project)s AND m.paused_at IS NOT NULL),
+    (SELECT m.quota FROM annotator_membership m WHERE m.user_id = %(annotator)s AND m.project_id = %(project)s),
+    coalesce((SELECT y.done FROM annotator_tally y
+              WHERE y.annotator_id = %(annotator)s AND y.project_id = %(project)s), 0)
+"""
+_ENTITLEMENT = Statement(f"SELECT {ENTITLEMENT}")
+
+
+class NotAtWork(Refusal):
+    """The person is excluded or paused, and does not hold the task; or nobody works in the project just now."""
+
+    code = "not_at_work"
+
+
+@dataclass(frozen=True)
+class Entitlement:
+    """What bars an annotator in a project.
+
+    `paused` is why they are, None for who is not; `quota` is their own, None for the project's.
+    """
+
+    project: Project
+    excluded: bool
+    paused: str | None
+    quota: int | None
+    done: int
+
+    COLUMNS: ClassVar[int] = 4
+
+    @classmethod
+    def read(cls, row: Sequence[Any], project: Project) -> "Entitlement":
+        """From the columns of ENTITLEMENT."""
+        return cls(project, *row)
+
+    @classmethod
+    def of(cls, assignment: Assignment) -> "Entitlement":
+        """What the assignment's annotator may do now."""
+        return cls._now(assignment.annotator_id, assignment.task.project)
+
+    @classmethod
+    def of_member(cls, member: Membership) -> "Entitlement":
+        """What the member may do now."""
+        return cls._now(member.user_id, member.project)
+
+    @classmethod
+    def _now(cls, annotator: int, project: Project) -> "Entitlement":
+        (row,) = _ENTITLEMENT.rows(annotator=annotator, project=project.pk)
+        return cls.read(row, project)
+
+    def barred_because(self) -> str:
+        """Why the annotator may do nothing but hand in what they hold: a key of REASONS, or empty."""
+        if self.excluded:
+            return "excluded"
+        if self.paused is None:
+            return ""
+        return "paused_for_gold" if self.paused == PauseReason.GOLD else "paused"
+
+    def idle_because(self) -> str:
+        """Why the annotator begins nothing: what bars them, or the project; a key of REASONS, or empty."""
+        if self.excluded:
+            return "excluded"
+        if self.project.archived_at:
+            return "project_archived"
+        return "project_paused" if self.project.paused else self.barred_because()
+
+    def has_filled_quota(self) -> bool:
+        """Whether the annotator has rated as many tasks as the project asks of them."""
+        quota = self.project.quota if self.quota is None else self.quota
+        return 0 < quota <= self.done
+
+    def require_at_work(self) -> None:
+        """Raises NotAtWork for somebody who is excluded or paused."""
+        if barred := self.barred_because():
+            raise NotAtWork(str(REASONS[barred]))
+
+    def require_not_idle(self) -> None:
+        """Raises NotAtWork for somebody who may begin nothing now, for whatever reason."""
+        if idle := self.idle_because():
+            raise NotAtWork(str(REASONS[idle]))
+
+
+def require_holding_or_at_work(assignment: Assignment) -> None:
+    """Raises NotAtWork for somebody excluded or paused who does not hold the task."""
+    if assignment.state != Assignment.State.LEASED:
+        Entitlement.of(assignment).require_at_work()

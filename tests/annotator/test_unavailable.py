@@ -1,5 +1,7 @@
 """What people and scripts are told while the database restarts."""
 
+from typing import Any
+
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import InterfaceError, OperationalError
@@ -60,7 +62,8 @@ def test_a_session_that_cannot_be_read_is_no_broken_page(sessions_away: Client, 
 
 
 def test_a_large_body_is_not_asked_for_while_nobody_can_be_known(sessions_away: Client) -> None:
-    answer = sessions_away.post("/api/v1/projects/talk/import/", **{body_limits.WAITS: True})
+    waits: dict[str, Any] = {body_limits.WAITS: True}
+    answer = sessions_away.post("/api/v1/projects/talk/import/", **waits)
     assert (answer.status_code, answer.json()["code"], answer["Retry-After"]) == (503, "database_away", "2")
 
 

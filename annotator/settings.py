@@ -138,8 +138,9 @@ DATABASES["default"]["OPTIONS"] = {
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
     # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
     "prepare_threshold": 2**31,
-    # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
-    "pool": {"min_size": 1, "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 3), "timeout": 5},
+    # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files, and
+    # single ones for health, snapshots and single calls (annotator/serving/lanes.py).
+    "pool": {"min_size": 1, "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 4), "timeout": 5},
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True  # a restarted PostgreSQL costs no request
 AUTH_USER_MODEL = "annotator.User"

@@ -20,7 +20,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.scopes import ForScoring
+from annotator.api.scopes import ForManagers, ForScoring
 from annotator.models import Project, User
 from rewards import champions, erasing, registry, retraining, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
@@ -196,14 +196,16 @@ class Promote(APIView):
         return Response(RewardModelSerializer(model).data)
 
 
-class Verification(APIView):
+class Verification(ForManagers, APIView):
     """Hashes the model's files and its snapshot's anew, which takes a second or more for each gigabyte."""
 
     @extend_schema(responses=VerificationSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        projects = access.reviewed_projects(access.user_of(request))
-        models = RewardModel.objects.filter(project__in=projects).select_related("run__snapshot")
-        problems = registry.verify(get_object_or_404(models, pk=pk))
+        user = access.user_of(request)
+        models = RewardModel.objects.filter(project__in=Project.objects.visible_to(user))
+        model = get_object_or_404(models.select_related("project", "run__snapshot"), pk=pk)
+        access.managed_project(user, model.project.slug)
+        problems = registry.verify(model)
         return Response({"intact": not problems, "problems": problems})
 
 

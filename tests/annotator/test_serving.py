@@ -1,6 +1,8 @@
 """The web server's own parts; tests/attacks drives a whole one over sockets."""
 
+import errno
 import os
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -98,6 +100,25 @@ def test_connections_that_come_meanwhile_do_no_harm_to_a_count_of_large_bodies()
     channels[0] = SimpleNamespace(brings_much=brings_much)
     server.active_channels = channels
     assert server.large_bodies() == 1
+
+
+def test_a_process_that_cannot_be_started_is_tried_again_later(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(processes, "SHORT_LIFE_SECONDS", 0)
+    made = Processes(None, SimpleNamespace(), number=1, threads=1)  # type: ignore[arg-type]
+    with monkeypatch.context() as full:
+        full.setattr(os, "fork", refuse)
+        made._start_missing()
+    assert made.running == {}
+    assert not set(processes.SIGNALS) & signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert "could not be started: [Errno 11]" in caplog.text
+    monkeypatch.setattr(os, "fork", lambda: 4711)
+    made._start_missing()
+    assert made.running == {0: 4711}
 
 
 def test_a_process_whose_loop_stands_still_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from annotator.models import Project, User
 from rewards import champions, erasing, registry, retraining, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.serializers import (
+    PromotedSerializer,
     PromotionRequestSerializer,
     RewardModelSerializer,
     RunRequestSerializer,
@@ -182,7 +183,7 @@ class Promote(APIView):
 
     @extend_schema(
         request=PromotionRequestSerializer,
-        responses=RewardModelSerializer,
+        responses=PromotedSerializer,
         parameters=[OpenApiParameter("confirm", OpenApiTypes.BOOL, description="the same as in the body")],
     )
     def post(self, request: Request, pk: int) -> Response:
@@ -192,8 +193,8 @@ class Promote(APIView):
         asked = {name: value for name, value in request.query_params.items() if name == "confirm"}
         wish = PromotionRequestSerializer(data=request.data or asked)
         wish.is_valid(raise_exception=True)
-        champions.promote(model, confirmed=wish.validated_data["confirm"], now=timezone.now())
-        return Response(RewardModelSerializer(model).data)
+        promoted = champions.promote(model, confirmed=wish.validated_data["confirm"], now=timezone.now())
+        return Response({**RewardModelSerializer(model).data, "scores_wait": promoted.scores_wait})
 
 
 class Verification(ForManagers, APIView):

@@ -129,6 +129,15 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
         return bool(model.run.snapshot and model.run.snapshot.erased_at)
 
 
+class PromotedSerializer(RewardModelSerializer):
+    """The new champion, and why its scores come later."""
+
+    scores_wait = serializers.CharField(read_only=True, help_text="why no scoring has started; empty where it has")
+
+    class Meta(RewardModelSerializer.Meta):
+        fields = [*RewardModelSerializer.Meta.fields, "scores_wait"]
+
+
 class PromotionRequestSerializer(KnownFields):
     """Whether a model is wanted that the gate turned down."""
 

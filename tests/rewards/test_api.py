@@ -395,6 +395,20 @@ def test_only_a_manager_s_token_has_files_checked(project: Project, cast: Cast, 
     assert as_user(cast.dave).get(address).status_code == 404
 
 
+def test_whoever_promotes_hears_that_scores_come_later(carol: APIClient, project: Project) -> None:
+    make_task(project)
+    answer = carol.post(f"/api/v1/reward-models/{make_model(project).pk}/promote/").json()
+    assert answer["is_champion"]
+    assert answer["scores_wait"].startswith("Scores will follow later. No worker listens to the queue 'score'.")
+
+
+def test_whoever_promotes_waits_for_no_scores_where_a_worker_listens(
+    carol: APIClient, project: Project, listening: None
+) -> None:
+    make_task(project)
+    assert carol.post(f"/api/v1/reward-models/{make_model(project).pk}/promote/").json()["scores_wait"] == ""
+
+
 @pytest.mark.parametrize("place", ["training-runs/{}/retry/", "training-runs/{}/reject/", "snapshots/{}/erase/"])
 def test_only_managers_decide(project: Project, cast: Cast, as_user: As, place: str) -> None:
     run = make_run(project, RunState.FAILED)

@@ -263,6 +263,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 60.0,
         "options": {"expires": 60},
     },
+    "note-unlikely": {"task": "rewards.tasks.note_unlikely_left", "schedule": 60.0, "options": {"expires": 60}},
     "sweep-files": {"task": "rewards.tasks.sweep_files", "schedule": 60.0, "options": {"expires": 60}},
     "recover-lost-runs": {"task": "rewards.tasks.recover_lost_runs", "schedule": 15.0},
     "score-new-responses": {"task": "rewards.tasks.start_due_scoring", "schedule": 30.0},

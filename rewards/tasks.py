@@ -52,7 +52,12 @@ def note_unlikely(run_id: int) -> int:
     if run is None:
         return 0
     with background.as_whole("note_unlikely", run.project):
-        return unlikely.note(run, now=database_now())
+        return unlikely.note_once(run, now=database_now())
+
+
+@shared_task
+def note_unlikely_left() -> int:
+    return unlikely.note_left(now=database_now())
 
 
 @shared_task

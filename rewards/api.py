@@ -11,7 +11,6 @@ from django.db.models.functions import Coalesce
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
@@ -21,6 +20,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.scopes import ForManagers, ForScoring
+from annotator.clock import database_now
 from annotator.models import Project, User
 from rewards import champions, erasing, registry, retraining, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
@@ -56,7 +56,7 @@ class Snapshots(generics.ListCreateAPIView[Snapshot]):
     @extend_schema(request=None, responses={201: SnapshotSerializer})
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
-        taken = snapshots.take(project, now=timezone.now())
+        taken = snapshots.take(project, now=database_now())
         return Response(SnapshotSerializer(taken).data, status=status.HTTP_201_CREATED)
 
 
@@ -68,7 +68,7 @@ class EraseSnapshot(APIView):
         seen = Project.objects.visible_to(access.user_of(request))
         snapshot = get_object_or_404(Snapshot.objects.filter(project__in=seen).select_related("project"), pk=pk)
         access.managed_project(access.user_of(request), snapshot.project.slug)
-        return Response(SnapshotSerializer(erasing.erase(snapshot, now=timezone.now())).data)
+        return Response(SnapshotSerializer(erasing.erase(snapshot, now=database_now())).data)
 
 
 class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
@@ -120,7 +120,7 @@ class CancelTrainingRun(APIView):
     def post(self, request: Request, pk: int) -> Response:
         run = _run(access.user_of(request), pk)
         access.managed_project(access.user_of(request), run.project.slug)
-        retraining.cancel(run, now=timezone.now())
+        retraining.cancel(run, now=database_now())
         run.refresh_from_db()
         return Response(TrainingRunSerializer(run).data)
 
@@ -144,7 +144,7 @@ class RejectTrainingRun(APIView):
     def post(self, request: Request, pk: int) -> Response:
         run = _run(access.user_of(request), pk)
         access.managed_project(access.user_of(request), run.project.slug)
-        retraining.reject(run, now=timezone.now())
+        retraining.reject(run, now=database_now())
         run.refresh_from_db()
         return Response(TrainingRunSerializer(run).data)
 
@@ -193,7 +193,7 @@ class Promote(APIView):
         asked = {name: value for name, value in request.query_params.items() if name == "confirm"}
         wish = PromotionRequestSerializer(data=request.data or asked)
         wish.is_valid(raise_exception=True)
-        promoted = champions.promote(model, confirmed=wish.validated_data["confirm"], now=timezone.now())
+        promoted = champions.promote(model, confirmed=wish.validated_data["confirm"], now=database_now())
         return Response({**RewardModelSerializer(model).data, "scores_wait": promoted.scores_wait})
 
 

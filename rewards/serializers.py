@@ -7,10 +7,10 @@ from rest_framework import serializers
 
 from annotator.api.fields import KnownFields, SettingsField
 from annotator.models import Project
+from annotator.paths import value_without_places
 from rewards import registry
 from rewards.evaluation import newest_by_name
 from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
-from rewards.places import value_without_places
 from rewards.scoring import MOST_ITEMS
 
 ROLES = ["system", "user", "assistant"]

@@ -6,10 +6,10 @@ from celery import Task, shared_task
 
 from annotator import background, dispatch
 from annotator.clock import database_now
+from annotator.paths import without_places
 from annotator.refusals import Refusal
 from rewards import doubting, erasing, retraining, scoring, training, unlikely
 from rewards.models import ScoringJob, TrainingRun
-from rewards.places import without_places
 from rewards.scoring import lanes
 
 

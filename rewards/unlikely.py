@@ -31,7 +31,7 @@ SHRINKAGE = 10
 SHOWN = 4
 """Scores of an annotation that are given as evidence."""
 _AT_ONCE = 500
-"""Rows that are written together."""
+"""Rows that are written, or lines that are read, together."""
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -175,13 +175,18 @@ def _expect(path: Path) -> tuple[str, ...]:
     """Copies the file's rows as they are read; returns the attributes, in the order of their scores."""
     places: dict[str, int] = {}
     with path.open() as file, connection.cursor() as cursor, cursor.copy("COPY expected_scores FROM STDIN") as copy:
-        for line in file:
-            row = json.loads(line)
-            for attribute in row["scores"]:
-                places.setdefault(attribute, len(places))
-            scores = ",".join(str(float(row["scores"].get(attribute, math.nan))) for attribute in places)
-            copy.write(f"{int(row['id'])}\t{{{scores}}}\n")
+        while lines := list(islice(file, _AT_ONCE)):  # each write waits for the connection
+            copy.write("".join(_expected_row(json.loads(line), places) for line in lines))
     return tuple(places)
+
+
+def _expected_row(row: dict[str, Any], places: dict[str, int]) -> str:
+    """A line of COPY; attributes that are new get the next places."""
+    scores = row["scores"]
+    for attribute in scores:
+        places.setdefault(attribute, len(places))
+    listed = ",".join(str(float(scores.get(attribute, math.nan))) for attribute in places)
+    return f"{int(row['id'])}\t{{{listed}}}\n"
 
 
 def _portions(attributes: tuple[str, ...]) -> Iterator[Given]:

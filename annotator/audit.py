@@ -17,8 +17,8 @@ from celery import Task
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 
+from annotator.clock import database_now
 from annotator.models import Project, Token, User
 from annotator.statements import Statement
 
@@ -46,7 +46,7 @@ def record(action: str, subject: str, /, *, project: Project | None = None, **de
     """Adds an entry. An action is a noun and what became of it, like `project.changed`; a subject, like `task t-17`."""
     who = acting_now()
     _ADD.run(
-        at=timezone.now(),
+        at=database_now(),
         actor=who.actor,
         via=who.via,
         token=who.token,

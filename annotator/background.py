@@ -4,19 +4,17 @@ The row says what fails, where, since when and how often, and goes when the work
 """
 
 import logging
-import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
 
-from django.conf import settings
 from django.db.models import F, Q
 
 from annotator.clock import database_now
 from annotator.models import BackgroundFailure, Project
+from annotator.paths import without_places
 
 LONGEST_ERROR = 500
 _SECRETS = re.compile(r"//[^/@\s]*@|(?:password|passwd|token|secret)\s*[=:]\s*\S+", re.IGNORECASE)
@@ -75,7 +73,5 @@ def told(error: Exception) -> str:
     What PostgreSQL adds below the first line are values of the row.
     """
     line = (str(error).strip().splitlines() or [""])[0]
-    for path in (str(settings.VAR_DIR), str(settings.BASE_DIR), sys.prefix):
-        line = line.replace(path + os.sep, "")
-    line = _SECRETS.sub("...", line)
+    line = _SECRETS.sub("...", without_places(line))
     return f"{type(error).__name__}: {line}"[:LONGEST_ERROR] if line else type(error).__name__

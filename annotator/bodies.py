@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
-from annotator import access, body_limits
+from annotator import access, body_limits, disk
 from annotator.models import User
 
 
@@ -44,7 +44,7 @@ class BodyLimitMiddleware:
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], _args: Any, kwargs: dict[str, Any]
     ) -> HttpResponse | None:
-        return _may_be_sent(request, view, kwargs) if request.META.get(body_limits.WAITS) else None
+        return _may_be_sent(request, view, kwargs) if body_limits.WAITS in request.META else None
 
 
 class _Counted:
@@ -77,11 +77,14 @@ class _NoFiles(FileUploadHandler):
 
 
 def _may_be_sent(request: HttpRequest, view: Callable[..., Any], kwargs: dict[str, Any]) -> HttpResponse:
-    """Whether the sender may have so much read: whoever is logged in; for a file, who may import it."""
+    """Whether the sender may have so much read: whoever is logged in; a file, who may import it if there is room."""
     try:
         user = _sender(request, view)
         if user is not None and body_limits.takes_files(request.path):
             access.managed_project(user, kwargs["slug"])
+            disk.require_room(extra=_will_fill(request))
+    except disk.DiskNearlyFull as refused:
+        return _refused(request, refused.status, str(refused), refused.code)
     except APIException as refused:
         return _refused(request, refused.status_code, str(refused.detail), str(refused.get_codes()))
     except PermissionDenied as refused:
@@ -93,6 +96,12 @@ def _may_be_sent(request: HttpRequest, view: Callable[..., Any], kwargs: dict[st
         detail = f"Log in first: without that at most {most} are read, and nothing of unknown length."
         return _refused(request, 401, detail, "not_authenticated")
     return HttpResponse(status=body_limits.GO_ON)
+
+
+def _will_fill(request: HttpRequest) -> int:
+    """Bytes of the disk that the body takes while it arrives; a form's file is copied out of the form."""
+    copies = 2 if (request.content_type or "").startswith("multipart/") else 1
+    return copies * (request.META[body_limits.WAITS] or body_limits.most_bytes(request.path))
 
 
 def _sender(request: HttpRequest, view: Callable[..., Any]) -> User | None:

@@ -12,7 +12,10 @@ API = "/api/"
 STRANGERS_MOST = 64_000
 """Bytes that somebody may send who has not logged in: enough for every form that is open to strangers."""
 WAITS = "rewardloop.body_waits"
-"""In the environ of a request whose body the server has not read yet: it asks whether it should."""
+"""In the environ of a request whose body the server has not read yet: it asks whether it should.
+
+The value is the length that is announced, 0 where none is.
+"""
 GO_ON = 204
 _FILES = re.compile(r"(?:/api/v1)?/projects/[^/]+/import/")
 

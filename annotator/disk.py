@@ -4,6 +4,7 @@ PostgreSQL ends where it finds no room for its log, so that imports, snapshots a
 """
 
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,14 +42,13 @@ class Shortage:
 
 def shortages(*, extra: int = 0) -> list[Shortage]:
     """Folders in which less than DISK_RESERVE_MB would be left, were so many bytes written; each disk once."""
-    found: dict[int, Shortage] = {}
+    disks: dict[int, tuple[str, Path]] = {}
     needed = settings.DISK_RESERVE_MB * MEGABYTE + extra
     for name, path in _folders():
         with suppress(OSError):  # of a folder that we cannot look at nothing can be said
-            free = shutil.disk_usage(path).free
-            if free < needed:
-                found.setdefault(path.stat().st_dev, Shortage(name, path, free, needed))
-    return list(found.values())
+            disks.setdefault(path.stat().st_dev, (name, path))
+    rooms = [Shortage(name, path, shutil.disk_usage(path).free, needed) for name, path in disks.values()]
+    return [room for room in rooms if room.free < needed]
 
 
 def require_room(*, extra: int = 0) -> None:
@@ -71,6 +71,8 @@ def _folders() -> Iterator[tuple[str, Path]]:
     yield "the folder of the artifacts", next(each for each in _upwards(settings.ARTIFACTS) if each.exists())
     if settings.DATABASE_DIR:
         yield "the folder of the database", Path(settings.DATABASE_DIR)
+    # Uploads lie there while they arrive.
+    yield "the folder for temporary files", Path(tempfile.gettempdir())
 
 
 def _upwards(path: Path) -> list[Path]:

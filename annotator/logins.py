@@ -26,11 +26,11 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.sessions.models import Session
 from django.core import signing
 from django.http import HttpRequest, HttpResponse
-from django.utils import timezone
 from django.utils.crypto import get_random_string, salted_hmac
 from django.utils.translation import ngettext
 
 from annotator import audit
+from annotator.clock import database_now
 from annotator.models import LoginFailures, User
 from annotator.refusals import Refusal
 from annotator.statements import Statement
@@ -52,7 +52,7 @@ class TooManyFailures(Refusal):
     code = "too_many_failures"
 
     def __init__(self, until: datetime) -> None:
-        seconds = max(1, ceil((until - timezone.now()).total_seconds()))
+        seconds = max(1, ceil((until - database_now()).total_seconds()))
         minutes = ceil(seconds / 60)
         text = ngettext(
             "Too many wrong passwords. Try again in %(minutes)d minute.",
@@ -145,7 +145,7 @@ class Attempt:
         """Raises TooManyFailures where the password is not to be looked at."""
         own, *others = self._counts()
         keys = [count.key for count in (own, *others)]
-        failed = LoginFailures.objects.filter(key__in=keys, ends_at__gt=timezone.now()).in_bulk()
+        failed = LoginFailures.objects.filter(key__in=keys, ends_at__gt=database_now()).in_bulk()
         full = {count.over for count in (own, *others) if count.key in failed and failed[count.key].count >= count.most}
         if ACCOUNT in full and own.key in failed:
             full.add(own.over)

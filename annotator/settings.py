@@ -136,8 +136,9 @@ DATABASES["default"]["OPTIONS"] = {
     "prepare_threshold": 2**31,
     "pool": {
         "min_size": 1,
-        # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files.
-        "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 3),
+        # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files,
+        # single ones for health and what takes long (annotator/serving/lanes.py).
+        "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 4),
         "timeout": 5,
         # Within it the pause between two attempts doubles; with the pool's 300 s an outage would last twice as long.
         "reconnect_timeout": 5,
@@ -263,6 +264,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 60.0,
         "options": {"expires": 60},
     },
+    "note-unlikely": {"task": "rewards.tasks.note_unlikely_left", "schedule": 60.0, "options": {"expires": 60}},
     "sweep-files": {"task": "rewards.tasks.sweep_files", "schedule": 60.0, "options": {"expires": 60}},
     "recover-lost-runs": {"task": "rewards.tasks.recover_lost_runs", "schedule": 15.0},
     "score-new-responses": {"task": "rewards.tasks.start_due_scoring", "schedule": 30.0},

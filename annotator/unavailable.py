@@ -1,4 +1,8 @@
-"""While the database restarts, or cannot finish in time: 503 with when to come back, not a broken page."""
+"""While the database restarts, or cannot finish in time: 503 with when to come back, not a broken page.
+
+The middleware answers for views, and `api.errors.server_error` for what breaks before or after them: Django shows no
+middleware the errors of another one.
+"""
 
 import logging
 from collections.abc import Callable
@@ -22,16 +26,17 @@ class DatabaseAwayMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not isinstance(exception, OperationalError | InterfaceError):
-            return None
-        _log.error("The database did not answer %s %s: %s", request.method, request.path, exception)
-        answer = _answer(request)
-        answer["Retry-After"] = str(RETRY_AFTER_SECONDS)
-        return answer
+        return answer(request, exception)
 
 
-def _answer(request: HttpRequest) -> HttpResponse:
+def answer(request: HttpRequest, error: BaseException | None) -> HttpResponse | None:
+    """What to say when the error means that the database is away; None for any other error."""
+    if not isinstance(error, OperationalError | InterfaceError):
+        return None
+    _log.error("The database did not answer %s %s: %s", request.method, request.path, error)
     detail = _("The database is not to be had just now. What you had saved is kept: try again in a few seconds.")
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     if request.path.startswith("/api/"):
-        return JsonResponse({"detail": detail, "code": "database_away", "errors": {}}, status=503)
-    return HttpResponse(loader.render_to_string("503.html", {"detail": detail}), status=503)
+        body = {"detail": detail, "code": "database_away", "errors": {}}
+        return JsonResponse(body, status=503, headers=headers)
+    return HttpResponse(loader.render_to_string("503.html", {"detail": detail}), status=503, headers=headers)

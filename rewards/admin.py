@@ -7,11 +7,11 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
+from annotator.paths import value_without_places
 from rewards import champions, outlook, registry, report, scoring
 from rewards.dashboard import headline
 from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
-from rewards.places import value_without_places
 
 REFRESH_SECONDS = 5
 """How often the page of an active run loads itself anew."""

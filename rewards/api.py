@@ -11,7 +11,6 @@ from django.db.models.functions import Coalesce
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
@@ -20,11 +19,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.scopes import ForScoring
+from annotator.api.scopes import ForManagers, ForScoring
+from annotator.clock import database_now
 from annotator.models import Project, User
 from rewards import champions, erasing, registry, retraining, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.serializers import (
+    PromotedSerializer,
     PromotionRequestSerializer,
     RewardModelSerializer,
     RunRequestSerializer,
@@ -55,7 +56,7 @@ class Snapshots(generics.ListCreateAPIView[Snapshot]):
     @extend_schema(request=None, responses={201: SnapshotSerializer})
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
-        taken = snapshots.take(project, now=timezone.now())
+        taken = snapshots.take(project, now=database_now())
         return Response(SnapshotSerializer(taken).data, status=status.HTTP_201_CREATED)
 
 
@@ -67,7 +68,7 @@ class EraseSnapshot(APIView):
         seen = Project.objects.visible_to(access.user_of(request))
         snapshot = get_object_or_404(Snapshot.objects.filter(project__in=seen).select_related("project"), pk=pk)
         access.managed_project(access.user_of(request), snapshot.project.slug)
-        return Response(SnapshotSerializer(erasing.erase(snapshot, now=timezone.now())).data)
+        return Response(SnapshotSerializer(erasing.erase(snapshot, now=database_now())).data)
 
 
 class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
@@ -119,7 +120,7 @@ class CancelTrainingRun(APIView):
     def post(self, request: Request, pk: int) -> Response:
         run = _run(access.user_of(request), pk)
         access.managed_project(access.user_of(request), run.project.slug)
-        retraining.cancel(run, now=timezone.now())
+        retraining.cancel(run, now=database_now())
         run.refresh_from_db()
         return Response(TrainingRunSerializer(run).data)
 
@@ -143,7 +144,7 @@ class RejectTrainingRun(APIView):
     def post(self, request: Request, pk: int) -> Response:
         run = _run(access.user_of(request), pk)
         access.managed_project(access.user_of(request), run.project.slug)
-        retraining.reject(run, now=timezone.now())
+        retraining.reject(run, now=database_now())
         run.refresh_from_db()
         return Response(TrainingRunSerializer(run).data)
 
@@ -182,7 +183,7 @@ class Promote(APIView):
 
     @extend_schema(
         request=PromotionRequestSerializer,
-        responses=RewardModelSerializer,
+        responses=PromotedSerializer,
         parameters=[OpenApiParameter("confirm", OpenApiTypes.BOOL, description="the same as in the body")],
     )
     def post(self, request: Request, pk: int) -> Response:
@@ -192,18 +193,20 @@ class Promote(APIView):
         asked = {name: value for name, value in request.query_params.items() if name == "confirm"}
         wish = PromotionRequestSerializer(data=request.data or asked)
         wish.is_valid(raise_exception=True)
-        champions.promote(model, confirmed=wish.validated_data["confirm"], now=timezone.now())
-        return Response(RewardModelSerializer(model).data)
+        promoted = champions.promote(model, confirmed=wish.validated_data["confirm"], now=database_now())
+        return Response({**RewardModelSerializer(model).data, "scores_wait": promoted.scores_wait})
 
 
-class Verification(APIView):
+class Verification(ForManagers, APIView):
     """Hashes the model's files and its snapshot's anew, which takes a second or more for each gigabyte."""
 
     @extend_schema(responses=VerificationSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        projects = access.reviewed_projects(access.user_of(request))
-        models = RewardModel.objects.filter(project__in=projects).select_related("run__snapshot")
-        problems = registry.verify(get_object_or_404(models, pk=pk))
+        user = access.user_of(request)
+        models = RewardModel.objects.filter(project__in=Project.objects.visible_to(user))
+        model = get_object_or_404(models.select_related("project", "run__snapshot"), pk=pk)
+        access.managed_project(user, model.project.slug)
+        problems = registry.verify(model)
         return Response({"intact": not problems, "problems": problems})
 
 

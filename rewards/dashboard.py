@@ -7,10 +7,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
-from django.utils import timezone
 
 from annotator.access import user_of
 from annotator.agreement import Agreement, kappas
+from annotator.clock import database_now
 from annotator.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
 from rewards import outlook, scoring, snapshots
@@ -73,7 +73,7 @@ def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
 
 
 def _card(project: Any) -> Card:
-    measured = list(kappas(project, now=timezone.now()).values())
+    measured = list(kappas(project, now=database_now()).values())
     names = {attribute.key: attribute.name for attribute in project.attributes_for()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
     told = outlook.told(champion.run.metrics) if champion else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from annotator.models import Project, Response
 
@@ -107,6 +107,12 @@ class RunQuerySet(models.QuerySet["TrainingRun"]):
         """Those whose model is there and waits for a manager's decision."""
         return self.filter(state=RunState.AWAITING_PROMOTION, reward_model__isnull=False)
 
+    def unnoted(self) -> RunQuerySet:
+        """The newest of each project that has a model, where unlikely annotations have not been noted since."""
+        newer = TrainingRun.objects.filter(project=OuterRef("project"), pk__gt=OuterRef("pk"))
+        with_model = self.filter(reward_model__isnull=False, unlikely_noted_at=None)
+        return with_model.exclude(Exists(newer.filter(reward_model__isnull=False)))
+
 
 class TrainingRun(models.Model):
     """One retraining from snapshot to promotion. `attempt` fences: a worker that lost its lease writes nothing."""
@@ -135,6 +141,9 @@ class TrainingRun(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+    unlikely_noted_at = models.DateTimeField(
+        null=True, blank=True, help_text="when annotations unlikely to its model were noted"
+    )
 
     objects = RunQuerySet.as_manager()
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -18,6 +17,7 @@ from rest_framework.views import APIView
 from annotator import access, audit, parameters
 from annotator.api.authentication import TokenAsPassword
 from annotator.api.scopes import ForScoring
+from annotator.clock import database_now
 from annotator.models import User
 from annotator.refusals import Refusal
 from rewards import scoring
@@ -85,7 +85,7 @@ class OpenRLHF(ForScoring, APIView):
         sent.is_valid(raise_exception=True)
         pairs = zip(sent.validated_data["query"], sent.validated_data["prompts"], strict=True)
         items = [item_of(query, prompt) for query, prompt in pairs]
-        _note(model.pk, user.pk, f"{timezone.now():%Y-%m-%d %H}")
+        _note(model.pk, user.pk, f"{database_now():%Y-%m-%d %H}")
         results = scoring.results_of(model, items, by=user, wait_seconds=WAIT_SECONDS)
         rewards = [each["reward"] for each in results]
         logs = {key: [each["scores"][key] for each in results] for key in model.attributes}

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.conf import settings
 
+from annotator.paths import without_places
 from rewards.models import RewardModel
-from rewards.places import without_places
 
 MANIFEST = "reward_model.json"
 

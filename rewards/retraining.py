@@ -18,6 +18,7 @@ from django.db.models.functions import Coalesce
 
 from annotator import audit, background, disk, dispatch, workers
 from annotator.models import Project, User
+from annotator.paths import value_without_places, without_places
 from annotator.projects.archiving import require_in_use
 from annotator.refusals import Refusal
 from annotator.retrying import outlasting_outages
@@ -25,7 +26,6 @@ from rewards import run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun
 from rewards.news import news_since
-from rewards.places import value_without_places, without_places
 from rewards.run_settings import UnusableConfig, check_config
 
 _log = logging.getLogger(__name__)

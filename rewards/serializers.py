@@ -7,10 +7,10 @@ from rest_framework import serializers
 
 from annotator.api.fields import KnownFields, SettingsField
 from annotator.models import Project
+from annotator.paths import value_without_places
 from rewards import registry
 from rewards.evaluation import newest_by_name
 from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
-from rewards.places import value_without_places
 from rewards.scoring import MOST_ITEMS
 
 ROLES = ["system", "user", "assistant"]
@@ -127,6 +127,15 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
 
     def get_erased(self, model: RewardModel) -> bool:
         return bool(model.run.snapshot and model.run.snapshot.erased_at)
+
+
+class PromotedSerializer(RewardModelSerializer):
+    """The new champion, and why its scores come later."""
+
+    scores_wait = serializers.CharField(read_only=True, help_text="why no scoring has started; empty where it has")
+
+    class Meta(RewardModelSerializer.Meta):
+        fields = [*RewardModelSerializer.Meta.fields, "scores_wait"]
 
 
 class PromotionRequestSerializer(KnownFields):

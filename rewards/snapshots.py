@@ -22,9 +22,9 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTextTransform
-from django.utils import timezone
 
 from annotator import artifacts, audit, disk
+from annotator.clock import database_now
 from annotator.consensus import Rules
 from annotator.models import Adjudication, Label, Project, Rating, Response, Task
 from annotator.refusals import Refusal
@@ -292,7 +292,7 @@ def _stored(project: Project, path: Path, manifest: dict[str, Any], written: Wri
         validation_tasks=counts["validation_tasks"],
         labels=counts["train_labels"] + counts["validation_labels"],
         **gone,
-        marked_at=timezone.now() if any(gone.values()) else None,
+        marked_at=database_now() if any(gone.values()) else None,
     )
     SnapshotTask.objects.bulk_create(SnapshotTask(task_id=task, snapshot=snapshot) for task in written.tasks)
     audit.record("snapshot.taken", f"snapshot {snapshot.content_hash[:12]}", project=project, **counts)

@@ -6,10 +6,10 @@ from celery import Task, shared_task
 
 from annotator import background, dispatch
 from annotator.clock import database_now
+from annotator.paths import without_places
 from annotator.refusals import Refusal
 from rewards import doubting, erasing, retraining, scoring, training, unlikely
 from rewards.models import ScoringJob, TrainingRun
-from rewards.places import without_places
 from rewards.scoring import lanes
 
 
@@ -52,7 +52,12 @@ def note_unlikely(run_id: int) -> int:
     if run is None:
         return 0
     with background.as_whole("note_unlikely", run.project):
-        return unlikely.note(run, now=database_now())
+        return unlikely.note_once(run, now=database_now())
+
+
+@shared_task
+def note_unlikely_left() -> int:
+    return unlikely.note_left(now=database_now())
 
 
 @shared_task

@@ -4,11 +4,11 @@ from django.contrib import messages
 from django.contrib.admin.views.decorators import staff_member_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from annotator import access
 from annotator.access import user_of
+from annotator.clock import database_now
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards import champions, erasing, registry, retraining
@@ -37,7 +37,7 @@ def promote(request: HttpRequest, pk: int) -> HttpResponse:
     models = RewardModel.objects.filter(project__in=managed).select_related("project", "run")
     model = get_object_or_404(models, pk=pk)
     try:
-        promoted = champions.promote(model, confirmed="confirm" in request.POST, now=timezone.now())
+        promoted = champions.promote(model, confirmed="confirm" in request.POST, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:rewards_rewardmodel_change", model.pk)
@@ -54,7 +54,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     managed = Project.objects.managed_by(user_of(request))
     run = get_object_or_404(TrainingRun.objects.filter(project__in=managed), pk=pk)
     try:
-        retraining.cancel(run, now=timezone.now())
+        retraining.cancel(run, now=database_now())
     except Refusal as refused:
         messages.warning(request, str(refused))
     else:
@@ -85,7 +85,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     managed = Project.objects.managed_by(user_of(request))
     run = get_object_or_404(TrainingRun.objects.filter(project__in=managed), pk=pk)
     try:
-        retraining.reject(run, now=timezone.now())
+        retraining.reject(run, now=database_now())
     except Refusal as refused:
         messages.warning(request, str(refused))
     else:
@@ -115,7 +115,7 @@ def erase(request: HttpRequest, pk: int) -> HttpResponse:
     managed = Project.objects.managed_by(user_of(request))
     snapshot = get_object_or_404(Snapshot.objects.filter(project__in=managed), pk=pk)
     try:
-        erasing.erase(snapshot, now=timezone.now())
+        erasing.erase(snapshot, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:

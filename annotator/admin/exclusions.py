@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -18,6 +17,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 
 from annotator.access import user_of
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
+from annotator.clock import database_now
 from annotator.models import Exclusion, Project, Pseudonym, User
 from annotator.parameters import as_number
 from annotator.refusals import Refusal
@@ -117,7 +117,7 @@ class ExclusionAdmin(OfManagedProjects):
         form = ReasonForm(request.POST if request.method == "POST" else None)
         if request.method == "POST" and form.is_valid() and people:
             for each in people:
-                exclude(project, each, reason=form.cleaned_data["reason"], by=user_of(request), now=timezone.now())
+                exclude(project, each, reason=form.cleaned_data["reason"], by=user_of(request), now=database_now())
                 self._say(request, project, each)
             return redirect("admin:annotator_exclusion_changelist")
         foreseen = [(each, exclusion_preview(project, each)) for each in people]
@@ -148,7 +148,7 @@ class ExclusionAdmin(OfManagedProjects):
 
     def _readmit(self, request: HttpRequest, project: Project, annotator: User) -> None:
         try:
-            going_on = readmit(project, annotator, now=timezone.now())
+            going_on = readmit(project, annotator, now=database_now())
         except Refusal as refused:
             messages.error(request, str(refused))
         else:

@@ -8,13 +8,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils import timezone
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from annotator import access, gold
 from annotator.access import user_of
 from annotator.admin.exclusions import exclude_url
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
+from annotator.clock import database_now
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, User
 from annotator.projects import members
 from annotator.refusals import Refusal
@@ -166,13 +166,13 @@ class MembershipAdmin(OfManagedProjects):
     @admin.action(description="Pause: no more tasks")
     def pause(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            gold.pause(member, because=PauseReason.MANAGER, now=timezone.now())
+            gold.pause(member, because=PauseReason.MANAGER, now=database_now())
         messages.success(request, "Paused. They are told so when they ask for a task.")
 
     @admin.action(description="Let them go on; gold tasks count anew")
     def let_go_on(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            gold.resume(member, now=timezone.now())
+            gold.resume(member, now=database_now())
         messages.success(request, "They may rate again.")
 
     @admin.action(description="Give another try of the test")
@@ -184,7 +184,7 @@ class MembershipAdmin(OfManagedProjects):
     @admin.action(description="Qualify without the test")
     def qualify(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            members.qualify(member, now=timezone.now())
+            members.qualify(member, now=database_now())
         messages.success(request, "Qualified.")
 
     @admin.action(description="Exclude: their work counts no more …")

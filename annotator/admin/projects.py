@@ -10,7 +10,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 from unfold.admin import TabularInline
@@ -18,6 +17,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from annotator.access import user_of
 from annotator.admin.scoping import OfManagedProjects
+from annotator.clock import database_now
 from annotator.models import Guideline, Project
 from annotator.projects import archiving, changing, deleting
 from annotator.projects.checking import InvalidProject, check, is_rated
@@ -179,7 +179,7 @@ class ProjectAdmin(OfManagedProjects):
     def archive_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Puts the project away."""
         project = get_object_or_404(self.get_queryset(request), pk=pk)
-        archiving.archive(project, now=timezone.now())
+        archiving.archive(project, now=database_now())
         messages.success(request, f"{project.name} is archived: it takes no work, and nothing of it is lost.")
         return redirect("admin:annotator_project_change", pk)
 
@@ -196,7 +196,7 @@ class ProjectAdmin(OfManagedProjects):
         form = DeletionForm(request.POST if request.method == "POST" else None)
         if request.method == "POST" and form.is_valid():
             try:
-                gone = deleting.delete(project, confirm=form.cleaned_data["confirm"], now=timezone.now())
+                gone = deleting.delete(project, confirm=form.cleaned_data["confirm"], now=database_now())
             except Refusal as refused:
                 form.add_error("confirm", str(refused))
             else:

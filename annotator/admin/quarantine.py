@@ -9,13 +9,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator import annotation
 from annotator.admin.scoping import OfManagedProjects
+from annotator.clock import database_now
 from annotator.forms.redacting import RedactForm, marked_in
 from annotator.forms.review import QuarantineForm
 from annotator.models import Report, Skip, Task
@@ -66,7 +66,7 @@ class DecidesQuarantine(OfManagedProjects):
         said = _("%(task)s: back in the queue.") if safe_to_use else _("%(task)s: retired.")
         for task in tasks:
             try:
-                annotation.decide_quarantine(task.pk, safe_to_use=safe_to_use, now=timezone.now())
+                annotation.decide_quarantine(task.pk, safe_to_use=safe_to_use, now=database_now())
             except Refusal as refused:
                 messages.warning(request, str(refused))
             else:
@@ -120,7 +120,7 @@ class DecidesQuarantine(OfManagedProjects):
     def _redact(self, request: HttpRequest, forms: Sequence[RedactForm]) -> HttpResponse:
         for form in forms:
             try:
-                redact(form.task.pk, form.choice, now=timezone.now())
+                redact(form.task.pk, form.choice, now=database_now())
             except Refusal as refused:
                 messages.error(request, str(refused))
             else:

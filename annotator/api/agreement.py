@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -12,6 +11,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.agreement import report
 from annotator.agreement.telling import told
+from annotator.clock import database_now
 
 
 def measure(text: str) -> serializers.FloatField:
@@ -117,6 +117,6 @@ class ProjectAgreement(APIView):
     def get(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.reviewed_project(user, slug)
-        found = report(project, now=timezone.now())
+        found = report(project, now=database_now())
         naming = access.naming_for(user, project)
         return Response(ProjectAgreementSerializer(told(found, name=naming)).data)

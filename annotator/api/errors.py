@@ -1,5 +1,6 @@
 """Every error answers as {detail, code, errors}."""
 
+import sys
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
@@ -9,7 +10,7 @@ from rest_framework.exceptions import APIException, NotAuthenticated, Validation
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from annotator import body_limits
+from annotator import body_limits, unavailable
 from annotator.api.authentication import HOW
 from annotator.refusals import Refusal
 
@@ -91,6 +92,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
+    if away := unavailable.answer(request, sys.exc_info()[1]):
+        return away
     if not request.path.startswith(API):
         return defaults.server_error(request)
     return _json(500, "Something broke on our side; the server's log has the error.", "error")

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.exceptions import NotFound
@@ -13,6 +12,7 @@ from rest_framework.response import Response
 
 from annotator import access
 from annotator.api.fields import KnownFields
+from annotator.clock import database_now
 from annotator.models import Exclusion, Project, User
 from annotator.parameters import flag
 from annotator.projects.pseudonyms import Pseudonyms
@@ -93,7 +93,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         if not sent.validated_data["reason"]:
             raise serializers.ValidationError({"reason": ["Say why: it is kept with the exclusion."]})
         reason, by = sent.validated_data["reason"], access.user_of(request)
-        made = exclude(project, annotator, reason=reason, by=by, now=timezone.now())
+        made = exclude(project, annotator, reason=reason, by=by, now=database_now())
         done = not counting(project, annotator).exists()
         return Response(
             self.get_serializer(made).data, status=status.HTTP_201_CREATED if done else status.HTTP_202_ACCEPTED
@@ -112,7 +112,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         annotator = _found(project, named.validated_data["annotator"])
         if flag(request.query_params, "dry_run"):
             return Response(asdict(readmission_preview(project, annotator)))
-        going_on = readmit(project, annotator, now=timezone.now())
+        going_on = readmit(project, annotator, now=database_now())
         if going_on:
             return Response(self.get_serializer(going_on).data, status=status.HTTP_202_ACCEPTED)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
@@ -13,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.clock import database_now
 from annotator.importing import take_back, withdrawal_preview
 from annotator.models import Import
 from annotator.parameters import flag
@@ -77,7 +77,7 @@ class OneImport(APIView):
         made = get_object_or_404(Import.objects.filter(project=project), pk=import_id)
         if flag(request.query_params, "dry_run"):
             return Response(WithdrawalSerializer(asdict(withdrawal_preview(made))).data)
-        done = take_back(made, by=user, now=timezone.now())
+        done = take_back(made, by=user, now=database_now())
         return Response(
             ImportSerializer(done).data, status=status.HTTP_200_OK if done.all_gone_at else status.HTTP_202_ACCEPTED
         )

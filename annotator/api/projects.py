@@ -7,7 +7,6 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from django.utils import timezone
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import generics, status
@@ -25,6 +24,7 @@ from annotator.api.serializers import (
     ProjectSerializer,
     TaskSerializer,
 )
+from annotator.clock import database_now
 from annotator.models import Annotation, Membership, Project, Task, User
 from annotator.models.project import ProjectQuerySet
 from annotator.projects import archiving, changing, deleting, members
@@ -89,7 +89,7 @@ class OneProject(generics.GenericAPIView[Project]):
     def delete(self, request: Request, slug: str) -> Response:
         project = access.managed_project(access.user_of(request), slug)
         try:
-            gone = deleting.delete(project, confirm=request.query_params.get("confirm", ""), now=timezone.now())
+            gone = deleting.delete(project, confirm=request.query_params.get("confirm", ""), now=database_now())
         except deleting.NotConfirmed as refused:
             raise deleting.NotConfirmed(f"{refused} Send it as ?confirm={project.slug}.") from refused
         return Response(status=status.HTTP_204_NO_CONTENT if gone else status.HTTP_202_ACCEPTED)
@@ -105,7 +105,7 @@ class Archive(generics.GenericAPIView[Project]):
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        archiving.archive(project, now=timezone.now())
+        archiving.archive(project, now=database_now())
         return Response(_as_answered(project, user))
 
     @extend_schema(description="Brings the project back.", responses=ProjectSerializer)

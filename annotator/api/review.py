@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
@@ -17,6 +16,7 @@ from annotator import access
 from annotator.api.fields import KnownFields, ResponseIdField, ScoreField, WholeNumberField
 from annotator.api.pagination import CursorPages
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer
+from annotator.clock import database_now
 from annotator.models import Adjudication, Task, Verdict
 from annotator.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
@@ -232,13 +232,13 @@ class AdjudicationOfTask(APIView):
         task = access.reviewed_task(access.user_of(request), task_id)
         sent = AdjudicationSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        made = adjudicate(task.pk, **sent.decision(), by=access.user_of(request), now=timezone.now())
+        made = adjudicate(task.pk, **sent.decision(), by=access.user_of(request), now=database_now())
         return Response(_adjudication(made))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, task_id: int) -> Response:
         user = access.user_of(request)
-        withdraw(access.reviewed_task(user, task_id).pk, by=user, now=timezone.now())
+        withdraw(access.reviewed_task(user, task_id).pk, by=user, now=database_now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -257,5 +257,5 @@ class VerdictOnAssignment(APIView):
         held = access.reviewed_assignment(access.user_of(request), assignment_id)
         sent = VerdictSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        made = judge(held.pk, **sent.validated_data, by=access.user_of(request), now=timezone.now())
+        made = judge(held.pk, **sent.validated_data, by=access.user_of(request), now=database_now())
         return Response(_verdict(made))

@@ -27,6 +27,10 @@ class ForScoring:
     """A view that has a model score: it needs *score*, which also fetches what was scored."""
 
 
+class ForManagers:
+    """A view of calls that change nothing and still take much work: they need *manage*."""
+
+
 class WithinScopes(BasePermission):
     """The token has one of the scopes that the call asks for."""
 
@@ -48,6 +52,8 @@ def scopes_for(view: type[Any], method: str) -> set[str]:
         own = {Scope.ANNOTATE.value}
     elif issubclass(view, ForScoring):
         own = {Scope.SCORE.value}
+    elif issubclass(view, ForManagers):
+        return {Scope.MANAGE.value}
     if method in SAFE_METHODS:
         return {Scope.READ.value} | own
     return own or {Scope.MANAGE.value}

@@ -5,7 +5,6 @@ from datetime import UTC
 from typing import IO, Any, cast
 
 from django.http import StreamingHttpResponse
-from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -17,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.clock import database_now
 from annotator.exporting import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
 from annotator.parameters import flag
@@ -68,7 +68,7 @@ class Import(APIView):
             result = import_rows(
                 project,
                 file,
-                now=timezone.now(),
+                now=database_now(),
                 dry_run=dry_run,
                 by=access.user_of(request),
                 file_name=_file_name(request),

@@ -15,6 +15,8 @@ from typing import BinaryIO, cast
 
 from django.conf import settings
 
+from annotator import disk
+
 PROCESS = Path(__file__).with_name("parquet_process.py")
 MEMORY_BYTES = 160 << 20
 """Beside what the interpreter and the library take."""
@@ -22,7 +24,7 @@ PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRAR
 """Of the environment: no password or key of ours reaches a program that reads what strangers wrote."""
 ALLOCATION = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"}
 """Arrow's other allocators take more than is asked for, and give it back late."""
-_CHUNK = 1 << 20
+_CHUNK = 4 << 20
 _LONGEST_ERROR = 400
 
 
@@ -36,9 +38,11 @@ def parquet_lines(source: BinaryIO) -> Iterator[io.BufferedReader]:
 
     Raises:
         UnreadableParquet: at the end, where the file was not read whole.
+        DiskNearlyFull: there is no room for a copy of the file, which the decoder needs.
     """
     with TemporaryFile() as file, TemporaryFile() as errors:
         while block := source.read(_CHUNK):
+            disk.require_room(extra=len(block))
             file.write(block)
         file.seek(0)
         limits = (MEMORY_BYTES, settings.IMPORT_MAX_ROWS, settings.IMPORT_MAX_ROW_BYTES)

@@ -88,7 +88,8 @@ def import_rows(
 ) -> ImportResult:
     """Imports a file of any known layout and format, in constant memory, and keeps a row that says so.
 
-    A dry run does all of it and takes it back, so that it counts and refuses what a real run would.
+    A dry run does all of it and takes it back, a batch at a time, so that nobody waits for more than a batch of it. It
+    counts and refuses what a real run would, but for rows that say again what stood in an earlier batch: they are new.
 
     Raises:
         UnreadableFile: nothing of the file can be read.
@@ -97,18 +98,16 @@ def import_rows(
         DiskNearlyFull: there is no room for it, or for all of it; batches before that stay.
     """
     result, incoming = ImportResult(), Incoming(stream)
-    if not dry_run:
-        made = Import.objects.create(project=project, by=by, made_at=now, file_name=_shown_name(file_name))
-        try:
-            _import(project, incoming, result, now=now, made=made.pk)
-        finally:  # batches before a failure stay
-            _record(made, incoming, result)
-        if result.created:
-            scanning.scan_later()
-        return result
-    with transaction.atomic():
+    if dry_run:
         _import(project, incoming, result, now=now)
-        transaction.set_rollback(True)
+        return result
+    made = Import.objects.create(project=project, by=by, made_at=now, file_name=_shown_name(file_name))
+    try:
+        _import(project, incoming, result, now=now, made=made)
+    finally:  # batches before a failure stay
+        _record(made, incoming, result)
+    if result.created:
+        scanning.scan_later()
     return result
 
 
@@ -133,14 +132,18 @@ def _record(made: Import, incoming: Incoming, result: ImportResult) -> None:
     if not result.created and not result.existing:
         return
     counts = {"created": result.created, "existing": result.existing, "rejected": result.rejected_total}
-    subject = f"file {made.file_name}" if made.file_name else "a file"
     details = {"import": result.import_id, "layouts": sorted(result.layouts)}
-    audit.record("tasks.imported", subject, project=made.project, **details, **counts)
+    audit.record("tasks.imported", _subject(made), project=made.project, **details, **counts)
+
+
+def _subject(made: Import) -> str:
+    return f"file {made.file_name}" if made.file_name else "a file"
 
 
 def _import(
-    project: Project, incoming: Incoming, result: ImportResult, *, now: datetime, made: int | None = None
+    project: Project, incoming: Incoming, result: ImportResult, *, now: datetime, made: Import | None = None
 ) -> None:
+    """Writes the batches for `made`; without one it takes each of them back."""
     for batch in _batches(read_tasks(read_rows(incoming), project.attribute_keys())):
         disk.require_room()
         refused = [row for row in batch if isinstance(row, Rejected)]
@@ -153,7 +156,12 @@ def _import(
             require_in_use(project)  # it may have been archived since the batch before
             stored = _stored_tasks(project, rows)
             plan = _planned(rows, stored, refused)
-            refused += _write(project, plan, stored, now, made)
+            refused += _write(project, plan, stored, now, made.pk if made else None)
+            if made is None:
+                transaction.set_rollback(True)
+            elif not result.created and not result.existing:
+                # With the first tasks: what a killed process leaves is known by it, as it writes no `tasks.imported`.
+                audit.record("import.begun", _subject(made), project=project, **{"import": made.pk})
         result.reject(refused)
         result.created += len(plan.new)
         result.existing += len(plan.known)

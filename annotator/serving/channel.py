@@ -43,7 +43,8 @@ class Question(WSGITask):  # type: ignore[misc]
         super().execute()
 
     def get_environment(self) -> dict[str, Any]:
-        without = {body_limits.WAITS: True, "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
+        announced = 0 if self.request.chunked else self.request.content_length
+        without = {body_limits.WAITS: announced, "CONTENT_LENGTH": "0", "wsgi.input": BytesIO()}
         environ: dict[str, Any] = super().get_environment() | without
         return environ
 

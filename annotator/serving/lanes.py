@@ -1,6 +1,7 @@
 """Threads by what a request may do to them: what waits or streams has threads of its own and never takes the pages'."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,30 +30,41 @@ class Busy(Error):  # type: ignore[misc]
         return f"{self.code} {self.reason}", headers, body
 
 
+_SNAPSHOTS = re.compile(r"/api/v1/projects/[^/]+/snapshots/")
+_VERIFIED = re.compile(r"/api/v1/reward-models/\d+/verification/|/admin/reward-models/\d+/verify/")
+
+
 @dataclass(frozen=True)
 class Lane:
-    """Whose addresses go there, how many threads work on them, how many requests may wait for one."""
+    """Which requests go there, by method and path, how many threads work on them, how many may wait for one."""
 
     name: str
-    serves: Callable[[str], bool]
+    serves: Callable[[str, str], bool]
     threads: int
     waiting: int
 
 
 def lanes(threads: int) -> tuple[Lane, ...]:
-    """The first that serves an address; the last serves all."""
+    """The first that serves a request; the last serves all."""
     few = max(1, threads // 2)
     return (
         # Answered while every other thread is busy, and whatever the database does.
-        Lane("live", lambda path: path == LIVE, 1, 1_000),
-        Lane("ready", lambda path: path.startswith("/api/v1/health/"), 1, 100),
+        Lane("live", lambda _method, path: path == LIVE, 1, 1_000),
+        Lane("ready", lambda _method, path: path.startswith("/api/v1/health/"), 1, 100),
         # A trainer's call waits for the score worker.
-        Lane("rewards", lambda path: path.startswith("/api/v1/openrlhf/"), threads, 4 * threads),
+        Lane("rewards", lambda _method, path: path.startswith("/api/v1/openrlhf/"), threads, 4 * threads),
         # A slow client's download holds its thread for as long as it lasts.
-        Lane("exports", lambda path: path.endswith("/export/"), few, 4 * few),
-        Lane("imports", body_limits.takes_files, few, 4 * few),
-        Lane("pages", lambda path: True, threads, 10_000),
+        Lane("exports", lambda _method, path: path.endswith("/export/"), few, 4 * few),
+        Lane("imports", lambda _method, path: body_limits.takes_files(path), few, 4 * few),
+        # What reads or writes whole files takes as long as they are large.
+        Lane("artifacts", _works_on_artifacts, 1, 4),
+        Lane("pages", lambda _method, path: True, threads, 10_000),
     )
+
+
+def _works_on_artifacts(method: str, path: str) -> bool:
+    """Whether a snapshot is taken, or a model's files are hashed."""
+    return (method == "POST" and _SNAPSHOTS.fullmatch(path) is not None) or _VERIFIED.fullmatch(path) is not None
 
 
 def most_threads(threads: int) -> int:
@@ -61,7 +73,7 @@ def most_threads(threads: int) -> int:
 
 
 class Lanes:
-    """A task dispatcher for waitress: of one channel's request it asks for the address."""
+    """A task dispatcher for waitress: of one channel's request it asks for the method and the address."""
 
     def __init__(self, threads: int) -> None:
         self._lanes = [(lane, ThreadedTaskDispatcher()) for lane in lanes(threads)]
@@ -70,7 +82,7 @@ class Lanes:
 
     def add_task(self, channel: HTTPChannel) -> None:
         request = channel.requests[0]
-        lane, dispatcher = self._of(request.path)
+        lane, dispatcher = self._of(request.command, request.path)
         if request.asking and channel.server.large_bodies() > MOST_LARGE_BODIES:
             request.error = Busy("")
         if request.asking or request.error:
@@ -79,8 +91,8 @@ class Lanes:
             request.error, dispatcher = Busy(""), self._lanes[-1][1]
         dispatcher.add_task(channel)
 
-    def _of(self, path: str) -> tuple[Lane, ThreadedTaskDispatcher]:
-        return next(pair for pair in self._lanes if pair[0].serves(path))
+    def _of(self, method: str, path: str) -> tuple[Lane, ThreadedTaskDispatcher]:
+        return next(pair for pair in self._lanes if pair[0].serves(method, path))
 
     def shutdown(self) -> None:
         """Nobody waits for threads that are still at work: the process ends with them."""

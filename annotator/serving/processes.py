@@ -74,7 +74,12 @@ class Processes:
         tie_to_us = children.die_with_parent(signal.SIGKILL)
         # A signal between the fork and the child's own handlers would get lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # no memory, or no more processes; the others go on, and it is tried again
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            _log.error("A process of the web could not be started: %s", error)
+            return
         if pid == 0:
             tie_to_us()
             self._serve(place)

@@ -124,8 +124,8 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         return bool(idle)
 
     def large_bodies(self) -> int:
-        """Those that were asked about, arriving or being worked on."""
-        return sum(channel.brings_much() for channel in self.active_channels.values())
+        """Those that were asked about, arriving or being worked on. A thread asks while the loop's own accepts more."""
+        return sum(channel.brings_much() for channel in list(self.active_channels.values()))
 
     def count_connections(self) -> None:
         if self.stops_by is None:

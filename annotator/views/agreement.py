@@ -9,7 +9,6 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
@@ -17,6 +16,7 @@ from django.views.decorators.http import require_GET
 from annotator import access
 from annotator.access import user_of
 from annotator.agreement import Pair, Rater, Report, Selection, rater_called, report
+from annotator.clock import database_now
 from annotator.models import Attribute
 from annotator.parameters import number_in
 from annotator.projects.pseudonyms import Naming
@@ -35,7 +35,7 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.reviewed_project(user, slug)
     naming = access.naming_for(user, project)
     whose = rater_called(project, request.GET.get("with", ""), naming=naming)
-    found = report(project, now=timezone.now(), pairs_of=whose)
+    found = report(project, now=database_now(), pairs_of=whose)
     attributes = [each for each in project.attributes_for() if each.key in found.closeness]
     order = Order.read(request.GET.get("by", ""), attributes)
     rows = order.sorted([Row.of(each, attributes, name=naming) for each in found.raters])

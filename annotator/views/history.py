@@ -6,13 +6,13 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from annotator import access, annotation, assignment
 from annotator.access import user_of
+from annotator.clock import database_now
 from annotator.forms import RatingForm, filled
 from annotator.models import Annotation, Assignment, Draft, Task, Verdict
 from annotator.parameters import number_in
@@ -75,7 +75,7 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
         page = _page(held, stored, form) | {"saved_at": draft.saved_at if draft else stored.submitted_at}
         return render(request, "revise.html", page, status=422 if form.is_bound else 200)
     try:
-        annotation.submit(held.pk, form.submission(), now=timezone.now())
+        annotation.submit(held.pk, form.submission(), now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("revise", held.pk)

@@ -23,11 +23,8 @@ def home(request: HttpRequest) -> HttpResponse:
     """The user's projects, with what is left to do in each."""
     memberships = user_of(request).memberships.in_use().select_related("project").order_by("project__name")
     seen = Project.objects.visible_to(user_of(request)).in_use()
-    progress = {project.pk: project for project in seen.with_progress()}
-    mine = [
-        (member, progress[member.project_id], access.done_by(user_of(request), member.project_id))
-        for member in memberships
-    ]
+    progress = {project.pk: project for project in seen.with_progress().as_seen_by(user_of(request))}
+    mine = [(member, progress[member.project_id]) for member in memberships]
     return render(request, "home.html", {"projects": mine})
 
 

@@ -6,13 +6,13 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access, assignment, qualification
 from annotator.access import user_of
+from annotator.clock import database_now
 from annotator.forms import GoldForm
 from annotator.models import QualificationRun, Response, Task
 from annotator.refusals import Refusal
@@ -37,7 +37,7 @@ def begin(request: HttpRequest, slug: str) -> HttpResponse:
     member = access.membership(user_of(request), slug)
     kind = Kind.TEST if request.POST.get("kind") == Kind.TEST else Kind.PRACTICE
     try:
-        run = qualification.begin(member, kind, now=timezone.now())
+        run = qualification.begin(member, kind, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("qualification", slug)
@@ -63,7 +63,7 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
     responses = _responses(run, task)
     form = GoldForm(run.member.project, responses, request.POST or None, initial=run.draft)
     if form.is_valid():
-        qualification.answer(run, task, form.scores(), now=timezone.now())
+        qualification.answer(run, task, form.scores(), now=database_now())
         return _onwards(run, task)
     return render(request, "take.html", _taking(run, task, form), status=422 if form.is_bound else 200)
 
@@ -98,7 +98,7 @@ def _onwards(run: QualificationRun, task: Task) -> HttpResponse:
 def draft(request: HttpRequest, run_id: int) -> JsonResponse:
     """Keeps the half-filled form of the task under way, and says when."""
     run = access.own_qualification_run(user_of(request), run_id)
-    now = timezone.now()
+    now = database_now()
     form = {name: value for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
     try:
         qualification.save_draft(run, form)

@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
-from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -14,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access, annotation
 from annotator.access import user_of
+from annotator.clock import database_now
 from annotator.forms.review import AdjudicationForm, QuarantineForm, VerdictForm, as_it_stands, started_from
 from annotator.htmx import HtmxRequest
 from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
@@ -122,7 +122,7 @@ def _start(wanted: str, shown: Reviewed) -> dict[str, Any]:
 
 def _settle(request: HttpRequest, task: Task, form: AdjudicationForm) -> HttpResponse:
     try:
-        adjudicate(task.pk, **form.decision(), by=user_of(request), now=timezone.now())
+        adjudicate(task.pk, **form.decision(), by=user_of(request), now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect(_address(request, "review-task", task.project.slug, task.pk))
@@ -172,7 +172,7 @@ def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> Http
     """Takes the authoritative rating back."""
     task = _task(access.reviewed_project(user_of(request), slug), task_id)
     try:
-        withdraw(task.pk, by=user_of(request), now=timezone.now())
+        withdraw(task.pk, by=user_of(request), now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
@@ -191,7 +191,7 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         return redirect("review-task", slug, task_id)
     safe = form.is_safe_to_use()
     try:
-        annotation.decide_quarantine(task.pk, safe_to_use=safe, now=timezone.now())
+        annotation.decide_quarantine(task.pk, safe_to_use=safe, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
@@ -264,7 +264,7 @@ def verdict(request: HtmxRequest, slug: str, assignment_id: int) -> HttpResponse
     if not form.is_valid():
         raise Http404
     try:
-        made = judge(held.pk, **form.cleaned_data, by=user_of(request), now=timezone.now())
+        made = judge(held.pk, **form.cleaned_data, by=user_of(request), now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jinja2 import TemplateError
+
 from rewards.learning.data import Item, Turn
+from rewards.learning.refusals import Refused
 
 PROMPT_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}"
@@ -22,6 +25,10 @@ CONVERSATION_TEMPLATE = "{{ bos_token }}" + PROMPT_TEMPLATE + "{{ eos_token }}"
 SENTINEL = "\x00"
 # Some chat templates insert today's date, and would change a model's scores overnight.
 FROZEN_DATE = "26 Jul 2024"
+
+
+class UnrenderableConversation(Refused):
+    """The model's chat template refuses the roles, or their order."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +123,13 @@ def pair_frame(tokenizer: Any, *, template: str, max_length: int) -> PairFrame:
 
 
 def render(tokenizer: Any, template: str, turns: Sequence[Turn]) -> str:
+    """The text that the model reads. Raises UnrenderableConversation where the template refuses the turns."""
     messages = [{"role": turn.role, "content": turn.content} for turn in turns]
-    text: str = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False, date_string=FROZEN_DATE)
+    words = {"chat_template": template, "tokenize": False, "date_string": FROZEN_DATE}
+    try:
+        text: str = tokenizer.apply_chat_template(messages, **words)
+    except TemplateError as refused:
+        raise UnrenderableConversation(f"The chat template cannot render this conversation: {refused}") from refused
     return text
 
 

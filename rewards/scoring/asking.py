@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
@@ -13,14 +13,20 @@ from annotator import audit, dispatch, workers
 from annotator.clock import database_now
 from annotator.models import User
 from annotator.refusals import Refusal
+from rewards.learning.refusals import Refused
 from rewards.models import RewardModel, ScoringJob
 from rewards.scoring.loaded import as_items, scorer_of
+
+if TYPE_CHECKING:
+    from rewards.learning.score import Scored
 
 MOST_ITEMS = 1_000
 JOBS_KEPT = timedelta(days=1)
 JOB_OVERDUE_AFTER = timedelta(minutes=1)
 MOST_RESENT = 100
 MOST_TOGETHER = 256
+AT_FAULT = (Refused, RuntimeError, ValueError)
+"""What a model's call raises for items that it cannot take: a template's refusal, too little memory, a bad value."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.05
 Item = Mapping[str, Any]
 
@@ -106,13 +112,16 @@ def answer(job_id: int) -> None:
     if job is None:
         return
     others = waiting.filter(reward_model=job.reward_model_id).exclude(pk=job_id).order_by("pk")[: MOST_TOGETHER - 1]
-    company = _fitting(others, MOST_ITEMS - len(job.items))
+    jobs = [job, *_fitting(others, MOST_ITEMS - len(job.items))]
+    model = job.reward_model
     try:
-        _fill([job, *company])
-    except Exception:
-        if not company:
+        scored = _scored(model, jobs)
+    except AT_FAULT:
+        if len(jobs) == 1:
             raise
-        _fill([job])  # the fault may be another's, who will be answered alone
+        jobs = [job]  # the fault may be another's, who will be answered alone
+        scored = _scored(model, jobs)
+    _store(jobs, scored)
 
 
 def _fitting(jobs: Iterable[ScoringJob], room: int) -> list[ScoringJob]:
@@ -126,10 +135,14 @@ def _fitting(jobs: Iterable[ScoringJob], room: int) -> list[ScoringJob]:
     return fitting
 
 
-def _fill(jobs: Sequence[ScoringJob]) -> None:
-    items = [item for job in jobs for item in job.items]
-    scored = iter(scorer_of(jobs[0].reward_model).score(as_items(items)))
+def _scored(model: RewardModel, jobs: Sequence[ScoringJob]) -> "list[Scored]":
+    """What the model says of the jobs' items, one after another. It asks the database nothing."""
+    return scorer_of(model).score(as_items([item for job in jobs for item in job.items]))
+
+
+def _store(jobs: Sequence[ScoringJob], scored: "Sequence[Scored]") -> None:
+    left = iter(scored)
     for job in jobs:
-        job.results = [asdict(each) for each in islice(scored, len(job.items))]
+        job.results = [asdict(each) for each in islice(left, len(job.items))]
         job.state = ScoringJob.State.DONE
     ScoringJob.objects.bulk_update(jobs, ["results", "state"])

@@ -16,8 +16,10 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from annotator import embedded
+from annotator.bootstrap import held
 from annotator.embedded import accounts
 from annotator.embedded.process import last_words
+from annotator.running import ROOT
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand PostgreSQL to another account")
 
@@ -162,3 +164,32 @@ def test_a_server_that_cannot_start_says_why_in_a_sentence(var_dir: Path) -> Non
         server.start()
     assert server.process.running is not None
     assert server.process.running.returncode != -signal.SIGKILL
+
+
+# One command beside the servers of `make run` --------------------------------------------------------------
+
+
+def beside_kept(var_dir: Path, sql: str) -> "subprocess.CompletedProcess[str]":
+    says = f"import os, psycopg; print(psycopg.connect(os.environ['DATABASE_URL'], autocommit=True).execute({sql!r}))"
+    return subprocess.run(
+        [sys.executable, "-m", "annotator.embedded", "--kept", sys.executable, "-c", says],
+        env={**os.environ, "VAR_DIR": str(var_dir)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_a_command_beside_the_kept_servers_finds_what_an_earlier_one_left(var_dir: Path) -> None:
+    assert beside_kept(var_dir, "CREATE TABLE kept (answer int)").returncode == 0
+    again = beside_kept(var_dir, "SELECT FROM kept")
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_the_kept_servers_are_not_taken_from_a_running_product(var_dir: Path) -> None:
+    with held(var_dir):
+        refused = beside_kept(var_dir, "SELECT 1")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"Rewardloop already runs on {var_dir}, as process {os.getpid()}." in refused.stderr

@@ -117,6 +117,16 @@ def test_compose_keeps_no_secret_and_evicts_no_work() -> None:
     assert COMPOSE["web"]["environment"]["SECRET_KEY"].startswith("${SECRET_KEY:?")
 
 
+def test_compose_publishes_the_web_on_this_machine_unless_told_otherwise() -> None:
+    (published,) = COMPOSE["web"]["ports"]
+    assert published == "${BIND:-127.0.0.1}:${PORT:-8000}:8000"
+
+
+@pytest.mark.parametrize("file", [".gitignore", ".dockerignore"])
+def test_the_file_of_secrets_goes_nowhere(file: str) -> None:
+    assert {".env", "/.env"} & set((running.ROOT / file).read_text().split())
+
+
 def test_the_secret_key_is_made_once_and_for_our_eyes_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SECRET_KEY", raising=False)
     file = tmp_path / "secret-key"

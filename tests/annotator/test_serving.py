@@ -1,6 +1,8 @@
 """The web server's own parts; tests/attacks drives a whole one over sockets."""
 
+import errno
 import os
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -41,10 +43,18 @@ def test_nobody_waits_for_a_process_that_has_ended() -> None:
         ("/api/v1/openrlhf/talk/", "rewards"),
         ("/api/v1/projects/talk/export/", "exports"),
         ("/api/v1/projects/talk/import/", "imports"),
+        ("/api/v1/projects/talk/snapshots/", "artifacts"),
+        ("/api/v1/reward-models/7/verification/", "artifacts"),
+        ("/admin/reward-models/7/verify/", "artifacts"),
     ],
 )
 def test_what_waits_or_streams_has_threads_of_its_own(path: str, name: str) -> None:
-    assert next(lane.name for lane in lanes(4) if lane.serves(path)) == name
+    assert next(lane.name for lane in lanes(4) if lane.serves("POST", path)) == name
+
+
+def test_a_list_of_snapshots_does_not_wait_for_one_that_is_taken() -> None:
+    path = "/api/v1/projects/talk/snapshots/"
+    assert next(lane.name for lane in lanes(4) if lane.serves("GET", path)) == "pages"
 
 
 def test_every_thread_finds_a_connection_in_the_pool() -> None:
@@ -71,11 +81,44 @@ def test_a_number_that_is_none_stops_the_start_and_is_named(name: str, value: st
 def test_a_lane_that_is_full_says_so_and_takes_no_page_s_thread() -> None:
     made = Lanes(1)
     made.shutdown()  # nobody works on anything
-    asked = [SimpleNamespace(path="/api/v1/openrlhf/talk/", asking=False, error=None) for _ in range(6)]
+    asked = [SimpleNamespace(command="POST", path="/api/v1/openrlhf/talk/", asking=False, error=None) for _ in range(6)]
     for request in asked:
         made.add_task(SimpleNamespace(requests=[request]))
     codes = [request.error and request.error.code for request in asked]
     assert codes == [None] * 4 + [429] * 2
+
+
+def test_connections_that_come_meanwhile_do_no_harm_to_a_count_of_large_bodies() -> None:
+    server = Server.__new__(Server)
+    channels: dict[int, Any] = {}
+
+    def brings_much() -> bool:
+        """As if the loop accepted a connection just now."""
+        channels[len(channels)] = SimpleNamespace(brings_much=lambda: False)
+        return True
+
+    channels[0] = SimpleNamespace(brings_much=brings_much)
+    server.active_channels = channels
+    assert server.large_bodies() == 1
+
+
+def test_a_process_that_cannot_be_started_is_tried_again_later(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(processes, "SHORT_LIFE_SECONDS", 0)
+    made = Processes(None, SimpleNamespace(), number=1, threads=1)  # type: ignore[arg-type]
+    with monkeypatch.context() as full:
+        full.setattr(os, "fork", refuse)
+        made._start_missing()
+    assert made.running == {}
+    assert not set(processes.SIGNALS) & signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert "could not be started: [Errno 11]" in caplog.text
+    monkeypatch.setattr(os, "fork", lambda: 4711)
+    made._start_missing()
+    assert made.running == {0: 4711}
 
 
 def test_a_process_whose_loop_stands_still_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,6 +142,12 @@ def test_an_error_is_told_without_secrets_or_rows(settings: Any) -> None:
     assert background.told(error) == "RuntimeError: cannot reach postgresql:...db/x, ... from manage.py"
 
 
+def test_an_error_is_told_without_any_folder_of_the_machine(settings: Any) -> None:
+    settings.ARTIFACTS = "/srv/My Files/artifacts"
+    error = OSError("cannot read /opt/models/x/model.bin, nor /srv/My Files/artifacts/runs/3/expected.jsonl")
+    assert background.told(error) == "OSError: cannot read .../model.bin, nor artifacts/runs/3/expected.jsonl"
+
+
 def test_the_overview_shows_what_fails_to_who_may_see_it(projects: dict[str, Project], client: Client) -> None:
     background.note("find_pii", projects[BROKEN], RuntimeError("no luck"))
     background.note("recover_lost_runs", None, RuntimeError("bad luck"))

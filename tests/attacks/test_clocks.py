@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from annotator import tasks, workers
 from annotator.clock import database_now
-from annotator.models import Assignment, Project, User
+from annotator.models import Assignment, LoginFailures, Project, User
 from rewards import retraining, training
 from rewards import tasks as machine_tasks
 from rewards.models import RunState, TrainingRun
@@ -93,3 +94,28 @@ def test_a_silent_run_is_still_lost(project: Project) -> None:
     run.refresh_from_db()
     assert run.state == RunState.QUEUED
     assert retraining.claim(run.pk, worker="w", now=timezone.now()) is not None
+
+
+@pytest.mark.parametrize("by", [-OFF, OFF])
+def test_wrong_passwords_are_waited_for_as_long_whichever_host_counts(
+    cast: Cast, behind: Callable[[float], Any], by: float
+) -> None:
+    """A wait of a minute by the database's clock, on a host that takes it for over, or for twice as long."""
+    guess = {"username": "alice", "password": "a guess"}
+    for _ in range(5):
+        APIClient().post("/api/v1/token/", guess)
+    LoginFailures.objects.update(ends_at=database_now() + timedelta(seconds=60))
+    with behind(by):
+        answer = APIClient().post("/api/v1/token/", guess)
+    assert answer.status_code == 429
+    assert 50 < int(answer.headers["Retry-After"]) <= 60
+
+
+OWN_CLOCK = {"annotator/tokens.py", "annotator/api/authentication.py"}
+"""Knox writes when a token ends by the host's clock, days ahead; and so it is read."""
+
+
+def test_no_stage_and_no_door_asks_the_host_for_the_time() -> None:
+    sources = [path for folder in ("annotator", "rewards") for path in (settings.BASE_DIR / folder).rglob("*.py")]
+    asks = {str(path.relative_to(settings.BASE_DIR)) for path in sources if "timezone.now" in path.read_text()}
+    assert {each for each in asks if "/migrations/" not in each} == OWN_CLOCK

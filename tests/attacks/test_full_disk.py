@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections import namedtuple
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from django.conf import LazySettings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import disk, embedded, workers
+from annotator import body_limits, disk, embedded, workers
 from annotator.embedded import Redis
+from annotator.importing import parquet
 from annotator.models import Project, Task
 from annotator.supervisor import Supervisor
 from annotator.workers import QueueHealth
@@ -68,6 +70,38 @@ def test_an_import_stops_where_the_room_ends(
     with pytest.raises(disk.DiskNearlyFull):
         imported(project, *(task_row(f"t-{number}") for number in range(5)))
     assert Task.objects.count() == 2
+
+
+def test_no_upload_begins_for_which_there_is_no_room(
+    carol: APIClient, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    settings.DISK_RESERVE_MB = 100
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, 150 * MEGABYTE))
+
+    def asked(announced: int, media: str = "text/csv") -> int:
+        waits: dict[str, Any] = {body_limits.WAITS: announced}
+        return carol.generic("POST", "/api/v1/projects/talk/import/", content_type=media, **waits).status_code
+
+    form = "multipart/form-data; boundary=x"
+    assert (asked(40 * MEGABYTE), asked(60 * MEGABYTE), asked(40 * MEGABYTE, form)) == (204, 507, 507)
+    assert asked(0) == 507, "a body of unknown length may be as large as any"
+
+
+def test_a_copy_for_the_parquet_decoder_ends_where_the_room_does(
+    monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    free = iter([500 * MEGABYTE, 500 * MEGABYTE, 42 * MEGABYTE])
+    settings.DISK_RESERVE_MB, settings.DATABASE_DIR = 100, ""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, next(free)))
+    source = BytesIO(b"PAR1" + bytes(40 * MEGABYTE))
+    with pytest.raises(disk.DiskNearlyFull), parquet.parquet_lines(source):
+        pass
+    assert source.tell() < 20 * MEGABYTE
+
+
+def test_the_folder_for_temporary_files_is_watched(nearly_full: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/proc")
+    assert "the folder for temporary files" in {each.folder for each in disk.shortages()}
 
 
 def test_when_there_is_room_again_runs_go_on(

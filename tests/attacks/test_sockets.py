@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from annotator import tokens
 from annotator.models import Project, Response
@@ -188,10 +190,21 @@ def test_an_answer_without_a_body_leaves_the_connection_open(server: Web, projec
         assert opened.recv(12) == b"HTTP/1.1 200"
 
 
-def test_it_ends_in_peace_with_a_request_under_way(tmp_path: Path) -> None:
+def somebody_waits(cursor: CursorWrapper) -> bool:
+    cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+    return bool((cursor.fetchone() or [False])[0])
+
+
+def test_it_ends_in_peace_with_a_request_under_way(tmp_path: Path, cast: Cast) -> None:
+    """The list of projects waits for a lock, and is answered although the server was told to end meanwhile."""
+    token = tokens.issue(cast.carol)[1]
     with web(tmp_path) as made, made.connect() as opened:
-        opened.sendall(f"GET {LIVE} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-        made.process.terminate()
-        assert opened.recv(12) in (b"HTTP/1.1 200", b"")
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE annotator_project IN ACCESS EXCLUSIVE MODE")
+            opened.sendall(f"GET /api/v1/projects/ HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: {token}\r\n\r\n".encode())
+            wait_for(lambda: somebody_waits(cursor), what="the request")
+            made.process.terminate()
+            time.sleep(1)
+        assert opened.recv(12) == b"HTTP/1.1 200"
         assert made.process.wait(10) == 0
     assert "Traceback" not in made.log.read_text()

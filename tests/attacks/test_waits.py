@@ -20,7 +20,11 @@ from tests.web import Web, web
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PROCESSES, THREADS = 2, 4
-HELD = next(lane.threads + lane.waiting for lane in lanes(THREADS) if lane.name == "rewards")
+
+
+def held(name: str) -> int:
+    """How many requests one process takes into the lane at once."""
+    return next(lane.threads + lane.waiting for lane in lanes(THREADS) if lane.name == name)
 
 
 @pytest.fixture
@@ -44,6 +48,10 @@ def posted(path: str, token: str, body: object) -> bytes:
     return "\r\n".join([f"POST {path} HTTP/1.1", *lines, "", ""]).encode() + data
 
 
+def asked(path: str, token: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: {token}\r\n\r\n".encode()
+
+
 def answered(opened: socket.socket) -> bytes:
     """What has come within two seconds, which is nothing for whoever waits."""
     opened.settimeout(2)
@@ -56,7 +64,7 @@ def answered(opened: socket.socket) -> bytes:
 def test_trainers_that_wait_leave_the_pages_alone_and_the_rest_is_told_to_come_back(server: Web, token: str) -> None:
     asks = posted("/api/v1/openrlhf/talk/", token, {"query": ["Why? So."], "prompts": ["Why?"]})
     with ExitStack() as stack:
-        opened = [stack.enter_context(server.connect()) for _ in range(PROCESSES * HELD + 20)]
+        opened = [stack.enter_context(server.connect()) for _ in range(PROCESSES * held("rewards") + 20)]
         for each in opened:
             each.sendall(asks)
         time.sleep(1)
@@ -66,6 +74,28 @@ def test_trainers_that_wait_leave_the_pages_alone_and_the_rest_is_told_to_come_b
     refused = [head for head in heads if head]
     assert len(refused) >= 20 - PROCESSES
     assert all(head.startswith(b"HTTP/1.1 429 ") and b"\r\nRetry-After: " in head for head in refused)
+
+
+def test_models_whose_files_are_hashed_leave_the_pages_alone(
+    server: Web, project: Project, cast: Cast, tmp_path: Path
+) -> None:
+    model = make_model(project, manifest={"files": {"weights": "0" * 64}})
+    folder = tmp_path / "artifacts" / model.path
+    folder.mkdir(parents=True)
+    with (folder / "weights").open("wb") as file:
+        file.truncate(40 * 10**9)  # no room is taken, and all of it is read
+    asks = asked(f"/api/v1/reward-models/{model.pk}/verification/", str(tokens.issue(cast.carol)[1]))
+    with ExitStack() as stack:
+        opened = [stack.enter_context(server.connect()) for _ in range(PROCESSES * held("artifacts") + 10)]
+        for each in opened:
+            each.sendall(asks)
+        time.sleep(1)
+        assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < 2
+        with ThreadPoolExecutor(len(opened)) as pool:
+            heads = list(pool.map(answered, opened))
+    refused = [head for head in heads if head]
+    assert len(refused) >= 10 - PROCESSES
+    assert all(head.startswith(b"HTTP/1.1 429 ") for head in refused)
 
 
 def test_scores_that_take_long_wait_within_their_share_and_others_get_a_job_at_once(server: Web, token: str) -> None:

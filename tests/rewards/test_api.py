@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotator import workers
+from annotator import tokens, workers
 from annotator.models import Project, Response, Role, User
 from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.scoring import MOST_ITEMS
@@ -384,6 +384,29 @@ def test_a_model_s_files_are_checked(carol: APIClient, project: Project) -> None
     answer = carol.get(f"/api/v1/reward-models/{make_model(project).pk}/verification/").json()
     assert not answer["intact"]
     assert "reward_model.json cannot be read" in answer["problems"][0]
+
+
+def test_only_a_manager_s_token_has_files_checked(project: Project, cast: Cast, as_user: As) -> None:
+    address = f"/api/v1/reward-models/{make_model(project).pk}/verification/"
+    token = tokens.issue(cast.carol, scopes=["read"])[1]
+    answer = APIClient().get(address, headers={"X-Api-Key": str(token)})
+    assert told(answer) == (403, "scope_missing")
+    assert as_user(cast.alice).get(address).status_code == 403
+    assert as_user(cast.dave).get(address).status_code == 404
+
+
+def test_whoever_promotes_hears_that_scores_come_later(carol: APIClient, project: Project) -> None:
+    make_task(project)
+    answer = carol.post(f"/api/v1/reward-models/{make_model(project).pk}/promote/").json()
+    assert answer["is_champion"]
+    assert answer["scores_wait"].startswith("Scores will follow later. No worker listens to the queue 'score'.")
+
+
+def test_whoever_promotes_waits_for_no_scores_where_a_worker_listens(
+    carol: APIClient, project: Project, listening: None
+) -> None:
+    make_task(project)
+    assert carol.post(f"/api/v1/reward-models/{make_model(project).pk}/promote/").json()["scores_wait"] == ""
 
 
 @pytest.mark.parametrize("place", ["training-runs/{}/retry/", "training-runs/{}/reject/", "snapshots/{}/erase/"])

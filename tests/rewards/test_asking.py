@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from rewards import scoring, tasks
 from rewards.models import RewardModel, ScoringJob
@@ -59,6 +60,21 @@ def test_a_job_is_answered_once(model: RewardModel, cast: Cast, scorer: FakeScor
     for _ in range(2):
         tasks.score_job(job.pk)
     assert len(scorer.read) == 1
+
+
+def test_a_database_that_goes_away_is_nobody_s_fault(
+    model: RewardModel, cast: Cast, scorer: FakeScorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The items went through the model; they do not go through it again before the error is known."""
+    first, _second = make_job(model, cast, "a"), make_job(model, cast, "b")
+
+    def gone(*_: object) -> None:
+        raise OperationalError("the connection is closed")
+
+    monkeypatch.setattr(asking, "_store", gone)
+    with pytest.raises(OperationalError):
+        scoring.answer(first.pk)
+    assert len(scorer.read) == 2
 
 
 def test_one_that_cannot_be_scored_fails_alone(

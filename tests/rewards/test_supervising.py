@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from annotator.models import Project
+from annotator.paths import without_places
 from rewards.models import RunState, TrainingRun
-from rewards.places import without_places
 from rewards.supervising import supervise
 
 pytestmark = pytest.mark.django_db

@@ -14,11 +14,12 @@ from annotator.models import Assignment, Project, Task, UnlikelyAnnotation
 from annotator.public_ids import response_number
 from annotator.review import adjudicate, judge
 from annotator.review.unlikely import ask_for_review
-from rewards import unlikely
+from rewards import tasks, unlikely
 from rewards.models import RunState, TrainingRun
-from rewards.unlikely import Given, Unlikely, most_unlikely
+from rewards.unlikely import Given, Unlikely, _whole_annotations, most_unlikely
 from tests.builders import ATTRIBUTES, NOW, make_project, make_task, rate
 from tests.conftest import Cast
+from tests.rewards.scored import make_model
 
 Noted = tuple[Task, UnlikelyAnnotation]
 
@@ -59,8 +60,13 @@ def arrays(rows: list[Row]) -> Given:
     return Given(tuple(ATTRIBUTES), annotation, task, annotator, response, given, expected)
 
 
-def found_in(rows: list[Row], *, percent: float) -> list[Unlikely]:
-    return most_unlikely(arrays(rows), percent=percent)
+def found_in(rows: list[Row], *, percent: float, at_once: int = 10**6) -> list[Unlikely]:
+    """The furthest first; read in portions of about so many rows."""
+    whole = arrays(rows)
+    places = range(0, len(whole.annotation), at_once)
+    portions = [whole.part(slice(place, place + at_once)) for place in places]
+    found = most_unlikely(lambda: _whole_annotations(portions), percent=percent)
+    return sorted(found, key=lambda each: -each.deviations)
 
 
 def test_the_one_that_says_the_opposite_is_found() -> None:
@@ -114,6 +120,14 @@ def plainly(rows: list[Row], *, percent: float) -> list[tuple[int, int, float, l
         for key in chosen
         if overall[key] >= 2
     ]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 64])
+def test_portions_find_what_is_found_at_once(at_once: int) -> None:
+    rows = [row._replace(response=2 * row.response + side) for row in scores(annotations=90, odd=41) for side in (0, 1)]
+    (whole,), (parted,) = (found_in(rows, percent=2, at_once=each) for each in (10**6, at_once))
+    assert (whole.annotation, whole.evidence) == (parted.annotation, parted.evidence)
+    assert whole.deviations == pytest.approx(parted.deviations)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -210,6 +224,33 @@ def test_it_comes_back_when_the_task_is_settled_anew(noted: Noted) -> None:
     assert unlikely.ask_again() == 1
     task.refresh_from_db()
     assert task.review_because == Task.Review.UNLIKELY
+
+
+def test_an_empty_file_expects_nothing(noted: Noted) -> None:
+    run = TrainingRun.objects.get()
+    (run.directory() / "expected.jsonl").write_text("")
+    assert unlikely.note(run, now=NOW) == 0
+
+
+def test_a_run_whose_message_was_lost_is_found_again(noted: Noted) -> None:
+    task, _ = noted
+    model = make_model(task.project)
+    TrainingRun.objects.update(unlikely_noted_at=None)
+    expect(model.run, task.project)
+    UnlikelyAnnotation.objects.all().delete()
+    assert tasks.note_unlikely_left() == 1
+    model.run.refresh_from_db()
+    assert model.run.unlikely_noted_at
+    assert UnlikelyAnnotation.objects.count() == 1
+    assert tasks.note_unlikely_left() == tasks.note_unlikely(model.run_id) == 0, "once is enough"
+
+
+def test_a_run_that_a_newer_one_has_replaced_says_nothing_any_more(project: Project) -> None:
+    old, new = make_model(project), make_model(project)
+    assert list(TrainingRun.objects.unnoted()) == [new.run]
+    TrainingRun.objects.filter(pk=new.run_id).update(unlikely_noted_at=NOW)
+    assert tasks.note_unlikely(old.run_id) == 0
+    assert not TrainingRun.objects.unnoted().exists()
 
 
 def test_a_project_may_turn_it_off(noted: Noted) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.core.serializers.json import DjangoJSONEncoder
-from django.utils import timezone
 
 from annotator.agreement import Agreement, Report, Selection, rebuild, refresh_until_done, report
 from annotator.agreement.telling import told
+from annotator.clock import database_now
 from annotator.management.projects import named_project
 
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--rebuild", action="store_true", help="first count every task again, from its annotations")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        project, now = named_project(options["project"]), timezone.now()
+        project, now = named_project(options["project"]), database_now()
         if options["rebuild"]:
             self.stderr.write(f"{rebuild(project, now=now)} tasks counted")
         refresh_until_done(project, now=now)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
+from annotator.clock import database_now
 from annotator.importing import ImportResult, import_rows
 from annotator.management.projects import named_project
 from annotator.refusals import Refusal
@@ -27,11 +27,11 @@ class Command(BaseCommand):
         project = named_project(options["project"])
         try:
             if options["file"] == "-":
-                result = import_rows(project, sys.stdin.buffer, now=timezone.now(), dry_run=options["dry_run"])
+                result = import_rows(project, sys.stdin.buffer, now=database_now(), dry_run=options["dry_run"])
             else:
                 with Path(options["file"]).open("rb") as file:
                     result = import_rows(
-                        project, file, now=timezone.now(), dry_run=options["dry_run"], file_name=options["file"]
+                        project, file, now=database_now(), dry_run=options["dry_run"], file_name=options["file"]
                     )
         except (Refusal, OSError) as problem:
             raise CommandError(str(problem)) from problem

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.utils import timezone
 
 from annotator import agreement, quality
+from annotator.clock import database_now
 from annotator.management.projects import named_project
 from annotator.quality.findings import Finding, findings, most_flagged_first
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--background", action="store_true", help="let others go first, and print nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        project, now = named_project(options["project"]), timezone.now()
+        project, now = named_project(options["project"]), database_now()
         if options["background"]:
             os.nice(10)
         agreement.refresh_until_done(project, now=now)

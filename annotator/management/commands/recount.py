@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
 from annotator import assignment
+from annotator.clock import database_now
 from annotator.management.projects import named_project
 from annotator.models import Project
 
@@ -25,13 +25,13 @@ class Command(BaseCommand):
         if options["check"]:
             self.check_stored(project)
             return
-        counted = assignment.recount(project, now=timezone.now())
+        counted = assignment.recount(project, now=database_now())
         self.stdout.write(f"{counted} tasks recomputed")
 
     def check_stored(self, project: Project) -> None:
         """Raises CommandError after the last difference."""
         number = 0
-        for number, difference in enumerate(assignment.differences(project, now=timezone.now()), start=1):
+        for number, difference in enumerate(assignment.differences(project, now=database_now()), start=1):
             if number <= SHOWN:
                 self.stdout.write(str(difference))
         if number:

@@ -3,16 +3,16 @@
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.utils import timezone
 
 from annotator import demo
+from annotator.clock import database_now
 
 
 class Command(BaseCommand):
     help = "Makes the project `demo` unless it is there; accounts manager, alice, bob and erin."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        seeded = demo.seed(now=timezone.now())
+        seeded = demo.seed(now=database_now())
         state = "made" if seeded.created else "there already"
         accounts = f"Accounts: {', '.join(seeded.accounts)}; password: {seeded.password}" if seeded.accounts else ""
         self.stdout.write(f"Demo project {state}. {accounts}".strip())

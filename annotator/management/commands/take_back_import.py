@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
+from annotator.clock import database_now
 from annotator.importing import withdrawal, withdrawal_preview
 from annotator.management.projects import named_project
 from annotator.models import Import
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             )
             return
         try:
-            done = withdrawal.finish(withdrawal.begin(made, by=None, now=timezone.now()), now=timezone.now())
+            done = withdrawal.finish(withdrawal.begin(made, by=None, now=database_now()), now=database_now())
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
         self.stdout.write(f"Import {done.pk} is taken back: {done.removed} tasks removed")

@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
+from annotator.clock import database_now
 from annotator.management.projects import named_project
 from annotator.refusals import Refusal
 from rewards import scoring
@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             model = scoring.champion(named_project(options["project"]))
-            scoring.start(model, now=timezone.now())
+            scoring.start(model, now=database_now())
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
         found = scoring.progress(model)

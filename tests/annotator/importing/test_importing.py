@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.core import serializers
+from django.db import connection
 
+from annotator import disk
 from annotator.importing import ImportResult, UnreadableFile, import_rows
 from annotator.models import Annotation, Assignment, AuditEntry, Label, Project, Rating, Task, User
 from tests.builders import (
@@ -350,11 +352,47 @@ def test_a_file_of_no_known_format_is_refused_whole(project: Project) -> None:
 
 def test_a_dry_run_counts_what_a_real_one_does_and_writes_nothing(project: Project) -> None:
     own = task_row("mine", prompt="p") | {"responses": [{"text": "a"}, {"text": "b"}]}
-    many = [task_row() for _ in range(600)]
+    many = [task_row() for _ in range(400)]
     clash = [task_row("mine"), label_row("p", "a", helpfulness=0), label_row("p", "b")]
     rows = [own, *many, *PAIR, *clash, *RATED_PAIR, PREFERENCE, b"no\n", many[0]]
     before = everything()
     tried = imported(project, *rows, dry_run=True)
     assert everything() == before
     assert tried == imported(project, *rows)
-    assert counted(tried)[0] == 601
+    assert counted(tried)[0] == 401
+
+
+def test_a_dry_run_takes_for_new_what_stood_in_an_earlier_batch(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("annotator.importing.writing.BATCH", 1)
+    rows = [task_row("mine", prompt="p")] * 2
+    assert counted(imported(project, *rows, dry_run=True)) == (2, 0, 0)
+    assert counted(imported(project, *rows)) == (1, 1, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_waits_for_more_than_a_batch_of_a_dry_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported(project, *(label_row(f"p{number}", "a") for number in range(4)))
+    monkeypatch.setattr("annotator.importing.writing.BATCH", 1)
+    held: list[bool] = []
+    monkeypatch.setattr(disk, "require_room", lambda: held.append(connection.in_atomic_block))
+    imported(project, *(label_row(f"p{number}", "b") for number in range(4)), dry_run=True)
+    assert held == [False] * 4
+
+
+# What a killed process leaves ------------------------------------------------------------------------------
+
+
+def test_the_first_tasks_come_with_an_entry_of_the_audit(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process runs no `finally`: what it would have written at the end is missing here."""
+    monkeypatch.setattr("annotator.importing.writing._record", lambda *_: None)
+    imported(project, *(task_row(f"t-{number}") for number in range(3)))
+    entry = AuditEntry.objects.get(project=project.slug)
+    assert (entry.action, entry.subject) == ("import.begun", "a file")
+    assert entry.details == {"import": project.imports.get().pk}
+
+
+def test_a_file_that_makes_nothing_leaves_no_entry(project: Project) -> None:
+    assert counted(from_bytes(project, b"{}\n")) == (0, 0, 1)
+    assert not AuditEntry.objects.exists()

@@ -10,6 +10,7 @@ from rewards.learning.encoding import (
     PROMPT_TEMPLATE,
     ChatFrame,
     Frame,
+    UnrenderableConversation,
     pair_frame,
     template_hash,
     truncation_of,
@@ -93,6 +94,12 @@ def test_a_template_that_inserts_the_date_gets_a_frozen_one() -> None:
     template = "{{ date_string }}" + CHAT_TEMPLATE
     frame = ChatFrame(make_tokenizer(pair=False), template, 64)
     assert text_of(frame, frame.encode(make_item("hi", "yes")).ids).startswith("26 Jul 2024")
+
+
+def test_a_template_that_refuses_the_turns_is_told_by_name() -> None:
+    frame = ChatFrame(make_tokenizer(pair=False), "{{ raise_exception('roles must alternate') }}", 64)
+    with pytest.raises(UnrenderableConversation, match="cannot render this conversation: roles must alternate"):
+        frame.encode(make_item("hi", "yes"))
 
 
 @pytest.mark.parametrize("response", ["<", "s", "\n", "e</s>", "", "assistant"])

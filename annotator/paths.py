@@ -1,6 +1,7 @@
 """Texts without the places of this machine: what a manager reads names files, not the folders they lie in.
 
-Applied where a run's log, progress and error are stored, and where rows from before that are shown.
+Applied where a run's log, progress and error are stored, where rows from before that are shown, and where a background
+failure is noted.
 """
 
 import re

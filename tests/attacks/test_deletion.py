@@ -26,13 +26,6 @@ def carol(cast: Cast, as_user: As) -> APIClient:
 
 
 @pytest.fixture
-def admin(cast: Cast, client: Client) -> Client:
-    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
-    client.force_login(cast.carol)
-    return client
-
-
-@pytest.fixture
 def rated(project: Project, cast: Cast) -> Project:
     make_task(project)
     rate(project, cast.alice)

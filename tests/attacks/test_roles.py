@@ -24,13 +24,6 @@ def carol(cast: Cast, as_user: As) -> APIClient:
     return as_user(cast.carol)
 
 
-@pytest.fixture
-def admin(cast: Cast, client: Client) -> Client:
-    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
-    client.force_login(cast.carol)
-    return client
-
-
 def staff(name: str) -> bool:
     return User.objects.get(username=name).is_staff
 

@@ -39,13 +39,6 @@ def rest(cast: Cast, as_user: As) -> APIClient:
     return as_user(cast.carol)
 
 
-@pytest.fixture
-def admin(cast: Cast, client: Client) -> Client:
-    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
-    client.force_login(cast.carol)
-    return client
-
-
 def form_of(project: Project) -> dict[str, Any]:
     """The admin's form as it is shown."""
     shown = {name: value for name, value in model_to_dict(project).items() if value is not None and value is not False}

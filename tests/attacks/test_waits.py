@@ -61,17 +61,21 @@ def answered(opened: socket.socket) -> bytes:
         return b""
 
 
-def test_trainers_that_wait_leave_the_pages_alone_and_the_rest_is_told_to_come_back(server: Web, token: str) -> None:
-    asks = posted("/api/v1/openrlhf/talk/", token, {"query": ["Why? So."], "prompts": ["Why?"]})
+def answers_at_once(server: Web, asks: bytes, number: int) -> list[bytes]:
+    """What so many equal requests are answered within seconds, while the pages go on; most wait."""
     with ExitStack() as stack:
-        opened = [stack.enter_context(server.connect()) for _ in range(PROCESSES * held("rewards") + 20)]
+        opened = [stack.enter_context(server.connect()) for _ in range(number)]
         for each in opened:
             each.sendall(asks)
         time.sleep(1)
         assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < 2
-        with ThreadPoolExecutor(len(opened)) as pool:
-            heads = list(pool.map(answered, opened))
-    refused = [head for head in heads if head]
+        with ThreadPoolExecutor(number) as pool:
+            return [head for head in pool.map(answered, opened) if head]
+
+
+def test_trainers_that_wait_leave_the_pages_alone_and_the_rest_is_told_to_come_back(server: Web, token: str) -> None:
+    asks = posted("/api/v1/openrlhf/talk/", token, {"query": ["Why? So."], "prompts": ["Why?"]})
+    refused = answers_at_once(server, asks, PROCESSES * held("rewards") + 20)
     assert len(refused) >= 20 - PROCESSES
     assert all(head.startswith(b"HTTP/1.1 429 ") and b"\r\nRetry-After: " in head for head in refused)
 
@@ -85,15 +89,7 @@ def test_models_whose_files_are_hashed_leave_the_pages_alone(
     with (folder / "weights").open("wb") as file:
         file.truncate(40 * 10**9)  # no room is taken, and all of it is read
     asks = asked(f"/api/v1/reward-models/{model.pk}/verification/", str(tokens.issue(cast.carol)[1]))
-    with ExitStack() as stack:
-        opened = [stack.enter_context(server.connect()) for _ in range(PROCESSES * held("artifacts") + 10)]
-        for each in opened:
-            each.sendall(asks)
-        time.sleep(1)
-        assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < 2
-        with ThreadPoolExecutor(len(opened)) as pool:
-            heads = list(pool.map(answered, opened))
-    refused = [head for head in heads if head]
+    refused = answers_at_once(server, asks, PROCESSES * held("artifacts") + 10)
     assert len(refused) >= 10 - PROCESSES
     assert all(head.startswith(b"HTTP/1.1 429 ") for head in refused)
 

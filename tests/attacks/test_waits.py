@@ -5,10 +5,12 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event
 
 import pytest
+from django.conf import settings
 
 from annotator import tokens, workers
 from annotator.models import Project
@@ -20,6 +22,8 @@ from tests.web import Web, web
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PROCESSES, THREADS = 2, 4
+PAGE_SECONDS = 4
+"""For a page on a busy machine; what waits does so for minutes."""
 
 
 def held(name: str) -> int:
@@ -29,11 +33,31 @@ def held(name: str) -> int:
 
 @pytest.fixture
 def server(tmp_path: Path, django_db_setup: None) -> Iterator[Web]:
-    """With a score worker that beats and never answers."""
-    with web(tmp_path) as made:
-        workers.beat("score@nowhere", ["score"])
+    """Warm, and with a score worker that beats and never answers."""
+    with web(tmp_path) as made, beating("score@nowhere"):
+        for _ in range(2 * PROCESSES):
+            made.seconds_for("/login/", timeout=30)
         yield made
-        workers.forget("score@nowhere")
+
+
+@contextmanager
+def beating(name: str) -> Iterator[None]:
+    """Beats as workers do for as long as it lasts: on a busy machine these tests outlive a single beat."""
+    ended = Event()
+
+    def beat() -> None:
+        while not ended.is_set():
+            workers.beat(name, ["score"])
+            ended.wait(settings.WORKER_HEARTBEAT_SECONDS)
+
+    workers.beat(name, ["score"])
+    with ThreadPoolExecutor(1) as heart:
+        heart.submit(beat)
+        try:
+            yield
+        finally:
+            ended.set()
+    workers.forget(name)
 
 
 @pytest.fixture
@@ -68,7 +92,7 @@ def answers_at_once(server: Web, asks: bytes, number: int) -> list[bytes]:
         for each in opened:
             each.sendall(asks)
         time.sleep(1)
-        assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < 2
+        assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < PAGE_SECONDS
         with ThreadPoolExecutor(number) as pool:
             return [head for head in pool.map(answered, opened) if head]
 
@@ -77,7 +101,8 @@ def test_trainers_that_wait_leave_the_pages_alone_and_the_rest_is_told_to_come_b
     asks = posted("/api/v1/openrlhf/talk/", token, {"query": ["Why? So."], "prompts": ["Why?"]})
     refused = answers_at_once(server, asks, PROCESSES * held("rewards") + 20)
     assert len(refused) >= 20 - PROCESSES
-    assert all(head.startswith(b"HTTP/1.1 429 ") and b"\r\nRetry-After: " in head for head in refused)
+    assert {head[:12] for head in refused} == {b"HTTP/1.1 429"}
+    assert all(b"\r\nRetry-After: " in head for head in refused)
 
 
 def test_models_whose_files_are_hashed_leave_the_pages_alone(
@@ -91,7 +116,7 @@ def test_models_whose_files_are_hashed_leave_the_pages_alone(
     asks = asked(f"/api/v1/reward-models/{model.pk}/verification/", str(tokens.issue(cast.carol)[1]))
     refused = answers_at_once(server, asks, PROCESSES * held("artifacts") + 10)
     assert len(refused) >= 10 - PROCESSES
-    assert all(head.startswith(b"HTTP/1.1 429 ") for head in refused)
+    assert {head[:12] for head in refused} == {b"HTTP/1.1 429"}
 
 
 def test_scores_that_take_long_wait_within_their_share_and_others_get_a_job_at_once(server: Web, token: str) -> None:
@@ -102,7 +127,7 @@ def test_scores_that_take_long_wait_within_their_share_and_others_get_a_job_at_o
         opened = [stack.enter_context(server.connect()) for _ in range(20)]
         for each in opened:
             each.sendall(asks)
-        assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < 2
+        assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < PAGE_SECONDS
         with ThreadPoolExecutor(len(opened)) as pool:
             heads = list(pool.map(answered, opened))
         at_once = [head for head in heads if head]

@@ -47,8 +47,21 @@ class QueueHealth:
         return self.workers > 0
 
 
-@cache
+_connecting = threading.Lock()
+
+
 def connection() -> "redis.Redis":
+    """The process's one client, whose pool gives each thread a connection of its own.
+
+    It is made under a lock: `cache` lets several threads make one each at the first call and keeps the last, and a
+    client that nobody holds any more closes its pool beneath the thread that still reads from it.
+    """
+    with _connecting:
+        return _client()
+
+
+@cache
+def _client() -> "redis.Redis":
     # Once more where Redis was started anew and the connection is stale; never after a wait, as pages wait with us.
     once = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
     patience = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), PATIENCE_SECONDS)

@@ -2,6 +2,9 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
 
 import pytest
 import redis
@@ -51,10 +54,31 @@ def test_a_worker_that_signs_off_is_gone() -> None:
 
 def test_a_redis_that_is_away_is_said_within_seconds(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    monkeypatch.setattr(workers, "connection", workers.connection.__wrapped__)
+    monkeypatch.setattr(workers, "connection", workers._client.__wrapped__)
     began = time.monotonic()
     with pytest.raises(NoWorker, match="Redis does not answer"):
         workers.require("train")
     assert time.monotonic() - began < 5
     with pytest.raises(redis.RedisError):
         workers.listening()
+
+
+def test_threads_that_connect_for_the_first_time_at_one_moment_share_one_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, threads = redis.Redis.from_url, 8
+    together = Barrier(threads)
+
+    def made_slowly(*arguments: Any, **options: Any) -> redis.Redis:
+        time.sleep(0.05)
+        return made(*arguments, **options)
+
+    def connected() -> redis.Redis:
+        together.wait()
+        return workers.connection()
+
+    monkeypatch.setattr(redis.Redis, "from_url", made_slowly)
+    workers._client.cache_clear()
+    with ThreadPoolExecutor(threads) as pool:
+        clients = [future.result() for future in [pool.submit(connected) for _ in range(threads)]]
+    assert len({id(client) for client in clients}) == 1

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from annotator import environment
+from annotator.launch import environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 

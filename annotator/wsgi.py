@@ -11,6 +11,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 limit_this_process()
 application = get_wsgi_application()
 
-from annotator import health  # noqa: E402  its models need Django to be set up
+from annotator.launch import health  # noqa: E402  its models need Django to be set up
 
 health.report_at_start()

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from annotator.bootstrap import ROOT
+from annotator.launch.install import ROOT
 from benchmarks import product
 from benchmarks.load import Call, Outcome, Plan
 

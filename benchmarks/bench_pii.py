@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from annotator.bootstrap import ROOT
+from annotator.launch.install import ROOT
 from annotator.pii.recognising import ORDER, Found
 from benchmarks import product
 from benchmarks.bench_pages import task

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from transformers.utils import logging
 
-from annotator.bootstrap import ROOT
+from annotator.launch.install import ROOT
 from benchmarks.training.pairs import (
     SIZES,
     Pair,

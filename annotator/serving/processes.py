@@ -14,7 +14,7 @@ import time
 import traceback
 from typing import Any
 
-from annotator import children
+from annotator.launch import child_processes
 from annotator.serving.places import Places
 from annotator.serving.server import GRACE_SECONDS, MOST_CONNECTIONS, Server
 
@@ -71,7 +71,7 @@ class Processes:
                 self._fork(place)
 
     def _fork(self, place: int) -> None:
-        tie_to_us = children.die_with_parent(signal.SIGKILL)
+        tie_to_us = child_processes.die_with_parent(signal.SIGKILL)
         # A signal between the fork and the child's own handlers would get lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:

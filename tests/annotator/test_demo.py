@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from annotator import demo, running
+from annotator.launch import demo, run
 from annotator.models import Annotation, AuditEntry, Membership, Origin, Project, Task, User
 from tests.builders import NOW, make_project
 
@@ -58,5 +58,5 @@ def test_the_command_names_whom_it_leaves_alone(seeded: Project) -> None:
     call_command("seed_demo", stdout=out)
     assert out.getvalue().splitlines() == [
         "Demo project there already. Accounts: bob, erin; password: for the demo",
-        f"{running.LEFT_ALONE} manager, alice",
+        f"{run.LEFT_ALONE} manager, alice",
     ]

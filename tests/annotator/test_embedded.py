@@ -15,11 +15,11 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator import embedded
-from annotator.bootstrap import held
-from annotator.embedded import accounts
-from annotator.embedded.process import last_words
-from annotator.running import ROOT
+from annotator.launch import embedded
+from annotator.launch.embedded import accounts
+from annotator.launch.embedded.process import last_words
+from annotator.launch.install import held
+from annotator.launch.run import ROOT
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand PostgreSQL to another account")
 
@@ -172,7 +172,7 @@ def test_a_server_that_cannot_start_says_why_in_a_sentence(var_dir: Path) -> Non
 def beside_kept(var_dir: Path, sql: str) -> "subprocess.CompletedProcess[str]":
     says = f"import os, psycopg; print(psycopg.connect(os.environ['DATABASE_URL'], autocommit=True).execute({sql!r}))"
     return subprocess.run(
-        [sys.executable, "-m", "annotator.embedded", "--kept", sys.executable, "-c", says],
+        [sys.executable, "-m", "annotator.launch.embedded", "--kept", sys.executable, "-c", says],
         env={**os.environ, "VAR_DIR": str(var_dir)},
         cwd=ROOT,
         capture_output=True,

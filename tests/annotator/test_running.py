@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 import yaml
 
-from annotator import running
-from annotator.bootstrap import Refused
-from annotator.supervisor import Command
+from annotator.launch import run
+from annotator.launch.install import Refused
+from annotator.launch.supervisor import Command
 
-COMPOSE: dict[str, Any] = yaml.safe_load((running.ROOT / "docker-compose.yml").read_text())["services"]
+COMPOSE: dict[str, Any] = yaml.safe_load((run.ROOT / "docker-compose.yml").read_text())["services"]
 ON_A_GPU = {"gpu-train": "train", "gpu-score": "score"}
 
 # In a process of its own, as it adopts and ends every orphan below it.
 SUPERVISED = """
 import signal, sys
 from pathlib import Path
-from annotator import supervisor
+from annotator.launch import supervisor
 
 def stop(number, frame):
     raise SystemExit
@@ -85,13 +85,13 @@ def alive(pid: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("command", running.COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", run.COMMANDS, ids=lambda command: command.name)
 def test_compose_runs_the_same_line(command: Command) -> None:
     assert COMPOSE[command.name]["command"] == command.line
 
 
 def test_compose_prepares_the_database_with_the_same_line() -> None:
-    assert COMPOSE["prepare"]["command"] == running.PREPARE.line
+    assert COMPOSE["prepare"]["command"] == run.PREPARE.line
 
 
 @pytest.mark.parametrize(("service", "name"), ON_A_GPU.items())
@@ -103,7 +103,7 @@ def test_the_gpu_workers_run_the_same_line_on_a_reserved_gpu(service: str, name:
 
 
 def test_compose_has_no_process_that_make_run_lacks() -> None:
-    known = {command.name for command in running.COMMANDS} | {"prepare"}
+    known = {command.name for command in run.COMMANDS} | {"prepare"}
     assert set(COMPOSE) - {"postgres", "redis"} - set(ON_A_GPU) == known
 
 
@@ -124,15 +124,15 @@ def test_compose_publishes_the_web_on_this_machine_unless_told_otherwise() -> No
 
 @pytest.mark.parametrize("file", [".gitignore", ".dockerignore"])
 def test_the_file_of_secrets_goes_nowhere(file: str) -> None:
-    assert {".env", "/.env"} & set((running.ROOT / file).read_text().split())
+    assert {".env", "/.env"} & set((run.ROOT / file).read_text().split())
 
 
 def test_the_secret_key_is_made_once_and_for_our_eyes_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SECRET_KEY", raising=False)
     file = tmp_path / "secret-key"
-    running.keep_secret_key(file)
+    run.keep_secret_key(file)
     first = file.read_text()
-    running.keep_secret_key(file)
+    run.keep_secret_key(file)
     assert file.read_text() == first
     assert len(first) >= 50
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -141,13 +141,13 @@ def test_the_secret_key_is_made_once_and_for_our_eyes_only(tmp_path: Path, monke
 @pytest.mark.parametrize(("demo", "wanted"), [("", True), ("1", True), ("0", False), ("false", False)])
 def test_the_demo_is_left_out_where_asked(monkeypatch: pytest.MonkeyPatch, demo: str, wanted: bool) -> None:
     monkeypatch.setenv("DEMO", demo)
-    assert running.with_demo() is wanted
+    assert run.with_demo() is wanted
 
 
 def test_a_demo_that_is_neither_yes_nor_no_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEMO", "no thanks")
     with pytest.raises(Refused, match="DEMO is 'no thanks': write 1 or 0"):
-        running.with_demo()
+        run.with_demo()
 
 
 def test_the_greeting_names_the_demo_s_own_accounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,9 +155,9 @@ def test_the_greeting_names_the_demo_s_own_accounts(tmp_path: Path, monkeypatch:
     (tmp_path / "logs").mkdir()
     log = tmp_path / "logs" / "prepare.log"
     log.write_text("Demo project made.\n")
-    assert running.demo_logins(tmp_path) == ["log in as  manager, alice, bob, erin with the password for the demo"]
-    log.write_text(f"Demo project made.\n{running.LEFT_ALONE} manager, alice\n")
-    first, second = running.demo_logins(tmp_path)
+    assert run.demo_logins(tmp_path) == ["log in as  manager, alice, bob, erin with the password for the demo"]
+    log.write_text(f"Demo project made.\n{run.LEFT_ALONE} manager, alice\n")
+    first, second = run.demo_logins(tmp_path)
     assert first == "log in as  bob, erin with the password for the demo"
     assert second.endswith("manager, alice")
 

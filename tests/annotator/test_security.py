@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.running import ROOT
+from annotator.launch.run import ROOT
 from tests.conftest import Cast
 
 HTTPS = """

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from annotator.running import ROOT
+from annotator.launch.run import ROOT
 from annotator.serving import processes
 from annotator.serving.lanes import Lanes, lanes, most_threads
 from annotator.serving.places import Places

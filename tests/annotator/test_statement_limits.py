@@ -8,7 +8,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection
 
-from annotator.running import ROOT
+from annotator.launch.run import ROOT
 from annotator.statement_limits import long_statements
 
 SLEEPS = """

@@ -17,11 +17,12 @@ from django.conf import LazySettings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import body_limits, disk, embedded, workers
-from annotator.embedded import Redis
+from annotator import body_limits, disk, workers
 from annotator.importing import parquet
+from annotator.launch import embedded
+from annotator.launch.embedded import Redis
+from annotator.launch.supervisor import Supervisor
 from annotator.models import Project, Task
-from annotator.supervisor import Supervisor
 from annotator.workers import QueueHealth
 from rewards import retraining, snapshots
 from rewards.models import TrainingRun

@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from annotator import workers
-from annotator.embedded import Postgres
+from annotator.launch.embedded import Postgres
 from rewards import retraining
 from rewards.models import RewardModel, RunState, TrainingRun
 from tests import servers

@@ -18,12 +18,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from annotator import children
-from annotator.bootstrap import Refused, check_port, door, held
-from annotator.embedded import AccountRefused, ServiceFailed, Services, services
-from annotator.supervisor import Command, Supervisor
+from annotator.launch import child_processes
+from annotator.launch.embedded import AccountRefused, ServiceFailed, Services, services
+from annotator.launch.install import Refused, check_port, door, held
+from annotator.launch.supervisor import Command, Supervisor
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DEMO_LOGINS = ("manager", "alice", "bob", "erin")
 LEFT_ALONE = "The demo leaves alone accounts that it did not make:"
 FIRST_ADMINISTRATOR = "python manage.py first_administrator"
@@ -31,7 +31,7 @@ FIRST_ADMINISTRATOR = "python manage.py first_administrator"
 _WORKER = "celery -A annotator worker --loglevel INFO --without-gossip --without-mingle"
 PRIVATE = ("artifacts", "logs", "redis", "static")
 """Our folders under VAR_DIR; the one itself is left open, as PostgreSQL's account has to pass through."""
-PREPARE = Command("prepare", "python -m annotator.preparing")
+PREPARE = Command("prepare", "python -m annotator.launch.prepare")
 COMMANDS = (
     Command("web", "python -m annotator.serving"),
     # Threads: its work waits for the database, and one process is a third of the memory of three.
@@ -151,7 +151,7 @@ def prepare(environment: Mapping[str, str], *, log: Path) -> None:
             cwd=ROOT,
             env=environment,
             start_new_session=True,
-            preexec_fn=children.die_with_parent(signal.SIGKILL),
+            preexec_fn=child_processes.die_with_parent(signal.SIGKILL),
             check=False,
         )
     if done.returncode:
@@ -201,7 +201,7 @@ def first_administrator(environment: Mapping[str, str]) -> list[str]:
         text=True,
         cwd=ROOT,
         env=environment,
-        preexec_fn=children.die_with_parent(signal.SIGKILL),
+        preexec_fn=child_processes.die_with_parent(signal.SIGKILL),
         check=False,
     )
     return made.stderr.strip().splitlines()[-1:] if made.returncode else made.stdout.strip().splitlines()

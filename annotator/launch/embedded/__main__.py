@@ -9,9 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from annotator.bootstrap import Refused, held
-from annotator.embedded import AccountRefused, ServiceFailed, services
-from annotator.running import ROOT, keep_private
+from annotator.launch.embedded import AccountRefused, ServiceFailed, services
+from annotator.launch.install import Refused, held
+from annotator.launch.run import ROOT, keep_private
 
 KEPT = "--kept"
 

@@ -16,7 +16,7 @@ from django.utils.translation.template import templatize
 
 from annotator.settings import LANGUAGE_CODE, LANGUAGES
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LOCALE = ROOT / "locale"
 CODE = ("annotator/**/*.py", "rewards/*.py")
 STAFF = (

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 STAMP = VENV / "installed.json"
 LOG = ROOT / ".venv.log"
@@ -78,7 +78,7 @@ def run(_arguments: Sequence[str]) -> int:
     os.chdir(ROOT)
     # Replaces this process: Ctrl-C and the process id stay the same. The supervisor takes the lock again.
     python = venv_program("python")
-    os.execve(python, [python, "-m", "annotator.running"], venv_environment())
+    os.execve(python, [python, "-m", "annotator.launch.run"], venv_environment())
 
 
 def test(arguments: Sequence[str]) -> int:
@@ -101,7 +101,7 @@ def check(_arguments: Sequence[str]) -> int:
             ["ruff", "check", "."],
             ["ruff", "format", "--check", "."],
             ["mypy"],
-            ["python", "-m", "annotator.embedded", *migrations],
+            ["python", "-m", "annotator.launch.embedded", *migrations],
         ]
     )
 
@@ -113,7 +113,7 @@ def format_code(_arguments: Sequence[str]) -> int:
 
 def messages(_arguments: Sequence[str]) -> int:
     install({"embedded", "learning", "dev"})
-    return inside([["python", "-m", "annotator.catalogue"]])
+    return inside([["python", "-m", "annotator.launch.translations"]])
 
 
 def bench(arguments: Sequence[str]) -> int:

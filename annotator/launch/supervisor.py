@@ -19,8 +19,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import IO
 
-from annotator import children
-from annotator.embedded import Postgres, Redis, ServiceFailed
+from annotator.launch import child_processes
+from annotator.launch.embedded import Postgres, Redis, ServiceFailed
 
 _LOG_BYTES = 10_000_000
 _LINE_WIDTH = 160
@@ -105,7 +105,7 @@ class Child:
             env=self.environment,
             # Ctrl-C reaches a whole group: out of ours, we choose the order in which they end.
             start_new_session=True,
-            preexec_fn=children.die_with_parent(signal.SIGKILL),
+            preexec_fn=child_processes.die_with_parent(signal.SIGKILL),
         )
 
     @property
@@ -183,17 +183,17 @@ class Supervisor:
         ]
         self._outputs = selectors.DefaultSelector()
         # Nothing is adopted yet: these were started by others in this process, who look after them.
-        self._of_others = frozenset(children.orphans(ours=()))
+        self._of_others = frozenset(child_processes.orphans(ours=()))
 
     def start(self) -> None:
-        children.adopt_orphans()
+        child_processes.adopt_orphans()
         for child in self.children:
             self._start(child)
 
     def turn(self, seconds: float) -> None:
         """One round: takes over what was written within so long, starts again what has died, however often."""
         self._read(seconds)
-        children.end_orphans(ours=self._pids())
+        child_processes.end_orphans(ours=self._pids())
         for server in self.servers:
             server.revive()
         for child in self.children:
@@ -210,7 +210,7 @@ class Supervisor:
         for process in running:
             process.kill()
             process.wait()
-        children.end_orphans(ours=self._pids(), patience=_STOP_SECONDS)
+        child_processes.end_orphans(ours=self._pids(), patience=_STOP_SECONDS)
 
     def _start(self, child: Child) -> None:
         self._forget(child)

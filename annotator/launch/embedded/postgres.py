@@ -14,9 +14,15 @@ from urllib.parse import quote
 
 import psycopg
 
-from annotator import children
-from annotator.embedded.accounts import Account, as_account, make_private, postgres_programs, private_socket_folder
-from annotator.embedded.process import Process, ServiceFailed, last_words
+from annotator.launch import child_processes
+from annotator.launch.embedded.accounts import (
+    Account,
+    as_account,
+    make_private,
+    postgres_programs,
+    private_socket_folder,
+)
+from annotator.launch.embedded.process import Process, ServiceFailed, last_words
 
 # A socket's path has 108 bytes in the kernel, the last one 0.
 _LONGEST_SOCKET_PATH = 107
@@ -105,7 +111,7 @@ class Postgres:
             text=True,
             errors="replace",
             cwd=self.home,
-            preexec_fn=children.die_with_parent(signal.SIGKILL),
+            preexec_fn=child_processes.die_with_parent(signal.SIGKILL),
             **as_account(self.account),
         )
         if made.returncode:

@@ -13,7 +13,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator.embedded.process import Process, ServiceFailed
+from annotator.launch.embedded.process import Process, ServiceFailed
 
 _START_SECONDS = 60
 

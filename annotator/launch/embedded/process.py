@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from annotator import children
-from annotator.embedded.accounts import Account, as_account
+from annotator.launch import child_processes
+from annotator.launch.embedded.accounts import Account, as_account
 
 _PREDECESSOR_SECONDS = 20
 _TAIL_BYTES = 100_000
@@ -47,7 +47,7 @@ class Process:
                 cwd=self.directory,
                 # Ctrl-C reaches a whole group: out of ours, the servers end after those who use them.
                 start_new_session=True,
-                preexec_fn=children.die_with_parent(dies_by),
+                preexec_fn=child_processes.die_with_parent(dies_by),
                 **as_account(account),
             )
         assert self.running.stdin is not None
@@ -73,12 +73,12 @@ class Process:
 
     def stop(self, *, signal_number: int, patience: float) -> None:
         if self.running is not None and self.alive():
-            children.stop(self.running, signal_number=signal_number, patience=patience)
+            child_processes.stop(self.running, signal_number=signal_number, patience=patience)
 
     def end_predecessor(self, program: str) -> None:
         """Waits for the server that a killed parent left here: the kernel told it to end. Two would spoil the data."""
         deadline = time.monotonic() + _PREDECESSOR_SECONDS
-        while left := children.left_in(self.directory.resolve(), program=program):
+        while left := child_processes.left_in(self.directory.resolve(), program=program):
             if time.monotonic() > deadline:
                 for pid in left:
                     with suppress(ProcessLookupError):

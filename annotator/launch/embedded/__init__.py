@@ -1,6 +1,6 @@
 """A real PostgreSQL and a real Redis, started from the programs in their wheels.
 
-`services` starts both for `make run` and the tests; `python -m annotator.embedded COMMAND ...` runs one command
+`services` starts both for `make run` and the tests; `python -m annotator.launch.embedded COMMAND ...` runs one command
 beside a throwaway pair. DATABASE_URL and REDIS_URL, where set, replace either server.
 """
 
@@ -11,10 +11,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from annotator.embedded.accounts import AccountRefused, postgres_account, postgres_home
-from annotator.embedded.broker import Redis
-from annotator.embedded.postgres import Postgres
-from annotator.embedded.process import ServiceFailed
+from annotator.launch.embedded.accounts import AccountRefused, postgres_account, postgres_home
+from annotator.launch.embedded.broker import Redis
+from annotator.launch.embedded.postgres import Postgres
+from annotator.launch.embedded.process import ServiceFailed
 
 __all__ = ["AccountRefused", "Postgres", "Redis", "ServiceFailed", "Services", "services"]
 

@@ -1,6 +1,6 @@
 """Brings the database and the static files up to date, before anything serves them.
 
-`python -m annotator.preparing`; with the word `demo` it also seeds the demo project.
+`python -m annotator.launch.prepare`; with the word `demo` it also seeds the demo project.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The containers' health checks: `python -m annotator.alive web`, or the name of any other process."""
+"""Health checks of the containers: `python -m annotator.launch.container_health` with the name of a process."""
 
 import json
 import os

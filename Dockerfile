@@ -13,7 +13,7 @@ RUN python -I annotator/launch/install.py requirements > /tmp/requirements.txt \
 COPY . .
 USER rewardloop
 EXPOSE 8000
-CMD ["python", "-m", "annotator.serving"]
+CMD ["python", "-m", "annotator.launch.webserver"]
 
 FROM web AS learning
 # The torch of the constraints runs on a GPU and on a CPU. For an image without the GPU's libraries pass the address of

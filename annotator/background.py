@@ -12,7 +12,7 @@ from operator import or_
 
 from django.db.models import F, Q
 
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import BackgroundFailure, Project
 from annotator.paths import without_places
 

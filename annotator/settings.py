@@ -43,7 +43,7 @@ if _public.scheme == "https":
 # Two at least: while one is busy or is started again, the other answers.
 WEB_PROCESSES = environment.count("WEB_PROCESSES", min(max(2, environment.cores()), 8))
 WEB_THREADS = environment.count("WEB_THREADS", 4)
-# Of a body, by who sends it where; annotator/body_limits.py.
+# Of a body, by who sends it where; annotator/web/body_limits.py.
 FORM_MAX_BYTES = environment.count("FORM_MAX_BYTES", 1_000_000)
 JSON_MAX_BYTES = environment.count("JSON_MAX_BYTES", 10_000_000)
 IMPORT_MAX_BYTES = environment.count("IMPORT_MAX_BYTES", 1_000_000_000)
@@ -80,24 +80,24 @@ INSTALLED_APPS = [
     "rewards.apps.RewardsConfig",
 ]
 MIDDLEWARE = [
-    "annotator.security.HealthHostMiddleware",
-    "annotator.security.NoStoreMiddleware",
-    "annotator.bodies.BodyLimitMiddleware",
+    "annotator.web.security_headers.HealthHostMiddleware",
+    "annotator.web.security_headers.NoStoreMiddleware",
+    "annotator.web.body_middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "annotator.storable_requests.StorableRequestMiddleware",
+    "annotator.web.storable_requests.StorableRequestMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "annotator.audit.ActorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "annotator.htmx.WholeLoginPageMiddleware",
-    "annotator.passwords.OwnPasswordMiddleware",
-    "annotator.security.ContentSecurityPolicyMiddleware",
-    "annotator.unavailable.DatabaseAwayMiddleware",
+    "annotator.web.htmx.WholeLoginPageMiddleware",
+    "annotator.accounts.passwords.OwnPasswordMiddleware",
+    "annotator.web.security_headers.ContentSecurityPolicyMiddleware",
+    "annotator.web.database_away.DatabaseAwayMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "annotator.urls"
@@ -132,12 +132,12 @@ DATABASES["default"]["OPTIONS"] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
-    # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
+    # Only what asks for it is prepared (annotator/db/statements.py); without a number here nothing ever is.
     "prepare_threshold": 2**31,
     "pool": {
         "min_size": 1,
         # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files,
-        # single ones for health and what takes long (annotator/serving/lanes.py).
+        # single ones for health and what takes long (annotator/launch/webserver/lanes.py).
         "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 4),
         "timeout": 5,
         # Within it the pause between two attempts doubles; with the pool's 300 s an outage would last twice as long.
@@ -145,16 +145,16 @@ DATABASES["default"]["OPTIONS"] = {
     },
 }
 AUTH_USER_MODEL = "annotator.User"
-AUTHENTICATION_BACKENDS = ["annotator.logins.LimitedBackend"]
+AUTHENTICATION_BACKENDS = ["annotator.accounts.logins.LimitedBackend"]
 _DJANGOS = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"{_DJANGOS}.UserAttributeSimilarityValidator"},
     {"NAME": f"{_DJANGOS}.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": f"{_DJANGOS}.CommonPasswordValidator"},
     {"NAME": f"{_DJANGOS}.NumericPasswordValidator"},
-    {"NAME": "annotator.passwords.PasswordChanges"},
+    {"NAME": "annotator.accounts.passwords.PasswordChanges"},
 ]
-# Wrong passwords for one account from one address until both have to wait; annotator/logins.py has the other limits.
+# Wrong passwords for one account from one address until both have to wait; accounts/logins.py has the other limits.
 LOGIN_FAILURES = environment.count("LOGIN_FAILURES", 5)
 LOGIN_WAIT_MINUTES = environment.count("LOGIN_WAIT_MINUTES", 15)
 SESSION_COOKIE_AGE = environment.count("SESSION_DAYS", 14) * 24 * 60 * 60
@@ -194,7 +194,7 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler"}},
     "loggers": {
         "django": {"handlers": ["stderr"], "level": "ERROR"},
-        "annotator.logins": {"handlers": ["stderr"], "level": "INFO"},
+        "annotator.accounts.logins": {"handlers": ["stderr"], "level": "INFO"},
     },
 }
 

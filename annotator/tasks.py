@@ -5,8 +5,9 @@ Failures are kept as rows by the stages, project by project (annotator/backgroun
 
 from celery import shared_task
 
-from annotator import agreement, assignment, background, logins, quality, workers
-from annotator.clock import database_now
+from annotator import agreement, assignment, background, quality, workers
+from annotator.accounts import logins
+from annotator.db.clock import database_now
 from annotator.importing import withdrawal
 from annotator.models import Import, Project
 from annotator.pii import scanning

@@ -5,7 +5,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from annotator.public_ids import TaskIdConverter
+from annotator.models.public_ids import TaskIdConverter
 from annotator.views import (
     agreement,
     annotators,

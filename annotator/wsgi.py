@@ -4,7 +4,7 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
-from annotator.statement_limits import limit_this_process
+from annotator.db.statement_timeouts import limit_this_process
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 

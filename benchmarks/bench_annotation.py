@@ -41,7 +41,7 @@ COLUMNS = (
     "other programs",
 )
 TICKS = os.sysconf("SC_CLK_TCK")
-WORDS = {"server": "annotator.serving", "postgres": "/postgres", "workers": "celery"}
+WORDS = {"server": "annotator.launch.webserver", "postgres": "/postgres", "workers": "celery"}
 """What stands in the command line of each kind of process."""
 
 

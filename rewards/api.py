@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.scopes import ForManagers, ForScoring
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Project, User
 from rewards import champions, erasing, registry, retraining, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun

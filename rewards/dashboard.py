@@ -10,7 +10,7 @@ from django.urls import reverse_lazy
 
 from annotator.access import user_of
 from annotator.agreement import Agreement, kappas
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.launch.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
 from rewards import outlook, scoring, snapshots

@@ -6,8 +6,8 @@ Few rows are locked at once, as claims pass locked tasks over; where it stopped 
 from django.db import transaction
 
 from annotator import background
+from annotator.db.statements import Statement
 from annotator.models import Project
-from annotator.statements import Statement
 from rewards.models import ScoringPass
 
 AT_ONCE = 100

@@ -12,10 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access, parameters
+from annotator import access
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.models import Project
 from annotator.spreadsheets import csv_lines
+from annotator.web import query_parameters
 from rewards import comparison
 from rewards.models import Evaluation
 
@@ -92,8 +93,8 @@ class Comparison(APIView):
     )
     def get(self, request: Request, slug: str) -> HttpResponseBase:
         project = access.reviewed_project(access.user_of(request), slug)
-        rows = comparison.rows_of(project, name=parameters.text(request.query_params, "name"))
-        if parameters.choice(request.query_params, "format", FORMATS, default=FORMATS[0]) == "json":
+        rows = comparison.rows_of(project, name=query_parameters.text(request.query_params, "name"))
+        if query_parameters.choice(request.query_params, "format", FORMATS, default=FORMATS[0]) == "json":
             return Response(list(rows))
         answer = StreamingHttpResponse(csv_lines(rows, comparison.COLUMNS), content_type="text/csv; charset=utf-8")
         answer["Content-Disposition"] = f'attachment; filename="{project.slug}-comparison.csv"'

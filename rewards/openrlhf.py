@@ -14,12 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access, audit, parameters
+from annotator import access, audit
 from annotator.api.authentication import TokenAsPassword
 from annotator.api.scopes import ForScoring
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import User
 from annotator.refusals import Refusal
+from annotator.web import query_parameters
 from rewards import scoring
 from rewards.models import RewardModel
 from rewards.rendered import item_of
@@ -77,7 +78,7 @@ class OpenRLHF(ForScoring, APIView):
     )
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
-        model = _model(user, slug, parameters.number(request.query_params, "model"))
+        model = _model(user, slug, query_parameters.number(request.query_params, "model"))
         queries = request.data.get("query") if isinstance(request.data, dict) else None
         if isinstance(queries, list) and len(queries) > MOST_QUERIES:
             raise TooManyQueries(f"Send at most {MOST_QUERIES} queries at once.")

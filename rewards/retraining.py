@@ -17,11 +17,11 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
 from annotator import audit, background, disk, dispatch, workers
+from annotator.db.retries import outlasting_outages
 from annotator.models import Project, User
 from annotator.paths import value_without_places, without_places
 from annotator.projects.archiving import require_in_use
 from annotator.refusals import Refusal
-from annotator.retrying import outlasting_outages
 from rewards import run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun

@@ -24,8 +24,8 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTextTransform
 
 from annotator import artifacts, audit, disk
-from annotator.clock import database_now
 from annotator.consensus import Rules
+from annotator.db.clock import database_now
 from annotator.models import Adjudication, Label, Project, Rating, Response, Task
 from annotator.refusals import Refusal
 from rewards.models import Snapshot, SnapshotTask

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from annotator import workers
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from rewards import retraining
 from rewards.models import TrainingRun

@@ -5,7 +5,7 @@ from typing import Any
 from celery import Task, shared_task
 
 from annotator import background, dispatch
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.paths import without_places
 from annotator.refusals import Refusal
 from rewards import doubting, erasing, retraining, scoring, training, unlikely

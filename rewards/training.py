@@ -12,10 +12,10 @@ from django.conf import settings
 from django.db import transaction
 
 from annotator import artifacts, disk
-from annotator.clock import database_now
+from annotator.db.clock import database_now
+from annotator.db.retries import outlasting_outages
 from annotator.models import Project
 from annotator.refusals import Refusal
-from annotator.retrying import outlasting_outages
 from rewards import evaluation, promotion, registry, retraining, run_settings, snapshots
 from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun

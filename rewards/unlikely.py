@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from django.db import connection, transaction
 
-from annotator import background, locks
+from annotator import background
+from annotator.db import locks
 from annotator.models import Project, Task, UnlikelyAnnotation
 from annotator.quality.reading import copied
 from annotator.review.unlikely import ask_for_review

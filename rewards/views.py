@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST
 
 from annotator import access
 from annotator.access import user_of
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards import champions, erasing, registry, retraining

@@ -14,7 +14,7 @@ from annotator import access, gold
 from annotator.access import user_of
 from annotator.admin.exclusions import exclude_url
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, User
 from annotator.projects import members
 from annotator.refusals import Refusal

@@ -17,7 +17,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from annotator.access import user_of
 from annotator.admin.scoping import OfManagedProjects
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Guideline, Project
 from annotator.projects import archiving, changing, deleting
 from annotator.projects.checking import InvalidProject, check, is_rated

@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 from annotator import consensus, gold
 from annotator.annotation.refused import Refused, record
 from annotator.assignment import free_slot, locked, passed_lately, require_holding_or_at_work
+from annotator.db.retries import in_transaction
+from annotator.db.storable_text import check_written
 from annotator.models import Assignment, Report, Skip, SkipReason, Task
 from annotator.pii import quoting
-from annotator.retrying import in_transaction
-from annotator.storable import check_written
 
 UNDO_FOR = timedelta(seconds=10)
 ON_THE_WAY = timedelta(seconds=5)

@@ -21,9 +21,9 @@ from annotator.assignment import (
     locked_to_claim,
     next_task,
 )
+from annotator.db.retries import in_transaction
+from annotator.db.statements import Columns, Statement
 from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Task, User, Verdict
-from annotator.retrying import in_transaction
-from annotator.statements import Columns, Statement
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.agreement import report
 from annotator.agreement.telling import told
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 
 
 def measure(text: str) -> serializers.FloatField:

@@ -24,7 +24,7 @@ from annotator.api.serializers import (
     ProjectSerializer,
     TaskSerializer,
 )
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Annotation, Membership, Project, Task, User
 from annotator.models.project import ProjectQuerySet
 from annotator.projects import archiving, changing, deleting, members

@@ -16,9 +16,9 @@ from annotator.assignment.holding import (
     with_responses,
 )
 from annotator.assignment.picking import Seeker
+from annotator.db.retries import in_transaction
+from annotator.db.statements import Statement
 from annotator.models import Assignment, Membership, Project, Response, Task, User
-from annotator.retrying import in_transaction
-from annotator.statements import Statement
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from annotator import background
+from annotator.db.retries import in_transaction
+from annotator.db.statements import Columns, Row, Statement
 from annotator.models import Assignment, Draft, Project, Response, Task, User
 from annotator.refusals import Refusal
-from annotator.retrying import in_transaction
-from annotator.statements import Columns, Row, Statement
 
 RECLAIM_AT_ONCE = 20
 

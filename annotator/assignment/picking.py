@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from annotator.statements import Row, Statement
+from annotator.db.statements import Row, Statement
 
 OUT_OF_REACH = ["leased", "submitted", "skipped"]
 HAD_BEFORE = [*OUT_OF_REACH, "released"]

@@ -8,9 +8,10 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from annotator import audit, background, consensus, dispatch, locks
+from annotator import audit, background, consensus, dispatch
+from annotator.db import locks
+from annotator.db.retries import in_transaction
 from annotator.models import Consensus, Label, Project, RecountWanted, Task
-from annotator.retrying import in_transaction
 
 AT_ONCE = 200
 Facts = dict[str, Any]

@@ -21,8 +21,8 @@ from annotator.consensus.rules import (
     spread,
     wanted,
 )
+from annotator.db.statements import Statement
 from annotator.models import Consensus, Label, Project, Task
-from annotator.statements import Statement
 
 
 @dataclass

@@ -5,10 +5,10 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from annotator.db.storable_text import LONGEST_NOTE
 from annotator.models import SkipReason, Task, UnsafeCategory
 from annotator.pii import quoting
 from annotator.pii.marking import Mark
-from annotator.storable import LONGEST_NOTE
 
 
 class SkipForm(forms.Form):

@@ -2,7 +2,7 @@
 
 from annotator.annotation import by_position
 from annotator.models import Annotation
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 
 
 def filled(annotation: Annotation) -> dict[str, object]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.conf import settings
 
+from annotator.db.storable_text import NUL, fault_in
 from annotator.models.project import MOST_ANNOTATORS
-from annotator.storable import NUL, fault_in
 
 DEEPEST = 50
 """Levels of metadata. Deeper ones exhaust the stack of whoever reads them next."""

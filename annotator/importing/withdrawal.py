@@ -12,6 +12,7 @@ from datetime import datetime
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from annotator import audit, background, dispatch, workers
+from annotator.db.retries import in_transaction
 from annotator.models import (
     Annotation,
     Assignment,
@@ -26,7 +27,6 @@ from annotator.models import (
 )
 from annotator.projects.archiving import require_in_use
 from annotator.refusals import Refusal
-from annotator.retrying import in_transaction
 
 BATCH = 500
 AT_THE_DOOR = 2_000

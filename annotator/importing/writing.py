@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from annotator import audit, disk
+from annotator.db.statements import Statement
 from annotator.importing.copying import copy_rows, next_ids
 from annotator.importing.experts import write_experts
 from annotator.importing.given import Placed, write_annotations, write_labels
@@ -21,7 +22,6 @@ from annotator.models import Import, Project, Response, Task, User
 from annotator.pii import scanning
 from annotator.projects.archiving import require_in_use
 from annotator.refusals import Refusal
-from annotator.statements import Statement
 
 BATCH = 500
 BATCH_BYTES = 4 << 20

@@ -33,7 +33,7 @@ PRIVATE = ("artifacts", "logs", "redis", "static")
 """Our folders under VAR_DIR; the one itself is left open, as PostgreSQL's account has to pass through."""
 PREPARE = Command("prepare", "python -m annotator.launch.prepare")
 COMMANDS = (
-    Command("web", "python -m annotator.serving"),
+    Command("web", "python -m annotator.launch.webserver"),
     # Threads: its work waits for the database, and one process is a third of the memory of three.
     Command("light", f"{_WORKER} -Q light -n light@%h --pool threads --concurrency 4"),
     # Solo: torch is never forked, and one run at a time is what a machine can do.

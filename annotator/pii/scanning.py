@@ -13,7 +13,8 @@ from typing import Self
 from django.db import transaction
 from django.db.models import QuerySet
 
-from annotator import background, dispatch, locks
+from annotator import background, dispatch
+from annotator.db import locks
 from annotator.models import PiiSpan, Project, Task
 from annotator.pii.recognising import Found
 from annotator.pii.texts import Place, texts_of

@@ -10,11 +10,12 @@ from datetime import datetime
 
 from django.db import transaction
 
-from annotator import audit, background, dispatch, locks
+from annotator import audit, background, dispatch
+from annotator.db import locks
+from annotator.db.retries import in_transaction
 from annotator.models import Annotation, Project, Task
 from annotator.projects.staff import follow_roles
 from annotator.refusals import Refusal
-from annotator.retrying import in_transaction
 
 AT_ONCE = 200
 AT_THE_DOOR = 1000

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from annotator import locks
+from annotator.db import locks
 from annotator.models import Project
 
 PATIENCE_SECONDS = 600

@@ -10,7 +10,8 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Sum
 
-from annotator import agreement, background, locks
+from annotator import agreement, background
+from annotator.db import locks
 from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
 from annotator.quality.checks import HURRY, LONGEST
 from annotator.quality.flags import flagged

@@ -7,10 +7,10 @@ from django.utils.translation import gettext_lazy
 
 from annotator import audit, consensus
 from annotator.annotation import Refused, ResponseRating, Submission, check_complete
+from annotator.db.retries import in_transaction
+from annotator.db.storable_text import check_written
 from annotator.models import Adjudication, Label, Project, Task, User
-from annotator.retrying import in_transaction
 from annotator.review.blindness import require_not_rating, require_others_work
-from annotator.storable import check_written
 
 WHY_NOT = {
     Task.State.OPEN: gettext_lazy("This task still waits for annotators: it can be settled once it is complete."),

@@ -10,13 +10,14 @@ from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, background, consensus, dispatch, locks, workers
+from annotator import audit, background, consensus, dispatch, workers
 from annotator.assignment import one_claim_at_a_time
+from annotator.db import locks
+from annotator.db.retries import in_transaction
+from annotator.db.storable_text import check_written
 from annotator.models import Assignment, Exclusion, Project, Task, User, Verdict
 from annotator.projects.pseudonyms import pseudonym
-from annotator.retrying import in_transaction
 from annotator.review.admission import admit_and_settle
-from annotator.storable import check_written
 
 AT_ONCE = 200
 AT_THE_DOOR = 500

@@ -2,8 +2,8 @@
 
 from django.db.models import QuerySet
 
+from annotator.db.retries import in_transaction
 from annotator.models import Task, UnlikelyAnnotation
-from annotator.retrying import in_transaction
 
 
 @in_transaction

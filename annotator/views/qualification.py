@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access, assignment, qualification
 from annotator.access import user_of
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.forms import GoldForm
 from annotator.models import QualificationRun, Response, Task
 from annotator.refusals import Refusal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from annotator import audit, dispatch, workers
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import User
 from annotator.refusals import Refusal
 from rewards.learning.refusals import Refused

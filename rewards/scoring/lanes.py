@@ -15,10 +15,10 @@ from django.db import transaction
 from django.db.models import Q
 
 from annotator import audit, background, disk, dispatch, workers
-from annotator.clock import database_now
+from annotator.db.clock import database_now
+from annotator.db.statements import Statement
 from annotator.models import Project
 from annotator.paths import without_places
-from annotator.statements import Statement
 from rewards.models import RewardModel, ScoringLane, ScoringPass
 from rewards.scoring.chunks import Chunk, score_chunk
 from rewards.scoring.loaded import scorer_of

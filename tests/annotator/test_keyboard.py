@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from annotator.forms.settings import KeysForm
-from annotator.keyboard import ACTIONS, keys_of
+from annotator.web.keyboard import ACTIONS, keys_of
 from tests.conftest import Cast
 
 START = {name: action.key for name, action in ACTIONS.items()}

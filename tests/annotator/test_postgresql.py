@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection
 
-from annotator.postgresql.base import DatabaseWrapper, is_usable
+from annotator.db.postgresql.base import DatabaseWrapper, is_usable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,7 +6,7 @@ from django.conf import LazySettings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotator.public_ids import LARGEST, TaskIdConverter, response_number, response_of, task_number, task_of
+from annotator.models.public_ids import LARGEST, TaskIdConverter, response_number, response_of, task_number, task_of
 
 keys = st.integers(0, LARGEST)
 

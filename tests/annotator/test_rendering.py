@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from annotator.rendering import HIGHLIGHT_UP_TO, render_markdown
+from annotator.web.markdown import HIGHLIGHT_UP_TO, render_markdown
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import DeadlockDetected, QueryCanceled, SerializationFailure
 
-from annotator.retrying import TRIES, in_transaction
+from annotator.db.retries import TRIES, in_transaction
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from annotator.launch.run import ROOT
-from annotator.serving import processes
-from annotator.serving.lanes import Lanes, lanes, most_threads
-from annotator.serving.places import Places
-from annotator.serving.processes import Processes
-from annotator.serving.server import MOST_CONNECTIONS, Server
+from annotator.launch.webserver import processes
+from annotator.launch.webserver.connections import Places
+from annotator.launch.webserver.lanes import Lanes, lanes, most_threads
+from annotator.launch.webserver.processes import Processes
+from annotator.launch.webserver.server import MOST_CONNECTIONS, Server
 
 
 def test_a_process_with_more_connections_gives_way() -> None:

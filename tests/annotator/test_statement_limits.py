@@ -8,8 +8,8 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection
 
+from annotator.db.statement_timeouts import long_statements
 from annotator.launch.run import ROOT
-from annotator.statement_limits import long_statements
 
 SLEEPS = """
 import time

@@ -8,9 +8,10 @@ from django.db import InterfaceError, OperationalError
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import assignment, body_limits
+from annotator import assignment
 from annotator.api.authentication import TokenAuthentication
 from annotator.models import Project
+from annotator.web import body_limits
 from tests.conftest import Cast
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from annotator import tasks, workers
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Assignment, LoginFailures, Project, User
 from rewards import retraining, training
 from rewards import tasks as machine_tasks
@@ -111,7 +111,7 @@ def test_wrong_passwords_are_waited_for_as_long_whichever_host_counts(
     assert 50 < int(answer.headers["Retry-After"]) <= 60
 
 
-OWN_CLOCK = {"annotator/tokens.py", "annotator/api/authentication.py"}
+OWN_CLOCK = {"annotator/accounts/tokens.py", "annotator/api/authentication.py"}
 """Knox writes when a token ends by the host's clock, days ahead; and so it is read."""
 
 

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from annotator import annotation, assignment, qualification, tasks
 from annotator.importing import import_rows
 from annotator.models import Annotation, Assignment, AuditEntry, Project, Task, User
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 from annotator.refusals import Refusal
 from rewards import retraining
 from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row

@@ -17,12 +17,13 @@ from django.conf import LazySettings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import body_limits, disk, workers
+from annotator import disk, workers
 from annotator.importing import parquet
 from annotator.launch import embedded
 from annotator.launch.embedded import Redis
 from annotator.launch.supervisor import Supervisor
 from annotator.models import Project, Task
+from annotator.web import body_limits
 from annotator.workers import QueueHealth
 from rewards import retraining, snapshots
 from rewards.models import TrainingRun

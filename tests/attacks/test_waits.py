@@ -12,9 +12,10 @@ from threading import Event
 import pytest
 from django.conf import settings
 
-from annotator import tokens, workers
+from annotator import workers
+from annotator.accounts import tokens
+from annotator.launch.webserver.lanes import lanes
 from annotator.models import Project
-from annotator.serving.lanes import lanes
 from rewards.api import SCORE_WAIT_SECONDS
 from tests.conftest import Cast
 from tests.rewards.scored import make_model

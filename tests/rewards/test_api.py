@@ -10,7 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotator import tokens, workers
+from annotator import workers
+from annotator.accounts import tokens
 from annotator.models import Project, Response, Role, User
 from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.scoring import MOST_ITEMS

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from annotator.models import Assignment, Project, Task, UnlikelyAnnotation
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge
 from annotator.review.unlikely import ask_for_review
 from rewards import tasks, unlikely

@@ -8,7 +8,7 @@ from waitress.adjustments import Adjustments
 from waitress.parser import HTTPRequestParser
 from waitress.utilities import Error, RequestEntityTooLarge
 
-from annotator import body_limits
+from annotator.web import body_limits
 
 
 class TooLarge(Error):  # type: ignore[misc]

@@ -8,9 +8,10 @@ from django.shortcuts import redirect, resolve_url
 from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
-from annotator import audit, tokens
-from annotator.htmx import HtmxRequest
+from annotator import audit
+from annotator.accounts import tokens
 from annotator.models import User
+from annotator.web.htmx import HtmxRequest
 
 OPEN = {"password", "admin-password", "logout", "admin-logout", "set_language"}
 """What an account reaches whose password somebody else chose."""

@@ -7,9 +7,9 @@ from typing import Any
 from waitress.adjustments import Adjustments
 from waitress.server import TcpWSGIServer
 
-from annotator.serving.channel import Channel
-from annotator.serving.lanes import Lanes
-from annotator.serving.places import Places
+from annotator.launch.webserver.channel import Channel
+from annotator.launch.webserver.connections import Places
+from annotator.launch.webserver.lanes import Lanes
 
 GIVE_WAY_SECONDS = 0.02
 """For a process with fewer connections to accept a new one; after that whoever has fewer is too busy."""

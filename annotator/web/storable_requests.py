@@ -10,7 +10,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import loader
 
-from annotator.storable import UnstorableText, require_storable, require_storable_form
+from annotator.db.storable_text import UnstorableText, require_storable, require_storable_form
 
 REST = "/api/"
 

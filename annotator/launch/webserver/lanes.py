@@ -9,7 +9,7 @@ from waitress.channel import HTTPChannel
 from waitress.task import ThreadedTaskDispatcher
 from waitress.utilities import Error
 
-from annotator import body_limits
+from annotator.web import body_limits
 
 LIVE = "/api/v1/health/live/"
 RETRY_AFTER_SECONDS = 1

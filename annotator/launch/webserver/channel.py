@@ -12,8 +12,8 @@ from typing import Any
 from waitress.channel import HTTPChannel
 from waitress.task import Task, WSGITask
 
-from annotator import body_limits
-from annotator.serving.parser import Parser
+from annotator.launch.webserver.parser import Parser
+from annotator.web import body_limits
 
 HEADER_SECONDS = 10
 BODY_SECONDS, BODY_BYTES_A_SECOND = 20, 20_000

@@ -9,9 +9,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotator import audit
+from annotator.db.statements import Statement
 from annotator.models import Token, User, every_scope
 from annotator.refusals import Refusal
-from annotator.statements import Statement
 
 USE_NOTED_EVERY = timedelta(hours=1)
 

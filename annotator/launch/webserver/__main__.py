@@ -1,4 +1,4 @@
-"""`python -m annotator.serving`: the web, on HOST and PORT, in WEB_PROCESSES processes of WEB_THREADS threads."""
+"""`python -m annotator.launch.webserver`: serves on HOST and PORT by WEB_PROCESSES processes of WEB_THREADS threads."""
 
 import os
 import sys
@@ -8,8 +8,8 @@ from wsgiref.handlers import SimpleHandler
 from django.conf import settings
 from django.urls import get_resolver
 
-from annotator.serving.lanes import LIVE
-from annotator.serving.processes import Processes, listening_socket
+from annotator.launch.webserver.lanes import LIVE
+from annotator.launch.webserver.processes import Processes, listening_socket
 from annotator.wsgi import application
 
 

@@ -2,7 +2,7 @@
 
 REST refuses what it cannot read: a misspelt parameter must not silently leave a default in force. Pages are reached by
 addresses that people edit and keep: to them what cannot be read is as if it were absent (`number_in`, `choice_in`).
-NUL never comes this far: annotator/storable_requests.py refuses it for every address.
+NUL never comes this far: annotator/web/storable_requests.py refuses it for every address.
 """
 
 from collections.abc import Iterable, Mapping

@@ -12,8 +12,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
-from annotator import access, body_limits, disk
+from annotator import access, disk
 from annotator.models import User
+from annotator.web import body_limits
 
 
 class BodyTooLarge(RequestDataTooBig):

@@ -30,10 +30,10 @@ from django.utils.crypto import get_random_string, salted_hmac
 from django.utils.translation import ngettext
 
 from annotator import audit
-from annotator.clock import database_now
+from annotator.db.clock import database_now
+from annotator.db.statements import Statement
 from annotator.models import LoginFailures, User
 from annotator.refusals import Refusal
-from annotator.statements import Statement
 
 COOKIE = "known_browser"
 COOKIE_SECONDS = 180 * 24 * 60 * 60

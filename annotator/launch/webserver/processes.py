@@ -15,8 +15,8 @@ import traceback
 from typing import Any
 
 from annotator.launch import child_processes
-from annotator.serving.places import Places
-from annotator.serving.server import GRACE_SECONDS, MOST_CONNECTIONS, Server
+from annotator.launch.webserver.connections import Places
+from annotator.launch.webserver.server import GRACE_SECONDS, MOST_CONNECTIONS, Server
 
 ROUND_SECONDS = 0.2
 SILENT_SECONDS = 60

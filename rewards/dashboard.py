@@ -13,7 +13,8 @@ from annotator.agreement import Agreement, kappas
 from annotator.db.clock import database_now
 from annotator.launch.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
-from rewards import outlook, scoring, snapshots
+from rewards import outlook as learning_curve
+from rewards import scoring, snapshots
 from rewards.models import RewardModel, TrainingRun
 
 PROJECTS_SHOWN = 10
@@ -76,7 +77,7 @@ def _card(project: Any) -> Card:
     measured = list(kappas(project, now=database_now()).values())
     names = {attribute.key: attribute.name for attribute in project.attributes_for()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
-    told = outlook.told(champion.run.metrics) if champion else None
+    told = learning_curve.told(champion.run.metrics) if champion else None
     return Card(
         project=project,
         share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,

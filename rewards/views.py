@@ -67,8 +67,8 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 def retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Starts a run like one that failed or was cancelled, or says why not."""
     managed = Project.objects.managed_by(user_of(request))
-    runs = TrainingRun.objects.filter(project__in=managed).select_related("project", "snapshot")
-    run = get_object_or_404(runs, pk=pk)
+    theirs = TrainingRun.objects.filter(project__in=managed).select_related("project", "snapshot")
+    run = get_object_or_404(theirs, pk=pk)
     try:
         run = retraining.retry(run, by=user_of(request))
     except Refusal as refused:

@@ -41,7 +41,7 @@ def failing(stage: Callable[..., int]) -> Callable[..., int]:
     return fail
 
 
-def failures() -> list[tuple[str, str, int, str]]:
+def failure_rows() -> list[tuple[str, str, int, str]]:
     return [(row.task, row.project.slug if row.project else "", row.times, row.error)
             for row in BackgroundFailure.objects.select_related("project").order_by("pk")]  # fmt: skip
 
@@ -52,7 +52,7 @@ def test_a_project_that_cannot_be_assessed_does_not_keep_the_next_from_it(
     monkeypatch.setattr(quality, "assess_apart", failing(quality.assess))
     assert tasks.assess_annotators() == 3
     assert {row.project.slug for row in RaterQuality.objects.all()} == {FINE}
-    assert failures() == [("assess_annotators", BROKEN, 1, "KeyError: 'tone'")]
+    assert failure_rows() == [("assess_annotators", BROKEN, 1, "KeyError: 'tone'")]
 
 
 def test_a_rubric_that_asks_for_no_scores_of_responses_is_no_failure(projects: dict[str, Project]) -> None:
@@ -91,7 +91,7 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         module, name, run = broken[first]
         monkeypatch.setattr(module, name, failing(getattr(module, name)))
         run()
-    assert [where for _, where, *_ in failures()] == [BROKEN]
+    assert [where for _, where, *_ in failure_rows()] == [BROKEN]
 
 
 def _broken_scan(stage: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,16 +122,16 @@ def test_a_failure_counts_up_and_goes_when_it_works_again(projects: dict[str, Pr
     assert (row.project, row.times) == (projects[BROKEN], 3)
     assert row.first_at < row.last_at
     assert background.each_project("a_task", projects.values(), lambda _: 1) == 2
-    assert failures() == []
+    assert failure_rows() == []
 
 
 def test_what_fails_as_a_whole_is_kept_and_raised(db: None) -> None:
     with pytest.raises(RuntimeError), background.as_whole("a_task"):
         raise RuntimeError("no luck")
-    assert failures() == [("a_task", "", 1, "RuntimeError: no luck")]
+    assert failure_rows() == [("a_task", "", 1, "RuntimeError: no luck")]
     with background.as_whole("a_task"):
         pass
-    assert failures() == []
+    assert failure_rows() == []
 
 
 def test_an_error_is_told_without_secrets_or_rows(settings: Any) -> None:

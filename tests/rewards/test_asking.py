@@ -50,8 +50,8 @@ def test_no_more_together_than_one_request_may_hold(
     model: RewardModel, cast: Cast, scorer: FakeScorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "MOST_ITEMS", 3)
-    jobs = [make_job(model, cast, "a", "b") for _ in range(2)]
-    scoring.answer(jobs[0].pk)
+    queued = [make_job(model, cast, "a", "b") for _ in range(2)]
+    scoring.answer(queued[0].pk)
     assert len(scorer.read) == 2
 
 

@@ -242,7 +242,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Of the workers; whoever sends a message waits for less (annotator/celery.py).
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 10}
-CELERY_TASK_PUBLISH_RETRY = False  # annotator/dispatch.py tries again, and beat sends anew
+CELERY_TASK_PUBLISH_RETRY = False  # annotator/background/messages.py tries again, and beat sends anew
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "expire-leases": {"task": "annotator.tasks.expire_leases", "schedule": 60.0},

@@ -16,7 +16,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
-from annotator import audit, background, disk, dispatch, workers
+from annotator import audit, background_failures, disk
+from annotator.background import heartbeats, messages
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project, User
 from annotator.paths import value_without_places, without_places
@@ -86,7 +87,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
     require_in_use(project)
     settled = run_settings.settled(project, dict(config))
     check_config(settled)
-    workers.require("train")
+    heartbeats.require("train")
     if not snapshots.has_answers(project):
         raise snapshots.NotEnoughLabels(
             f"There are no labels and no preferences yet in {project.name}: rate tasks, or import some."
@@ -150,7 +151,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
 
 def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
     require_in_use(run.project)
-    workers.require("train")
+    heartbeats.require("train")
     disk.require_room()
     config = check_config(run.config)
     run.config_hash, run.seed = config_hash(config), config.seed
@@ -173,7 +174,7 @@ def _why_not_now(active: TrainingRun | None) -> str:
 
 
 def send(run: TrainingRun) -> None:
-    dispatch.send_on_commit("rewards.tasks.train", [run.pk])
+    messages.send_on_commit("rewards.tasks.train", [run.pk])
 
 
 # Reasons to retrain ----------------------------------------------------------------------------------------
@@ -187,11 +188,11 @@ def start_due(*, now: datetime) -> list[TrainingRun]:
 
     def start_if_due(project: Project) -> int:
         reason = due(project, now=now)
-        run = _started(project, reason) if reason and workers.listening()["train"].alive else None
+        run = _started(project, reason) if reason and heartbeats.listening()["train"].alive else None
         started.extend([run] if run else [])
         return 1 if run else 0
 
-    background.each_project("start_due_runs", idle, start_if_due)
+    background_failures.each_project("start_due_runs", idle, start_if_due)
     return started
 
 
@@ -317,7 +318,7 @@ def recover_lost(*, now: datetime) -> list[TrainingRun]:
     lost.update(state=RunState.QUEUED, error="The worker disappeared; the run starts again from its last checkpoint.")
     queued = TrainingRun.objects.filter(state=RunState.QUEUED).annotate(sent_at=Coalesce("heartbeat_at", "created_at"))
     forgotten = queued.filter(sent_at__lt=deadline)
-    if forgotten.exists() and workers.waiting("train"):
+    if forgotten.exists() and heartbeats.waiting("train"):
         # A message may well lie there, behind a long run: another one each minute would bring nothing forward.
         forgotten = forgotten.filter(sent_at__lt=now - SURELY_FORGOTTEN_AFTER)
     resent = list(forgotten)

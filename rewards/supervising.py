@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
-from annotator import workers
+from annotator.background import heartbeats
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from rewards import retraining
@@ -75,7 +75,7 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) ->
             process.wait(timeout=settings.RUN_HEARTBEAT_SECONDS)
             return
         except subprocess.TimeoutExpired:
-            if workers.stopping.is_set():
+            if heartbeats.stopping.is_set():
                 raise retraining.PutDown("The worker was stopped; the run waits for the next one.") from None
             worked = before + time.monotonic() - began
             retraining.write(run, heartbeat_at=database_now(), worked_seconds=worked, **_progress(folder))

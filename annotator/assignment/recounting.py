@@ -8,7 +8,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from annotator import audit, background, consensus, dispatch
+from annotator import audit, background_failures, consensus
+from annotator.background import messages
 from annotator.db import locks
 from annotator.db.retries import in_transaction
 from annotator.models import Consensus, Label, Project, RecountWanted, Task
@@ -34,7 +35,7 @@ def recount(project: Project, *, now: datetime) -> int:
 def recount_later(project: Project) -> None:
     """Leaves it to the light worker; a message that is lost is sent again by the row."""
     RecountWanted.objects.create(project=project)
-    dispatch.send_on_commit("annotator.tasks.recount", [project.pk])
+    messages.send_on_commit("annotator.tasks.recount", [project.pk])
 
 
 def recount_wanted(project: Project, *, now: datetime) -> int:
@@ -46,7 +47,7 @@ def recount_wanted(project: Project, *, now: datetime) -> int:
 def recount_all_wanted(*, now: datetime) -> int:
     """What was asked for and not done; returns how many tasks."""
     projects = Project.objects.filter(recounts_wanted__isnull=False).distinct()
-    return background.each_project("recount", projects, partial(recount_wanted, now=now))
+    return background_failures.each_project("recount", projects, partial(recount_wanted, now=now))
 
 
 def _in_portions(project: Project) -> Iterator[list[int]]:

@@ -11,7 +11,7 @@ import psycopg
 import redis
 from django.conf import settings
 
-from annotator import workers
+from annotator.background import heartbeats
 
 # Beat writes down what it sent every three minutes only.
 _BEAT_SECONDS = 600
@@ -34,11 +34,11 @@ def web_answers() -> bool:
 
 def worker_beats(queue: str) -> bool:
     """Whether the worker of this machine has a fresh heartbeat; it has one also while it trains."""
-    beat = workers.connection().hget(workers.KEY, f"{queue}@{socket.gethostname()}")
+    beat = heartbeats.connection().hget(heartbeats.KEY, f"{queue}@{socket.gethostname()}")
     if beat is None:
         return False
-    age = workers.redis_now() - json.loads(beat)["at"]
-    return bool(age < workers.ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS)
+    age = heartbeats.redis_now() - json.loads(beat)["at"]
+    return bool(age < heartbeats.ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS)
 
 
 def beat_sends() -> bool:

@@ -13,8 +13,9 @@ import redis
 from django.conf import settings
 from django.db import connection
 
-from annotator import artifacts, disk, workers
-from annotator.workers import QueueHealth
+from annotator import artifacts, disk
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 
 _ASKED = """
 SELECT (SELECT artifacts_id FROM annotator_installation), (SELECT count(*) FROM annotator_backgroundfailure)
@@ -75,7 +76,7 @@ def readiness() -> Health:
         database = False
         details.append(f"PostgreSQL: {down}".strip())
     try:
-        queues, answers = workers.listening(), True
+        queues, answers = heartbeats.listening(), True
     except redis.RedisError as down:
         queues, answers = {}, False
         details.append(f"Redis: {down}")

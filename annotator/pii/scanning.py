@@ -13,7 +13,8 @@ from typing import Self
 from django.db import transaction
 from django.db.models import QuerySet
 
-from annotator import background, dispatch
+from annotator import background_failures
+from annotator.background import messages
 from annotator.db import locks
 from annotator.models import PiiSpan, Project, Task
 from annotator.pii.recognising import Found
@@ -90,7 +91,7 @@ class Scanner:
 
 def scan_later() -> None:
     """Without a worker the tasks stay as they are until one comes: beat asks again."""
-    dispatch.send_on_commit("annotator.tasks.find_pii")
+    messages.send_on_commit("annotator.tasks.find_pii")
 
 
 def scan_all(*, now: datetime) -> int:
@@ -100,7 +101,7 @@ def scan_all(*, now: datetime) -> int:
             return 0
         unscanned = Task.objects.unscanned()
         projects = Project.objects.filter(pk__in=unscanned.values("project")).order_by("pk")
-        return background.each_project(
+        return background_failures.each_project(
             "find_pii", projects, lambda project: scan(scanner.find, now=now, tasks=unscanned.filter(project=project))
         )
 

@@ -10,7 +10,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from annotator import audit, background, dispatch
+from annotator import audit, background_failures
+from annotator.background import messages
 from annotator.db import locks
 from annotator.db.retries import in_transaction
 from annotator.models import Annotation, Project, Task
@@ -68,7 +69,7 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
     if would_go.tasks <= AT_THE_DOOR:
         finish(project.pk)
         return True
-    dispatch.send_on_commit("annotator.tasks.finish_deletion", [project.pk])
+    messages.send_on_commit("annotator.tasks.finish_deletion", [project.pk])
     return False
 
 
@@ -99,7 +100,7 @@ def finish(project_id: int) -> int:
 def finish_all() -> int:
     """Finishes every deletion of which something is left; returns how many tasks went."""
     unfinished = Project.objects.filter(deleted_at__isnull=False)
-    return background.each_project("finish_deletions", unfinished, lambda project: finish(project.pk))
+    return background_failures.each_project("finish_deletions", unfinished, lambda project: finish(project.pk))
 
 
 def _portions(project: Project) -> Iterator[list[int]]:

@@ -10,8 +10,9 @@ from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, background, consensus, dispatch, workers
+from annotator import audit, background_failures, consensus
 from annotator.assignment import one_claim_at_a_time
+from annotator.background import heartbeats, messages
 from annotator.db import locks
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
@@ -50,7 +51,7 @@ def readmit(project: Project, annotator: User, *, now: datetime) -> Exclusion | 
         return None
     much = to_return(project, annotator)[AT_THE_DOOR:].exists()
     if much:
-        workers.require("light")
+        heartbeats.require("light")
     audit.record("annotator.readmitted", f"annotator {pseudonym(annotator.pk, project.pk)}", project=project)
     Exclusion.objects.filter(pk=exclusion.pk).update(readmitted_at=now)
     if much:
@@ -83,7 +84,7 @@ def _being_readmitted(exclusion_id: int) -> QuerySet[Exclusion]:
 
 
 def _in_the_background(task: str, exclusion: Exclusion) -> None:
-    dispatch.send_on_commit(f"annotator.tasks.{task}", [exclusion.pk])
+    messages.send_on_commit(f"annotator.tasks.{task}", [exclusion.pk])
 
 
 def people_of(project: Project) -> QuerySet[User]:
@@ -148,7 +149,7 @@ def enforce_all(*, now: datetime) -> int:
         )
 
     projects = Project.objects.filter(pk__in=unfinished.values("project"))
-    return background.each_project("enforce_exclusions", projects, finish)
+    return background_failures.each_project("enforce_exclusions", projects, finish)
 
 
 @contextmanager

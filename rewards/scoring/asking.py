@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from annotator import audit, dispatch, workers
+from annotator import audit
+from annotator.background import heartbeats, messages
 from annotator.db.clock import database_now
 from annotator.models import User
 from annotator.refusals import Refusal
@@ -51,7 +52,7 @@ def ask(model: RewardModel, items: Sequence[Item], *, by: User, wait_seconds: fl
     Raises:
         NoWorker: nobody listens to the queue `score`.
     """
-    workers.require("score")
+    heartbeats.require("score")
     ScoringJob.objects.filter(created_at__lt=database_now() - JOBS_KEPT).delete()
     with transaction.atomic():
         audit.record("scoring.asked", f"model version {model.version}", project=model.project, items=len(items))
@@ -67,7 +68,7 @@ def results_of(model: RewardModel, items: Sequence[Item], *, by: User, wait_seco
         ScoringFailed: the worker could not score the items.
         ScoringTooSlow: they were not scored within the wait.
     """
-    workers.require("score")
+    heartbeats.require("score")
     job = ScoringJob.objects.create(reward_model=model, requested_by=by, items=list(items))
     try:
         _answered(job, wait_seconds)
@@ -81,7 +82,7 @@ def results_of(model: RewardModel, items: Sequence[Item], *, by: User, wait_seco
 
 
 def _answered(job: ScoringJob, wait_seconds: float) -> ScoringJob:
-    dispatch.send("rewards.tasks.score_job", [job.pk])
+    messages.send("rewards.tasks.score_job", [job.pk])
     end, pause = time.monotonic() + wait_seconds, _FIRST_PAUSE
     while time.monotonic() < end:
         time.sleep(pause)
@@ -95,9 +96,9 @@ def _answered(job: ScoringJob, wait_seconds: float) -> ScoringJob:
 def resend_waiting(*, now: datetime) -> int:
     """Jobs whose message was lost with Redis are sent again; a job that is answered twice is answered once."""
     jobs = ScoringJob.objects.filter(state=ScoringJob.State.QUEUED, created_at__lt=now - JOB_OVERDUE_AFTER)
-    waiting = list(jobs.values_list("pk", flat=True)[:MOST_RESENT]) if workers.listening()["score"].alive else []
+    waiting = list(jobs.values_list("pk", flat=True)[:MOST_RESENT]) if heartbeats.listening()["score"].alive else []
     for job in waiting:
-        dispatch.send("rewards.tasks.score_job", [job])
+        messages.send("rewards.tasks.score_job", [job])
     return len(waiting)
 
 

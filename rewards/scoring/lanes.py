@@ -14,7 +14,8 @@ import redis
 from django.db import transaction
 from django.db.models import Q
 
-from annotator import audit, background, disk, dispatch, workers
+from annotator import audit, background_failures, disk
+from annotator.background import heartbeats, messages
 from annotator.db.clock import database_now
 from annotator.db.statements import Statement
 from annotator.models import Project
@@ -76,7 +77,7 @@ def start(model: RewardModel, *, now: datetime) -> None:
     Raises:
         NoWorker: nobody listens to the queue `score`.
     """
-    workers.require("score")
+    heartbeats.require("score")
     disk.require_room()
     with transaction.atomic():
         audit.record("scoring.started", f"model version {model.version}", project=model.project)
@@ -98,7 +99,7 @@ def start_due(*, now: datetime) -> int:
         wake(champions[project], now=now)
         return 1
 
-    return background.each_project("start_due_scoring", champions, wake_champion)
+    return background_failures.each_project("start_due_scoring", champions, wake_champion)
 
 
 # Costs the same however many tasks there are: the index knows what follows on the last one handed out.
@@ -138,14 +139,14 @@ def wake(model: RewardModel, *, now: datetime, anew: bool = False) -> None:
 def wanted() -> int:
     """As many as there are score workers; one where Redis cannot tell."""
     try:
-        listening = workers.listening()["score"].workers
+        listening = heartbeats.listening()["score"].workers
     except redis.RedisError:
         return 1
     return min(max(listening, 1), MOST_LANES)
 
 
 def send(lane: int, turn: int) -> None:
-    dispatch.send_on_commit("rewards.tasks.score_chunk", [lane, turn], priority=LAST)
+    messages.send_on_commit("rewards.tasks.score_chunk", [lane, turn], priority=LAST)
 
 
 # A turn ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from annotator import dispatch
+from annotator.background import messages
 from annotator.celery import app
 
 
@@ -27,20 +27,20 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_a_stale_connection_is_tried_once_more(refusals: list[Any]) -> None:
     refusals.append(OperationalError("Broken pipe"))
-    assert dispatch.send("a.task", [1])
+    assert messages.send("a.task", [1])
 
 
 def test_what_redis_does_not_take_is_no_error(refusals: list[Any]) -> None:
     refusals += [OperationalError("Connection refused")] * 2
-    assert not dispatch.send("a.task", [1])
-    assert dispatch.send("a.task", [1])
+    assert not messages.send("a.task", [1])
+    assert messages.send("a.task", [1])
 
 
 def test_nothing_is_sent_for_a_row_that_is_taken_back(
     db: None, refusals: list[Any], django_capture_on_commit_callbacks: Any
 ) -> None:
     with django_capture_on_commit_callbacks() as asked, transaction.atomic():
-        dispatch.send_on_commit("a.task", [1])
+        messages.send_on_commit("a.task", [1])
         transaction.set_rollback(True)
     assert asked == []
 

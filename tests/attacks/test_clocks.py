@@ -11,7 +11,8 @@ from django.conf import settings
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotator import tasks, workers
+from annotator import tasks
+from annotator.background import heartbeats
 from annotator.db.clock import database_now
 from annotator.models import Assignment, LoginFailures, Project, User
 from rewards import retraining, training
@@ -57,11 +58,11 @@ def test_a_run_of_a_worker_whose_clock_is_off_is_not_lost(
 @pytest.mark.parametrize("by", [-OFF, OFF])
 def test_a_worker_whose_clock_is_off_is_listening(behind: Callable[[float], Any], by: float) -> None:
     with behind(by):
-        workers.beat("train@elsewhere", ["train"])
+        heartbeats.beat("train@elsewhere", ["train"])
     try:
-        found = workers.listening()["train"]
+        found = heartbeats.listening()["train"]
     finally:
-        workers.forget("train@elsewhere")
+        heartbeats.forget("train@elsewhere")
     assert found.alive
     assert found.heartbeat_age is not None
     assert found.heartbeat_age < 5

@@ -17,14 +17,15 @@ from django.conf import LazySettings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import disk, workers
+from annotator import disk
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 from annotator.importing import parquet
 from annotator.launch import embedded
 from annotator.launch.embedded import Redis
 from annotator.launch.supervisor import Supervisor
 from annotator.models import Project, Task
 from annotator.web import body_limits
-from annotator.workers import QueueHealth
 from rewards import retraining, snapshots
 from rewards.models import TrainingRun
 from tests import servers
@@ -45,7 +46,7 @@ def nearly_full(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None
 @pytest.fixture
 def carol(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> APIClient:
     imported(project, *(label_row(f"Question {number}?", "Answer.") for number in range(20)))
-    monkeypatch.setattr(workers, "listening", lambda: {queue: QueueHealth(1, 0.0) for queue in workers.QUEUES})
+    monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES})
     client = APIClient()
     client.force_authenticate(cast.carol)
     return client

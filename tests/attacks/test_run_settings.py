@@ -14,7 +14,7 @@ from django.forms import model_to_dict
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import workers
+from annotator.background import heartbeats
 from annotator.models import Project
 from rewards import registry, retraining, supervising, tasks
 from rewards.learning.backbones import PickledBackbone, find_backbone
@@ -54,8 +54,8 @@ BEYOND: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _workers_listen(monkeypatch: pytest.MonkeyPatch) -> None:
-    health = dict.fromkeys(workers.QUEUES, workers.QueueHealth(1, 0.5))
-    monkeypatch.setattr(workers, "listening", lambda: health)
+    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
+    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 @pytest.fixture

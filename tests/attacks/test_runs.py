@@ -16,7 +16,7 @@ from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import workers
+from annotator.background import heartbeats
 from annotator.models import AuditEntry, Project, Task, User
 from rewards import retraining, snapshots, unlikely
 from rewards.learning.config import config_hash
@@ -35,8 +35,8 @@ NO = Verdict(False, "No evidence that it is better.", "the champion", -0.1, -0.3
 @pytest.fixture
 def listening(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a worker listened to each queue."""
-    health = dict.fromkeys(workers.QUEUES, workers.QueueHealth(1, 0.5))
-    monkeypatch.setattr(workers, "listening", lambda: health)
+    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
+    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 # Asked for twice --------------------------------------------------------------------------------------------
@@ -45,9 +45,9 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def empty_queue() -> Iterator[None]:
     """Also for those who come after: no worker can read what these tests put in."""
-    workers.connection().delete("train")
+    heartbeats.connection().delete("train")
     yield
-    workers.connection().delete("train")
+    heartbeats.connection().delete("train")
 
 
 def test_hours_behind_a_long_run_add_no_messages(
@@ -60,7 +60,7 @@ def test_hours_behind_a_long_run_add_no_messages(
     for minute in range(1, 50):
         with django_capture_on_commit_callbacks(execute=True):
             retraining.recover_lost(now=run.created_at + timedelta(minutes=1.1 * minute))
-    assert workers.connection().llen("train") == 1
+    assert heartbeats.connection().llen("train") == 1
 
 
 def test_a_run_that_redis_has_forgotten_is_sent_again_within_two_minutes(
@@ -69,12 +69,12 @@ def test_a_run_that_redis_has_forgotten_is_sent_again_within_two_minutes(
     run = TrainingRun.objects.create(project=project, reason="a test")
     with django_capture_on_commit_callbacks(execute=True):
         assert retraining.recover_lost(now=run.created_at + timedelta(minutes=2)) == [run]
-    assert workers.connection().llen("train") == 1
+    assert heartbeats.connection().llen("train") == 1
 
 
 def test_a_message_of_another_run_hides_a_forgotten_one_for_an_hour_only(project: Project, empty_queue: None) -> None:
     run = TrainingRun.objects.create(project=project, reason="a test")
-    workers.connection().lpush("train", "another's")
+    heartbeats.connection().lpush("train", "another's")
     assert retraining.recover_lost(now=run.created_at + timedelta(minutes=59)) == []
     assert retraining.recover_lost(now=run.created_at + timedelta(minutes=61)) == [run]
 

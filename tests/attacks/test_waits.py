@@ -12,8 +12,8 @@ from threading import Event
 import pytest
 from django.conf import settings
 
-from annotator import workers
 from annotator.accounts import tokens
+from annotator.background import heartbeats
 from annotator.launch.webserver.lanes import lanes
 from annotator.models import Project
 from rewards.api import SCORE_WAIT_SECONDS
@@ -48,17 +48,17 @@ def beating(name: str) -> Iterator[None]:
 
     def beat() -> None:
         while not ended.is_set():
-            workers.beat(name, ["score"])
+            heartbeats.beat(name, ["score"])
             ended.wait(settings.WORKER_HEARTBEAT_SECONDS)
 
-    workers.beat(name, ["score"])
+    heartbeats.beat(name, ["score"])
     with ThreadPoolExecutor(1) as heart:
         heart.submit(beat)
         try:
             yield
         finally:
             ended.set()
-    workers.forget(name)
+    heartbeats.forget(name)
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotator import workers
 from annotator.accounts import tokens
+from annotator.background import heartbeats
 from annotator.models import Project, Response, Role, User
 from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.scoring import MOST_ITEMS
@@ -30,8 +30,8 @@ def carol(cast: Cast, as_user: As) -> APIClient:
 @pytest.fixture
 def listening(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a worker listened to each queue."""
-    health = dict.fromkeys(workers.QUEUES, workers.QueueHealth(1, 0.5))
-    monkeypatch.setattr(workers, "listening", lambda: health)
+    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
+    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 def make_run(project: Project, state: str = RunState.PROMOTED, **fields: Any) -> TrainingRun:

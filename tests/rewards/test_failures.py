@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from annotator import workers
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
-from annotator.workers import QueueHealth
 from rewards import erasing, retraining, snapshots, supervising, tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.annotator.test_constraints import make_model
@@ -26,7 +26,7 @@ CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512}
 
 @pytest.fixture(autouse=True)
 def _a_worker_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.5)))
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
 
 
 def error_of(project: Project, *, snapshot: Snapshot | None = None, **config: Any) -> str:

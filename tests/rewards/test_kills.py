@@ -13,7 +13,7 @@ from django.conf import LazySettings
 from django.db import connection
 from django.utils import timezone
 
-from annotator import workers
+from annotator.background import heartbeats
 from annotator.launch.embedded import Postgres
 from rewards import retraining
 from rewards.models import RewardModel, RunState, TrainingRun
@@ -28,7 +28,7 @@ CONFIG = {"epochs": 3, "max_steps": 12, "batch_tokens": 512, "checkpoint_steps":
 @pytest.fixture(autouse=True)
 def _same_artifacts(settings: LazySettings, tmp_path: Path) -> Iterator[None]:
     yield
-    workers.connection().delete(workers.KEY)
+    heartbeats.connection().delete(heartbeats.KEY)
 
 
 def trainer_of(run: TrainingRun) -> int | None:
@@ -161,9 +161,9 @@ def test_a_stopped_worker_puts_its_run_down(tmp_path: Path) -> None:
 
 def test_a_flushed_redis_loses_no_run(tmp_path: Path) -> None:
     project = labelled_project(training_config={**CONFIG, "epochs": 0})
-    workers.beat("train@nowhere", ["train"])
+    heartbeats.beat("train@nowhere", ["train"])
     run = retraining.request(project, reason="a test")
-    workers.connection().flushdb()
+    heartbeats.connection().flushdb()
     assert retraining.recover_lost(now=timezone.now() + timedelta(minutes=5)) == [run]
     with worker("train", tmp_path):
         ended(run)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotator import workers
+from annotator.background import heartbeats
+from annotator.background.heartbeats import NoWorker, QueueHealth
 from annotator.celery import app
 from annotator.models import Label, Project, Task
-from annotator.workers import NoWorker, QueueHealth
 from rewards import promotion, registry, retraining, snapshots, tasks, training
 from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
@@ -24,13 +24,13 @@ LATER = timedelta(seconds=90)
 
 @pytest.fixture(autouse=True)
 def _workers_listen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "listening", lambda: {queue: QueueHealth(1, 0.0) for queue in workers.QUEUES})
+    monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES})
 
 
 @pytest.fixture(autouse=True)
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have gone to Redis, where nothing lies that other tests have sent."""
-    workers.connection().delete("train")
+    heartbeats.connection().delete("train")
     messages: list[Any] = []
     monkeypatch.setattr(app, "send_task", lambda name, args: messages.append((name, args)))
     return messages
@@ -50,7 +50,7 @@ def working(project: Project, **fields: Any) -> TrainingRun:
 
 
 def test_without_a_worker_it_says_so_and_leaves_no_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "listening", lambda: {queue: QueueHealth(0, None) for queue in workers.QUEUES})
+    monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(0, None) for queue in heartbeats.QUEUES})
     with pytest.raises(NoWorker, match="No worker listens to the queue 'train'"):
         retraining.request(project, reason="a test")
     assert not TrainingRun.objects.exists()

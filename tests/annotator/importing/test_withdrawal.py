@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
 from annotator import annotation, assignment, disk, qualification
+from annotator.background.heartbeats import NoWorker
 from annotator.importing import (
     AlreadyRated,
     TakenBack,
@@ -18,7 +19,6 @@ from annotator.importing import (
     writing,
 )
 from annotator.models import AuditEntry, Import, Label, Project, QualificationRun, Tally, Task, User
-from annotator.workers import NoWorker
 from tests.builders import (
     ATTRIBUTES,
     NOW,

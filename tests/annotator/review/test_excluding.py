@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from annotator import annotation, assignment, workers
+from annotator import annotation, assignment
+from annotator.background import heartbeats
 from annotator.models import (
     Adjudication,
     Annotation,
@@ -179,12 +180,12 @@ def test_a_reviewers_labels_stay(project: Project, cast: Cast) -> None:
 def few_at_the_door(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """More than one task goes to the light worker, which listens; what is sent to it."""
     sent: list[Any] = []
-    workers.beat("test", ["light"])
+    heartbeats.beat("test", ["light"])
     monkeypatch.setattr("annotator.review.excluding.AT_THE_DOOR", 1)
     monkeypatch.setattr("annotator.review.excluding.AT_ONCE", 2)
-    monkeypatch.setattr("annotator.dispatch.app.send_task", lambda *task: sent.append(task))
+    monkeypatch.setattr("annotator.background.messages.app.send_task", lambda *task: sent.append(task))
     yield sent
-    workers.forget("test")
+    heartbeats.forget("test")
 
 
 def rated_alone(project: Project, user: User, tasks: int) -> None:
@@ -224,8 +225,8 @@ def test_nobody_is_promised_to_come_back_where_no_worker_listens(
 ) -> None:
     rated_alone(project, cast.bob, 3)
     enforce(excluded(project, cast.bob, cast.carol).pk, now=NOW)
-    workers.forget("test")
-    with pytest.raises(workers.NoWorker):
+    heartbeats.forget("test")
+    with pytest.raises(heartbeats.NoWorker):
         readmit(project, cast.bob, now=NOW)
     assert not AuditEntry.objects.filter(action="annotator.readmitted").exists()
 

@@ -18,7 +18,8 @@ from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator import artifacts, dispatch
+from annotator import artifacts
+from annotator.background import messages
 from annotator.celery import PATIENCE_SECONDS
 from annotator.refusals import Refusal
 
@@ -70,7 +71,7 @@ def _client() -> "redis.Redis":
 
 def listening() -> dict[str, QueueHealth]:
     """The health of every queue. Raises redis.RedisError where Redis does not answer."""
-    with dispatch.without_waiting_twice(), connection().pipeline(transaction=False) as asked:
+    with messages.without_waiting_twice(), connection().pipeline(transaction=False) as asked:
         asked.time()
         asked.hvals(KEY)
         (seconds, microseconds), values = asked.execute()

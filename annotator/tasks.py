@@ -1,13 +1,13 @@
 """Light work in the background. Importing this module in a worker also starts its heartbeat.
 
-Failures are kept as rows by the stages, project by project (annotator/background_failures.py).
+Failures are kept as rows by the stages, project by project (annotator/background/failures.py).
 """
 
 from celery import shared_task
 
-from annotator import agreement, assignment, background_failures, quality
+from annotator import agreement, assignment, quality
 from annotator.accounts import logins
-from annotator.background import heartbeats
+from annotator.background import failures, heartbeats
 from annotator.db.clock import database_now
 from annotator.importing import withdrawal
 from annotator.models import Import, Project
@@ -46,7 +46,7 @@ def recount(project_id: int) -> int:
     project = Project.objects.filter(pk=project_id).first()
     if project is None:
         return 0
-    with background_failures.as_whole("recount", project):
+    with failures.as_whole("recount", project):
         return assignment.recount_wanted(project, now=database_now())
 
 
@@ -77,14 +77,14 @@ def find_pii() -> int:
 @shared_task
 def enforce_exclusion(exclusion_id: int) -> int:
     """Takes an excluded annotator's work out of the labels."""
-    with background_failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
+    with failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
         return excluding.enforce(exclusion_id, now=database_now())
 
 
 @shared_task
 def lift_exclusion(exclusion_id: int) -> int:
     """Brings a readmitted annotator's work back."""
-    with background_failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
+    with failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
         return excluding.lift(exclusion_id, now=database_now())
 
 
@@ -113,7 +113,7 @@ def finish_deletions() -> int:
 @shared_task
 def forget_ended_logins() -> int:
     """Takes away sessions that are over and counts of wrong passwords that no longer matter."""
-    with background_failures.as_whole("forget_ended_logins"):
+    with failures.as_whole("forget_ended_logins"):
         return logins.forget_ended(now=database_now())
 
 

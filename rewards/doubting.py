@@ -5,7 +5,7 @@ Few rows are locked at once, as claims pass locked tasks over; where it stopped 
 
 from django.db import transaction
 
-from annotator import background_failures
+from annotator.background import failures
 from annotator.db.statements import Statement
 from annotator.models import Project
 from rewards.models import ScoringPass
@@ -17,7 +17,7 @@ ALL = 2**62
 def order_queues() -> int:
     """Goes on wherever scores are new, or the order of a queue was changed; returns how many tasks were moved."""
     projects = Project.objects.filter(reward_models__scoring_pass__isnull=False).distinct()
-    return background_failures.each_project("order_queues", projects, order_queue)
+    return failures.each_project("order_queues", projects, order_queue)
 
 
 def order_queue(project: Project) -> int:

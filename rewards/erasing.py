@@ -13,7 +13,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from annotator import artifacts, audit, background_failures
+from annotator import artifacts, audit
+from annotator.background import failures
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
@@ -124,7 +125,7 @@ def sweep(*, now: datetime) -> list[Path]:
     removed: list[Path] = []
     projects = Project.objects.filter(snapshots__in=asked).distinct()
     with_left = partial(_sweep_project, asked=asked, removed=removed, now=now)
-    background_failures.each_project("sweep_erased", projects, with_left)
+    failures.each_project("sweep_erased", projects, with_left)
     ownerless = {settings.ARTIFACTS / each.path: each.pk for each in OwnerlessFolder.objects.all()}
     rest = [*ownerless, *_leftovers()]
     left = _remove(rest)

@@ -16,8 +16,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
-from annotator import audit, background_failures, disk
-from annotator.background import heartbeats, messages
+from annotator import audit, disk
+from annotator.background import failures, heartbeats, messages
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project, User
 from annotator.paths import value_without_places, without_places
@@ -192,7 +192,7 @@ def start_due(*, now: datetime) -> list[TrainingRun]:
         started.extend([run] if run else [])
         return 1 if run else 0
 
-    background_failures.each_project("start_due_runs", idle, start_if_due)
+    failures.each_project("start_due_runs", idle, start_if_due)
     return started
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 from celery import Task, shared_task
 
-from annotator import background_failures
-from annotator.background import messages
+from annotator.background import failures, messages
 from annotator.db.clock import database_now
 from annotator.paths import without_places
 from annotator.refusals import Refusal
@@ -52,7 +51,7 @@ def note_unlikely(run_id: int) -> int:
     run = TrainingRun.objects.select_related("project").filter(pk=run_id).first()
     if run is None:
         return 0
-    with background_failures.as_whole("note_unlikely", run.project):
+    with failures.as_whole("note_unlikely", run.project):
         return unlikely.note_once(run, now=database_now())
 
 
@@ -68,13 +67,13 @@ def ask_again_for_review() -> int:
 
 @shared_task
 def sweep_files() -> int:
-    with background_failures.as_whole("sweep_files"):
+    with failures.as_whole("sweep_files"):
         return len(erasing.sweep(now=database_now()))
 
 
 @shared_task
 def recover_lost_runs() -> int:
-    with background_failures.as_whole("recover_lost_runs"):
+    with failures.as_whole("recover_lost_runs"):
         return len(retraining.recover_lost(now=database_now()))
 
 
@@ -106,7 +105,7 @@ def score_job(job_id: int) -> None:
 
 @shared_task
 def start_due_scoring() -> int:
-    with background_failures.as_whole("resend_waiting"):
+    with failures.as_whole("resend_waiting"):
         scoring.resend_waiting(now=database_now())
     return scoring.start_due(now=database_now())
 

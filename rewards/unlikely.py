@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from django.db import connection, transaction
 
-from annotator import background_failures
+from annotator.background import failures
 from annotator.db import locks
 from annotator.models import Project, Task, UnlikelyAnnotation
 from annotator.quality.reading import copied
@@ -82,7 +82,7 @@ class Unlikely:
 def note_left(*, now: datetime) -> int:
     """Notes what the newest runs with a model have to say where nobody has: the message was lost, or who had it."""
     runs = {run.project: run for run in TrainingRun.objects.unnoted().select_related("project")}
-    return background_failures.each_project("note_unlikely", runs, lambda each: note_once(runs[each], now=now))
+    return failures.each_project("note_unlikely", runs, lambda each: note_once(runs[each], now=now))
 
 
 def note_once(run: TrainingRun, *, now: datetime) -> int:
@@ -135,9 +135,7 @@ def _write(found: Iterable[Unlikely], *, now: datetime) -> None:
 def ask_again() -> int:
     """Asks for review wherever a task was settled anew since, and its annotation is as unlikely as before."""
     projects = Project.objects.filter(pk__in=UnlikelyAnnotation.objects.values("task__project"))
-    return background_failures.each_project(
-        "ask_again_for_review", projects, lambda each: ask_for_review(each.tasks.all())
-    )
+    return failures.each_project("ask_again_for_review", projects, lambda each: ask_for_review(each.tasks.all()))
 
 
 # Reading ---------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from functools import partial
 
 from django.db import connection, transaction
 
-from annotator import background_failures
 from annotator.agreement import reading, totals
 from annotator.agreement.counting import Columns, Kind, added, tallied
+from annotator.background import failures
 from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
 
 BATCH = 5_000
@@ -81,7 +81,7 @@ def refresh_all(*, now: datetime) -> int:
     stale = StaleAgreement.objects.order_by().values_list("project", flat=True).distinct()
     projects = Project.objects.select_related("rubric").in_bulk(list(stale))
     StaleAgreement.objects.filter(project__in=set(stale) - set(projects)).delete()
-    return background_failures.each_project("refresh_agreement", projects.values(), partial(_refresh_all_of, now=now))
+    return failures.each_project("refresh_agreement", projects.values(), partial(_refresh_all_of, now=now))
 
 
 def _refresh_all_of(project: Project, *, now: datetime) -> int:

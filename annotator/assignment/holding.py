@@ -8,7 +8,7 @@ from functools import partial
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from annotator import background_failures
+from annotator.background import failures
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Columns, Row, Statement
 from annotator.models import Assignment, Draft, Project, Response, Task, User
@@ -185,7 +185,7 @@ def expire_all(*, now: datetime) -> int:
     """Reclaims expired leases in short transactions until none is left; returns how many."""
     expired = Assignment.objects.leased().filter(lease_expires_at__lt=now)
     projects = Project.objects.filter(pk__in=expired.values("task__project"))
-    return background_failures.each_project("expire_leases", projects, partial(_expire_in, now=now))
+    return failures.each_project("expire_leases", projects, partial(_expire_in, now=now))
 
 
 def _expire_in(project: Project, *, now: datetime) -> int:

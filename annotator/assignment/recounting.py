@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from annotator import audit, background_failures, consensus
-from annotator.background import messages
+from annotator import audit, consensus
+from annotator.background import failures, messages
 from annotator.db import locks
 from annotator.db.retries import in_transaction
 from annotator.models import Consensus, Label, Project, RecountWanted, Task
@@ -47,7 +47,7 @@ def recount_wanted(project: Project, *, now: datetime) -> int:
 def recount_all_wanted(*, now: datetime) -> int:
     """What was asked for and not done; returns how many tasks."""
     projects = Project.objects.filter(recounts_wanted__isnull=False).distinct()
-    return background_failures.each_project("recount", projects, partial(recount_wanted, now=now))
+    return failures.each_project("recount", projects, partial(recount_wanted, now=now))
 
 
 def _in_portions(project: Project) -> Iterator[list[int]]:

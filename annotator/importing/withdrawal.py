@@ -11,8 +11,8 @@ from datetime import datetime
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from annotator import audit, background_failures
-from annotator.background import heartbeats, messages
+from annotator import audit
+from annotator.background import failures, heartbeats, messages
 from annotator.db.retries import in_transaction
 from annotator.models import (
     Annotation,
@@ -130,7 +130,7 @@ def finish_all(*, now: datetime) -> int:
         return len(left)
 
     projects = Project.objects.filter(pk__in=Import.objects.being_taken_back().values("project"))
-    return background_failures.each_project("finish_withdrawals", projects, go_on)
+    return failures.each_project("finish_withdrawals", projects, go_on)
 
 
 @in_transaction

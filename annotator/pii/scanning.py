@@ -13,8 +13,7 @@ from typing import Self
 from django.db import transaction
 from django.db.models import QuerySet
 
-from annotator import background_failures
-from annotator.background import messages
+from annotator.background import failures, messages
 from annotator.db import locks
 from annotator.models import PiiSpan, Project, Task
 from annotator.pii.recognising import Found
@@ -101,7 +100,7 @@ def scan_all(*, now: datetime) -> int:
             return 0
         unscanned = Task.objects.unscanned()
         projects = Project.objects.filter(pk__in=unscanned.values("project")).order_by("pk")
-        return background_failures.each_project(
+        return failures.each_project(
             "find_pii", projects, lambda project: scan(scanner.find, now=now, tasks=unscanned.filter(project=project))
         )
 

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from annotator import audit, background_failures
-from annotator.background import messages
+from annotator import audit
+from annotator.background import failures, messages
 from annotator.db import locks
 from annotator.db.retries import in_transaction
 from annotator.models import Annotation, Project, Task
@@ -100,7 +100,7 @@ def finish(project_id: int) -> int:
 def finish_all() -> int:
     """Finishes every deletion of which something is left; returns how many tasks went."""
     unfinished = Project.objects.filter(deleted_at__isnull=False)
-    return background_failures.each_project("finish_deletions", unfinished, lambda project: finish(project.pk))
+    return failures.each_project("finish_deletions", unfinished, lambda project: finish(project.pk))
 
 
 def _portions(project: Project) -> Iterator[list[int]]:

@@ -10,7 +10,8 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Sum
 
-from annotator import agreement, background_failures
+from annotator import agreement
+from annotator.background import failures
 from annotator.db import locks
 from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
 from annotator.quality.checks import HURRY, LONGEST
@@ -87,7 +88,7 @@ def assess_due(*, now: datetime, by: Assess = assess) -> int:
     def assess_if_due(project: Project) -> int:
         return by(project, now=now) if is_due(project, now=now) else 0
 
-    return background_failures.each_project("assess_annotators", rated, assess_if_due)
+    return failures.each_project("assess_annotators", rated, assess_if_due)
 
 
 _ratings = Rating.objects.filter(annotation=OuterRef("pk"))

@@ -10,9 +10,9 @@ from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from annotator import audit, background_failures, consensus
+from annotator import audit, consensus
 from annotator.assignment import one_claim_at_a_time
-from annotator.background import heartbeats, messages
+from annotator.background import failures, heartbeats, messages
 from annotator.db import locks
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
@@ -149,7 +149,7 @@ def enforce_all(*, now: datetime) -> int:
         )
 
     projects = Project.objects.filter(pk__in=unfinished.values("project"))
-    return background_failures.each_project("enforce_exclusions", projects, finish)
+    return failures.each_project("enforce_exclusions", projects, finish)
 
 
 @contextmanager

@@ -14,8 +14,8 @@ import redis
 from django.db import transaction
 from django.db.models import Q
 
-from annotator import audit, background_failures, disk
-from annotator.background import heartbeats, messages
+from annotator import audit, disk
+from annotator.background import failures, heartbeats, messages
 from annotator.db.clock import database_now
 from annotator.db.statements import Statement
 from annotator.models import Project
@@ -99,7 +99,7 @@ def start_due(*, now: datetime) -> int:
         wake(champions[project], now=now)
         return 1
 
-    return background_failures.each_project("start_due_scoring", champions, wake_champion)
+    return failures.each_project("start_due_scoring", champions, wake_champion)
 
 
 # Costs the same however many tasks there are: the index knows what follows on the last one handed out.

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotator import agreement, assignment, background_failures, quality, tasks
-from annotator.background import heartbeats, messages
+from annotator import agreement, assignment, quality, tasks
+from annotator.background import failures, heartbeats, messages
 from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, RecountWanted, Rubric, Task
 from annotator.pii import scanning
 from annotator.review import excluding
@@ -118,19 +118,19 @@ def test_a_failure_counts_up_and_goes_when_it_works_again(projects: dict[str, Pr
         raise RuntimeError("no luck")
 
     for _ in range(3):
-        background_failures.each_project("a_task", projects.values(), failing(lambda _: 1))
+        failures.each_project("a_task", projects.values(), failing(lambda _: 1))
     row = BackgroundFailure.objects.get()
     assert (row.project, row.times) == (projects[BROKEN], 3)
     assert row.first_at < row.last_at
-    assert background_failures.each_project("a_task", projects.values(), lambda _: 1) == 2
+    assert failures.each_project("a_task", projects.values(), lambda _: 1) == 2
     assert failure_rows() == []
 
 
 def test_what_fails_as_a_whole_is_kept_and_raised(db: None) -> None:
-    with pytest.raises(RuntimeError), background_failures.as_whole("a_task"):
+    with pytest.raises(RuntimeError), failures.as_whole("a_task"):
         raise RuntimeError("no luck")
     assert failure_rows() == [("a_task", "", 1, "RuntimeError: no luck")]
-    with background_failures.as_whole("a_task"):
+    with failures.as_whole("a_task"):
         pass
     assert failure_rows() == []
 
@@ -140,18 +140,18 @@ def test_an_error_is_told_without_secrets_or_rows(settings: Any) -> None:
         f"cannot reach postgresql://me:geheim@db/x, password=geheim, from {settings.BASE_DIR}/manage.py\n"
         "DETAIL:  Failing row contains (42, a text that somebody wrote)"
     )
-    assert background_failures.told(error) == "RuntimeError: cannot reach postgresql:...db/x, ... from manage.py"
+    assert failures.told(error) == "RuntimeError: cannot reach postgresql:...db/x, ... from manage.py"
 
 
 def test_an_error_is_told_without_any_folder_of_the_machine(settings: Any) -> None:
     settings.ARTIFACTS = "/srv/My Files/artifacts"
     error = OSError("cannot read /opt/models/x/model.bin, nor /srv/My Files/artifacts/runs/3/expected.jsonl")
-    assert background_failures.told(error) == "OSError: cannot read .../model.bin, nor artifacts/runs/3/expected.jsonl"
+    assert failures.told(error) == "OSError: cannot read .../model.bin, nor artifacts/runs/3/expected.jsonl"
 
 
 def test_the_overview_shows_what_fails_to_who_may_see_it(projects: dict[str, Project], client: Client) -> None:
-    background_failures.note("find_pii", projects[BROKEN], RuntimeError("no luck"))
-    background_failures.note("recover_lost_runs", None, RuntimeError("bad luck"))
+    failures.note("find_pii", projects[BROKEN], RuntimeError("no luck"))
+    failures.note("recover_lost_runs", None, RuntimeError("bad luck"))
     manager = make_user("manager", is_staff=True)
     make_member(projects[FINE], manager, role="manager")
     client.force_login(manager)

@@ -17,8 +17,8 @@ from django.test import Client
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator import artifacts, background_failures
-from annotator.background import heartbeats
+from annotator import artifacts
+from annotator.background import failures, heartbeats
 from annotator.models import AuditEntry, Installation
 from tests import servers
 
@@ -75,7 +75,7 @@ def test_strangers_are_told_neither_addresses_nor_errors(
 
 @pytest.mark.django_db(transaction=True)
 def test_strangers_learn_how_many_tasks_fail_and_nothing_else(client: Client) -> None:
-    background_failures.note("find_pii", None, RuntimeError("no luck"))
+    failures.note("find_pii", None, RuntimeError("no luck"))
     answer = client.get(READY)
     assert (answer.json()["failures"], answer.json()["status"]) == (1, "ready")
     assert "luck" not in answer.content.decode()

@@ -112,7 +112,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "annotator.disk.for_pages",
+                "annotator.storage.disk_space.for_pages",
             ],
         },
     },

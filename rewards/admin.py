@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
-from annotator.paths import value_without_places
+from annotator.storage.hidden_paths import value_without_places
 from rewards import champions, outlook, registry, report, scoring
 from rewards.dashboard import headline
 from rewards.evaluation import newest_by_name

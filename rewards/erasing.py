@@ -13,10 +13,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from annotator import artifacts, audit
+from annotator import audit
 from annotator.background import failures
 from annotator.models import Project
 from annotator.refusals import Refusal
+from annotator.storage import artifacts
 from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
 
 

@@ -16,13 +16,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
-from annotator import audit, disk
+from annotator import audit
 from annotator.background import failures, heartbeats, messages
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project, User
-from annotator.paths import value_without_places, without_places
 from annotator.projects.archiving import require_in_use
 from annotator.refusals import Refusal
+from annotator.storage import disk_space
+from annotator.storage.hidden_paths import value_without_places, without_places
 from rewards import run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun
@@ -152,7 +153,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
 def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
     require_in_use(run.project)
     heartbeats.require("train")
-    disk.require_room()
+    disk_space.require_room()
     config = check_config(run.config)
     run.config_hash, run.seed = config_hash(config), config.seed
     try:

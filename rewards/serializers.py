@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from annotator.api.fields import KnownFields, SettingsField
 from annotator.models import Project
-from annotator.paths import value_without_places
+from annotator.storage.hidden_paths import value_without_places
 from rewards import registry
 from rewards.evaluation import newest_by_name
 from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun

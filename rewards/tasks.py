@@ -6,8 +6,8 @@ from celery import Task, shared_task
 
 from annotator.background import failures, messages
 from annotator.db.clock import database_now
-from annotator.paths import without_places
 from annotator.refusals import Refusal
+from annotator.storage.hidden_paths import without_places
 from rewards import doubting, erasing, retraining, scoring, training, unlikely
 from rewards.models import ScoringJob, TrainingRun
 from rewards.scoring import lanes

@@ -11,11 +11,11 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from annotator import artifacts, disk
 from annotator.db.clock import database_now
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project
 from annotator.refusals import Refusal
+from annotator.storage import artifacts, disk_space
 from rewards import evaluation, promotion, registry, retraining, run_settings, snapshots
 from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
@@ -70,7 +70,7 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
 def _check_files(project: Project) -> None:
     """Before hours of training: whether there is room, and whether this worker sees what it needs in the end."""
     artifacts.require_ours()
-    disk.require_room()
+    disk_space.require_room()
     champion = _champion(project)
     if champion and not (champion.directory() / registry.MANIFEST).is_file():
         raise ChampionMissing(

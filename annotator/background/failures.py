@@ -14,7 +14,7 @@ from django.db.models import F, Q
 
 from annotator.db.clock import database_now
 from annotator.models import BackgroundFailure, Project
-from annotator.paths import without_places
+from annotator.storage.hidden_paths import without_places
 
 LONGEST_ERROR = 500
 _SECRETS = re.compile(r"//[^/@\s]*@|(?:password|passwd|token|secret)\s*[=:]\s*\S+", re.IGNORECASE)

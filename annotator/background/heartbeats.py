@@ -18,10 +18,10 @@ from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator import artifacts
 from annotator.background import messages
 from annotator.celery import PATIENCE_SECONDS
 from annotator.refusals import Refusal
+from annotator.storage import artifacts
 
 QUEUES = ("light", "train", "score")
 KEY = "rewardloop:workers"

@@ -10,7 +10,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.db import connection, transaction
 
-from annotator import audit, disk
+from annotator import audit
 from annotator.db.statements import Statement
 from annotator.importing.copying import copy_rows, next_ids
 from annotator.importing.experts import write_experts
@@ -22,6 +22,7 @@ from annotator.models import Import, Project, Response, Task, User
 from annotator.pii import scanning
 from annotator.projects.archiving import require_in_use
 from annotator.refusals import Refusal
+from annotator.storage import disk_space
 
 BATCH = 500
 BATCH_BYTES = 4 << 20
@@ -145,7 +146,7 @@ def _import(
 ) -> None:
     """Writes the batches for `made`; without one it takes each of them back."""
     for batch in _batches(read_tasks(read_rows(incoming), project.attribute_keys())):
-        disk.require_room()
+        disk_space.require_room()
         refused = [row for row in batch if isinstance(row, Rejected)]
         rows = [row for row in batch if isinstance(row, TaskRow)]
         if not rows:

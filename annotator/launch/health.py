@@ -13,9 +13,9 @@ import redis
 from django.conf import settings
 from django.db import connection
 
-from annotator import artifacts, disk
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
+from annotator.storage import artifacts, disk_space
 
 _ASKED = """
 SELECT (SELECT artifacts_id FROM annotator_installation), (SELECT count(*) FROM annotator_backgroundfailure)
@@ -33,7 +33,7 @@ class Health:
     redis: bool
     queues: dict[str, QueueHealth]
     failures: int
-    shortages: list[disk.Shortage]
+    shortages: list[disk_space.Shortage]
     foreign_artifacts: str = ""
     details: list[str] = field(default_factory=list)
 
@@ -80,7 +80,7 @@ def readiness() -> Health:
     except redis.RedisError as down:
         queues, answers = {}, False
         details.append(f"Redis: {down}")
-    shortages, foreign = disk.shortages(), artifacts.problem(known) if database else ""
+    shortages, foreign = disk_space.shortages(), artifacts.problem(known) if database else ""
     details += [f"{each} ({each.path})" for each in shortages] + ([foreign] if foreign else [])
     if details:
         _log.warning("health: %s", "; ".join(details))

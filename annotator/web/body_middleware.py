@@ -12,8 +12,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
-from annotator import access, disk
+from annotator import access
 from annotator.models import User
+from annotator.storage import disk_space
 from annotator.web import body_limits
 
 
@@ -83,8 +84,8 @@ def _may_be_sent(request: HttpRequest, view: Callable[..., Any], kwargs: dict[st
         user = _sender(request, view)
         if user is not None and body_limits.takes_files(request.path):
             access.managed_project(user, kwargs["slug"])
-            disk.require_room(extra=_will_fill(request))
-    except disk.DiskNearlyFull as refused:
+            disk_space.require_room(extra=_will_fill(request))
+    except disk_space.DiskNearlyFull as refused:
         return _refused(request, refused.status, str(refused), refused.code)
     except APIException as refused:
         return _refused(request, refused.status_code, str(refused.detail), str(refused.get_codes()))

@@ -3,7 +3,7 @@
 import pytest
 from django.conf import LazySettings
 
-from annotator.paths import value_without_places, without_places
+from annotator.storage.hidden_paths import value_without_places, without_places
 
 
 @pytest.mark.parametrize(

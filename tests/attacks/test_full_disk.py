@@ -17,7 +17,6 @@ from django.conf import LazySettings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import disk
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.importing import parquet
@@ -25,6 +24,7 @@ from annotator.launch import embedded
 from annotator.launch.embedded import Redis
 from annotator.launch.supervisor import Supervisor
 from annotator.models import Project, Task
+from annotator.storage import disk_space
 from annotator.web import body_limits
 from rewards import retraining, snapshots
 from rewards.models import TrainingRun
@@ -70,7 +70,7 @@ def test_an_import_stops_where_the_room_ends(
     settings.DISK_RESERVE_MB, settings.DATABASE_DIR = 100, ""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, next(free)))
     monkeypatch.setattr("annotator.importing.writing.BATCH", 1)
-    with pytest.raises(disk.DiskNearlyFull):
+    with pytest.raises(disk_space.DiskNearlyFull):
         imported(project, *(task_row(f"t-{number}") for number in range(5)))
     assert Task.objects.count() == 2
 
@@ -97,14 +97,14 @@ def test_a_copy_for_the_parquet_decoder_ends_where_the_room_does(
     settings.DISK_RESERVE_MB, settings.DATABASE_DIR = 100, ""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, next(free)))
     source = BytesIO(b"PAR1" + bytes(40 * MEGABYTE))
-    with pytest.raises(disk.DiskNearlyFull), parquet.parquet_lines(source):
+    with pytest.raises(disk_space.DiskNearlyFull), parquet.parquet_lines(source):
         pass
     assert source.tell() < 20 * MEGABYTE
 
 
 def test_the_folder_for_temporary_files_is_watched(nearly_full: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/proc")
-    assert "the folder for temporary files" in {each.folder for each in disk.shortages()}
+    assert "the folder for temporary files" in {each.folder for each in disk_space.shortages()}
 
 
 def test_when_there_is_room_again_runs_go_on(
@@ -112,7 +112,7 @@ def test_when_there_is_room_again_runs_go_on(
 ) -> None:
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9, 0))
-        with pytest.raises(disk.DiskNearlyFull):
+        with pytest.raises(disk_space.DiskNearlyFull):
             snapshots.take(project, now=NOW)
     snapshots.take(project, now=NOW)
     assert retraining.request(project, reason="a test").pk

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from annotator.models import Project
-from annotator.paths import without_places
+from annotator.storage.hidden_paths import without_places
 from rewards.models import RunState, TrainingRun
 from rewards.supervising import supervise
 

@@ -12,9 +12,9 @@ from django.apps import apps
 from django.core import serializers
 from django.db import connection
 
-from annotator import disk
 from annotator.importing import ImportResult, UnreadableFile, import_rows
 from annotator.models import Annotation, Assignment, AuditEntry, Label, Project, Rating, Task, User
+from annotator.storage import disk_space
 from tests.builders import (
     NOW,
     imported,
@@ -376,7 +376,7 @@ def test_nobody_waits_for_more_than_a_batch_of_a_dry_run(project: Project, monke
     imported(project, *(label_row(f"p{number}", "a") for number in range(4)))
     monkeypatch.setattr("annotator.importing.writing.BATCH", 1)
     held: list[bool] = []
-    monkeypatch.setattr(disk, "require_room", lambda: held.append(connection.in_atomic_block))
+    monkeypatch.setattr(disk_space, "require_room", lambda: held.append(connection.in_atomic_block))
     imported(project, *(label_row(f"p{number}", "b") for number in range(4)), dry_run=True)
     assert held == [False] * 4
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from annotator import consensus, gold
+from annotator import consensus, gold_tasks
 from annotator.annotation.refused import Refused, record
 from annotator.assignment import free_slot, locked, passed_lately, require_holding_or_at_work
 from annotator.db.retries import in_transaction
@@ -110,7 +110,7 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
     if task.state == Task.State.QUARANTINED and not _set_aside_by_others(task):
         task.state = task.state_in_use()
     if task.state == Task.State.GOLD:
-        gold.make_room(task)
+        gold_tasks.make_room(task)
     slot = free_slot(task)
     if slot is None or task.state not in (Task.State.OPEN, Task.State.GOLD):
         raise Refused(_("The skip cannot be undone: by now others have this task, or it is set aside."))

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from annotator import consensus, gold
+from annotator import consensus, gold_tasks
 from annotator.annotation.completeness import check_complete
 from annotator.annotation.content import Submission
 from annotator.annotation.refused import Refused, record
@@ -84,7 +84,7 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
     revision = current.revision + 1 if current else 1
     annotation, scores = _store(assignment, submission, revision=revision, now=now, origin=origin)
     if task.state == Task.State.GOLD and current is None:
-        gold.judge(assignment, now=now)
+        gold_tasks.judge(assignment, now=now)
     consensus.settle([task], project=task.project, now=now)
     record("annotation.revised" if current else "annotation.submitted", task, revision=revision)
     return Submitted(annotation, created=current is None, scores={each: scores[each] for each in responses})
@@ -142,7 +142,7 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
     if assignment.state == Assignment.State.RELEASED:
         entitlement.require_at_work()
     if assignment.task.state == Task.State.GOLD:
-        gold.make_room(assignment.task)
+        gold_tasks.make_room(assignment.task)
     barred = entitlement.barred_because() or entitlement.has_filled_quota()
     assignment.slot = None if barred else free_slot(assignment.task)
     if assignment.slot is None:

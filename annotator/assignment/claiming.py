@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from annotator import gold
+from annotator import gold_tasks
 from annotator.assignment import picking
 from annotator.assignment.entitlement import REASONS, Entitlement
 from annotator.assignment.holding import (
@@ -149,7 +149,7 @@ def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> 
 
 
 def _gold_instead(project: Project, annotator: User, half_done: int | None) -> Task | None:
-    return gold.next_for(project, annotator) if not half_done and gold.is_due(project) else None
+    return gold_tasks.next_for(project, annotator) if not half_done and gold_tasks.is_due(project) else None
 
 
 # The lowest free slot of a locked task, on the annotator's earlier row if they let the task go before.
@@ -173,7 +173,7 @@ RETURNING id, slot, response_order
 
 def _lease(task: Task, annotator: User, order: list[int], *, now: datetime, expires: datetime) -> Assignment:
     if task.state == Task.State.GOLD:
-        gold.make_room(task)
+        gold_tasks.make_room(task)
     leased = _LEASE.rows(task=task.pk, annotator=annotator.pk, now=now, expires=expires, order=order)
     number, slot, order = leased[0]
     task.open_slots -= 1

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from annotator import annotation, assignment, gold
+from annotator import annotation, assignment, gold_tasks
 from annotator.assignment import NotLeased, claim, picking
 from annotator.models import Assignment, Exclusion, PauseReason, Project, Tally, Task, User
 from annotator.projects.archiving import archive
@@ -194,7 +194,7 @@ def test_what_somebody_holds_is_theirs_through_a_pause(project: Project, cast: C
 
 def paused(project: Project, user: User, how: str) -> None:
     if how == "paused":
-        gold.pause(user.memberships.get(project=project), because=PauseReason.MANAGER, now=NOW)
+        gold_tasks.pause(user.memberships.get(project=project), because=PauseReason.MANAGER, now=NOW)
     elif how == "archived":
         archive(project, now=NOW)
     else:

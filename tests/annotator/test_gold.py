@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import assignment, consensus, gold
+from annotator import assignment, consensus, gold_tasks
 from annotator.annotation import skip, submit
 from annotator.exporting import export
 from annotator.models import Consensus, Label, Membership, PauseReason, Project, Task, User
@@ -149,7 +149,7 @@ def test_who_agrees_with_the_experts_goes_on(project: Project, cast: Cast) -> No
         held = claimed(project, cast.alice)
         levels = [each.expert_rating.scores["helpfulness"] for each in held.task.responses.all()]
         submit(held.pk, submission(held.task, levels), now=NOW)
-    found = gold.standing(member_of(cast.alice))
+    found = gold_tasks.standing(member_of(cast.alice))
     assert found is not None
     assert found.mean == 1
     assert member_of(cast.alice).paused_at is None
@@ -169,16 +169,16 @@ def test_nobody_is_judged_before_the_window_is_full(project: Project, cast: Cast
 
 def test_after_a_pause_gold_counts_anew(project: Project, cast: Cast) -> None:
     rate_gold(project, cast.alice, [0, 4], [0, 4])
-    gold.resume(member_of(cast.alice), now=NOW)
+    gold_tasks.resume(member_of(cast.alice), now=NOW)
     member = member_of(cast.alice)
-    assert (member.paused_at, member.paused_because, gold.standing(member)) == (None, "", None)
+    assert (member.paused_at, member.paused_because, gold_tasks.standing(member)) == (None, "", None)
 
 
 def test_a_paused_annotator_is_told_over_rest(
     project: Project, cast: Cast, as_user: Callable[[User], APIClient]
 ) -> None:
     make_task(project)
-    gold.pause(member_of(cast.alice), because=PauseReason.MANAGER, now=NOW)
+    gold_tasks.pause(member_of(cast.alice), because=PauseReason.MANAGER, now=NOW)
     answer = as_user(cast.alice).post("/api/v1/projects/talk/next/").json()
     assert (answer["assignment"], answer["reason"]) == (None, "paused")
 

@@ -5,11 +5,12 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from annotator import assignment, gold, qualification
+from annotator import assignment, gold_tasks
 from annotator.assignment import REASONS, NotAtWork
+from annotator.gold import qualification
+from annotator.gold.qualification import NothingToTake, NoTriesLeft
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, Task, User
 from annotator.projects.archiving import archive
-from annotator.qualification import NothingToTake, NoTriesLeft
 from annotator.review import exclude
 from tests.builders import ATTRIBUTES, NOW, make_gold, make_task
 from tests.conftest import Cast
@@ -177,7 +178,7 @@ def idle(project: Project, cast: Cast, how: str) -> None:
     if how == "excluded":
         exclude(project, cast.alice, reason="no", by=cast.carol, now=NOW)
     elif how == "paused":
-        gold.pause(member_of(cast.alice), because=PauseReason.MANAGER, now=NOW)
+        gold_tasks.pause(member_of(cast.alice), because=PauseReason.MANAGER, now=NOW)
     elif how == "project_paused":
         Project.objects.update(paused=True)
     else:

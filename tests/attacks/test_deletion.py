@@ -7,7 +7,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, qualification, tasks
+from annotator import annotation, assignment, tasks
+from annotator.gold import qualification
 from annotator.importing import import_rows
 from annotator.models import Annotation, Assignment, AuditEntry, Project, Task, User
 from annotator.models.public_ids import response_number

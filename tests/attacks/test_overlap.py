@@ -9,7 +9,7 @@ from django.conf import LazySettings
 from django.db import IntegrityError, connection, transaction
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, gold, quality
+from annotator import annotation, assignment, gold_tasks, quality
 from annotator.annotation import NotAtWork, TooMany
 from annotator.models import Assignment, Label, PauseReason, Project, Report, Skip, Task, User
 from annotator.review import adjudicate, exclude, judge, withdraw
@@ -206,7 +206,7 @@ def barred(project: Project, cast: Cast, how: str) -> None:
         exclude(project, cast.alice, reason="no", by=cast.carol, now=NOW)
     else:
         member = cast.alice.memberships.get(project=project)
-        gold.pause(member, because=PauseReason.MANAGER, now=NOW)
+        gold_tasks.pause(member, because=PauseReason.MANAGER, now=NOW)
 
 
 @pytest.mark.parametrize("how", ["excluded", "paused"])

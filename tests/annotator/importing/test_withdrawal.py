@@ -7,8 +7,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, qualification
+from annotator import annotation, assignment
 from annotator.background.heartbeats import NoWorker
+from annotator.gold import qualification
 from annotator.importing import (
     AlreadyRated,
     TakenBack,

@@ -10,11 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from annotator import access, gold_tasks
+from annotator import access
 from annotator.access import user_of
 from annotator.admin.exclusions import exclude_url
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
 from annotator.db.clock import database_now
+from annotator.gold import gold_tasks
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, User
 from annotator.projects import members
 from annotator.refusals import Refusal

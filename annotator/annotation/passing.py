@@ -7,11 +7,12 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from annotator import consensus, gold_tasks
+from annotator import consensus
 from annotator.annotation.refused import Refused, record
 from annotator.assignment import free_slot, locked, passed_lately, require_holding_or_at_work
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
+from annotator.gold import gold_tasks
 from annotator.models import Assignment, Report, Skip, SkipReason, Task
 from annotator.pii import quoting
 

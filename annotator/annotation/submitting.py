@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from annotator import consensus, gold_tasks
+from annotator import consensus
 from annotator.annotation.completeness import check_complete
 from annotator.annotation.content import Submission
 from annotator.annotation.refused import Refused, record
@@ -23,6 +23,7 @@ from annotator.assignment import (
 )
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Columns, Statement
+from annotator.gold import gold_tasks
 from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Task, User, Verdict
 
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from annotator import gold_tasks
 from annotator.assignment import picking
 from annotator.assignment.entitlement import REASONS, Entitlement
 from annotator.assignment.holding import (
@@ -18,6 +17,7 @@ from annotator.assignment.holding import (
 from annotator.assignment.picking import Seeker
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Statement
+from annotator.gold import gold_tasks
 from annotator.models import Assignment, Membership, Project, Response, Task, User
 
 

@@ -7,8 +7,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from annotator import annotation, assignment, gold_tasks
+from annotator import annotation, assignment
 from annotator.assignment import NotLeased, claim, picking
+from annotator.gold import gold_tasks
 from annotator.models import Assignment, Exclusion, PauseReason, Project, Tally, Task, User
 from annotator.projects.archiving import archive
 from tests.builders import NOW, claimed, make_project, make_task, make_user, rate

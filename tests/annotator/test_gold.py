@@ -6,9 +6,10 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import assignment, consensus, gold_tasks
+from annotator import assignment, consensus
 from annotator.annotation import skip, submit
 from annotator.exporting import export
+from annotator.gold import gold_tasks
 from annotator.models import Consensus, Label, Membership, PauseReason, Project, Task, User
 from tests.builders import NOW, claimed, make_gold, make_task, rate, submission
 from tests.conftest import Cast

@@ -5,9 +5,9 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from annotator import assignment, gold_tasks
+from annotator import assignment
 from annotator.assignment import REASONS, NotAtWork
-from annotator.gold import qualification
+from annotator.gold import gold_tasks, qualification
 from annotator.gold.qualification import NothingToTake, NoTriesLeft
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, Task, User
 from annotator.projects.archiving import archive

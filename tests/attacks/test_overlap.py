@@ -9,8 +9,9 @@ from django.conf import LazySettings
 from django.db import IntegrityError, connection, transaction
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, gold_tasks, quality
+from annotator import annotation, assignment, quality
 from annotator.annotation import NotAtWork, TooMany
+from annotator.gold import gold_tasks
 from annotator.models import Assignment, Label, PauseReason, Project, Report, Skip, Task, User
 from annotator.review import adjudicate, exclude, judge, withdraw
 from tests.builders import (

@@ -14,8 +14,8 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.transfer import WhateverIsAccepted
+from annotator.exporting.spreadsheets import csv_lines
 from annotator.models import Project
-from annotator.spreadsheets import csv_lines
 from annotator.web import query_parameters
 from rewards import comparison
 from rewards.models import Evaluation

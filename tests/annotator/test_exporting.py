@@ -12,11 +12,11 @@ import pytest
 
 from annotator import annotation, assignment
 from annotator.annotation import ResponseRating, Submission
-from annotator.exporting import FORMATS, LAYOUTS, UnknownExport, export
+from annotator.export_rows import FORMATS, LAYOUTS, UnknownExport, export
+from annotator.exporting.spreadsheets import cell_of_text
 from annotator.importing import import_rows
 from annotator.models import Label, Project, Task
 from annotator.review import adjudicate, judge
-from annotator.spreadsheets import cell_of_text
 from tests.builders import (
     ATTRIBUTES,
     NOW,

@@ -6,8 +6,8 @@ import io
 import numpy as np
 import pytest
 
+from annotator.exporting.spreadsheets import csv_lines
 from annotator.models import Project
-from annotator.spreadsheets import csv_lines
 from rewards import pages
 from rewards.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
 from rewards.learning.measures import attribute_measures

@@ -11,12 +11,12 @@ from django.db.models import F, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from annotator import audit
+from annotator.exporting.spreadsheets import csv_lines
 from annotator.importing.prompts import prompt_from_messages
 from annotator.models import Annotation, Label, Project, Rating, User, Verdict
 from annotator.projects.pseudonyms import Pseudonyms
 from annotator.refusals import Refusal
 from annotator.review.blindness import tasks_held_by
-from annotator.spreadsheets import csv_lines
 
 Row = dict[str, Any]
 CHUNK = 500

@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.db.clock import database_now
 from annotator.db.statement_timeouts import long_statements, streamed
-from annotator.export_rows import FORMATS, LAYOUTS, export
+from annotator.exporting.rows import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
 from annotator.web.query_parameters import flag
 

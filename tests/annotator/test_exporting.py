@@ -12,7 +12,7 @@ import pytest
 
 from annotator import annotation, assignment
 from annotator.annotation import ResponseRating, Submission
-from annotator.export_rows import FORMATS, LAYOUTS, UnknownExport, export
+from annotator.exporting.rows import FORMATS, LAYOUTS, UnknownExport, export
 from annotator.exporting.spreadsheets import cell_of_text
 from annotator.importing import import_rows
 from annotator.models import Label, Project, Task

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 
 from annotator import assignment, consensus
 from annotator.annotation import skip, submit
-from annotator.export_rows import export
+from annotator.exporting.rows import export
 from annotator.gold import gold_tasks
 from annotator.models import Consensus, Label, Membership, PauseReason, Project, Task, User
 from tests.builders import NOW, claimed, make_gold, make_task, rate, submission

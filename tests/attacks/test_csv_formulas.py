@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from annotator.export_rows import export
+from annotator.exporting.rows import export
 from annotator.exporting.spreadsheets import cell_of_text, csv_lines, text_of_cell
 from annotator.importing import import_rows
 from annotator.importing.sources import read_rows

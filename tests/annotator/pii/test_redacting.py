@@ -8,8 +8,9 @@ from django.conf import settings
 from django.db import connection
 from redis import Redis
 
-from annotator import annotation, export_rows
+from annotator import annotation
 from annotator.annotation import decide_quarantine
+from annotator.exporting import rows
 from annotator.models import Adjudication, Annotation, Draft, PiiSpan, Project, Report, Skip, Task
 from annotator.pii.quoting import NotInTheText
 from annotator.pii.redacting import CannotRedact, Choice, preview, redact
@@ -153,8 +154,8 @@ def test_exports_and_rest_do_not_show_it(secret: Task, project: Project, cast: C
     redact(secret.pk, Choice(marked(secret)), now=NOW)
     for number in range(2):
         rate(project, make_user(f"rater-{number}"))
-    for layout in export_rows.LAYOUTS:
-        assert MAIL not in str(list(export_rows.LAYOUTS[layout](project, None, tasks_held_by(None))))
+    for layout in rows.LAYOUTS:
+        assert MAIL not in str(list(rows.LAYOUTS[layout](project, None, tasks_held_by(None))))
     for path in ("tasks", "annotations"):
         assert MAIL not in as_user(cast.carol).get(f"/api/v1/projects/talk/{path}/").content.decode()
 

@@ -13,7 +13,7 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
-from annotator.assignment import picking
+from annotator.assignment import task_choice
 from annotator.background import messages
 from annotator.models import Project, Role, User
 from annotator.models.project import attributes_of
@@ -101,7 +101,7 @@ def _redis_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _no_random_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue is read from its beginning, so that a test knows which task comes next."""
-    monkeypatch.setattr(picking, "random_place", lambda: 0)
+    monkeypatch.setattr(task_choice, "random_place", lambda: 0)
 
 
 @pytest.fixture(autouse=True)

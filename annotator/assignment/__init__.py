@@ -3,7 +3,7 @@
 `entitlement` says who may still act.
 """
 
-from annotator.assignment.claiming import Claim, claim, next_task, one_claim_at_a_time, why_nothing
+from annotator.assignment.claims import Claim, claim, next_task, one_claim_at_a_time, why_nothing
 from annotator.assignment.entitlement import (
     ENTITLEMENT,
     REASONS,
@@ -11,7 +11,7 @@ from annotator.assignment.entitlement import (
     NotAtWork,
     require_holding_or_at_work,
 )
-from annotator.assignment.holding import (
+from annotator.assignment.leases import (
     NotLeased,
     TooManyReleases,
     expire_all,
@@ -29,7 +29,7 @@ from annotator.assignment.holding import (
     response_order,
     responses_in_order,
 )
-from annotator.assignment.recounting import (
+from annotator.assignment.recount import (
     Difference,
     differences,
     recount,

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from annotator.assignment import picking
+from annotator.assignment import task_choice
 from annotator.assignment.entitlement import REASONS, Entitlement
-from annotator.assignment.holding import (
+from annotator.assignment.leases import (
     ONE_CLAIM_AT_A_TIME,
     in_order,
     reclaim_expired,
@@ -14,7 +14,7 @@ from annotator.assignment.holding import (
     shuffled,
     with_responses,
 )
-from annotator.assignment.picking import Seeker
+from annotator.assignment.task_choice import Seeker
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Statement
 from annotator.gold import gold_tasks
@@ -80,8 +80,8 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
         reclaim_expired(now=now)
     languages = tuple(situation.member.languages) if situation.member else ()
     seeker = Seeker(project.pk, annotator.pk, situation.line, languages or None)
-    half_done = picking.lock_one(situation.half_done) if situation.half_done else None
-    found = half_done or picking.pick(seeker)
+    half_done = task_choice.lock_one(situation.half_done) if situation.half_done else None
+    found = half_done or task_choice.pick(seeker)
     if not found:
         return Claim(None, reason=why_nothing(seeker))
     gold_task = _gold_instead(project, annotator, half_done)
@@ -197,7 +197,7 @@ def why_nothing(seeker: Seeker) -> str:
         return "empty"
     if not tasks.open().exists():
         return "all_done"
-    left = tasks.open().untouched_by(seeker.annotator, states=tuple(picking.OUT_OF_REACH))
+    left = tasks.open().untouched_by(seeker.annotator, states=tuple(task_choice.OUT_OF_REACH))
     if not left.exists():
         return "you_did_all"
     if seeker.languages and not left.filter(language__in=["", *seeker.languages]).exists():

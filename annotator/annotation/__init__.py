@@ -7,9 +7,9 @@ half-filled forms.
 from annotator.annotation.completeness import IncompleteRating, check_complete, safety_errors
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
-from annotator.annotation.passing import UNDO_FOR, TooMany, decide_quarantine, report, skip, undo_skip
-from annotator.annotation.refused import Refused
-from annotator.annotation.submitting import Submitted, by_position, submit, submit_and_claim, submit_own
+from annotator.annotation.recorded_refusals import Refused
+from annotator.annotation.skips import UNDO_FOR, TooMany, decide_quarantine, report, skip, undo_skip
+from annotator.annotation.submissions import Submitted, by_position, submit, submit_and_claim, submit_own
 from annotator.assignment import NotAtWork
 
 __all__ = [

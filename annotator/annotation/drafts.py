@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
 
-from annotator.annotation.submitting import allow_revision
+from annotator.annotation.submissions import allow_revision
 from annotator.assignment import locked, require_holding_or_at_work
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import require_storable_form

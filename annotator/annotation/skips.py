@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from annotator import consensus
-from annotator.annotation.refused import Refused, record
+from annotator.annotation.recorded_refusals import Refused, record
 from annotator.assignment import free_slot, locked, passed_lately, require_holding_or_at_work
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from annotator import consensus
 from annotator.annotation.completeness import check_complete
 from annotator.annotation.content import Submission
-from annotator.annotation.refused import Refused, record
+from annotator.annotation.recorded_refusals import Refused, record
 from annotator.assignment import (
     ENTITLEMENT,
     Claim,

@@ -12,7 +12,7 @@ from annotator.consensus.rules import (
     outcome,
     spread,
 )
-from annotator.consensus.settling import put_in_force, settle
+from annotator.consensus.settlement import put_in_force, settle
 
 __all__ = [
     "TOO_FAR_APART",

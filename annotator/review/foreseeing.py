@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from annotator.consensus import Outcome, Rules, outcome
 from annotator.consensus.rules import preference_alone, wanted
-from annotator.consensus.settling import Standing, standings
+from annotator.consensus.settlement import Standing, standings
 from annotator.models import Annotation, Assignment, Consensus, Label, Project, Task, User
 from annotator.review.excluding import counting, to_return
 

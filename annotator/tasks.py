@@ -13,7 +13,7 @@ from annotator.importing import withdrawal
 from annotator.models import Import, Project
 from annotator.pii import scanning
 from annotator.projects import deleting
-from annotator.review import excluding
+from annotator.review import exclusions
 
 __all__ = [
     "assess_annotators",
@@ -78,14 +78,14 @@ def find_pii() -> int:
 def enforce_exclusion(exclusion_id: int) -> int:
     """Takes an excluded annotator's work out of the labels."""
     with failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
-        return excluding.enforce(exclusion_id, now=database_now())
+        return exclusions.enforce(exclusion_id, now=database_now())
 
 
 @shared_task
 def lift_exclusion(exclusion_id: int) -> int:
     """Brings a readmitted annotator's work back."""
     with failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
-        return excluding.lift(exclusion_id, now=database_now())
+        return exclusions.lift(exclusion_id, now=database_now())
 
 
 def _project_of(exclusion_id: int) -> Project | None:
@@ -95,7 +95,7 @@ def _project_of(exclusion_id: int) -> Project | None:
 @shared_task
 def enforce_exclusions() -> int:
     """Finishes exclusions and readmissions that a worker was killed in, and takes out what has come in since."""
-    return excluding.enforce_all(now=database_now())
+    return exclusions.enforce_all(now=database_now())
 
 
 @shared_task

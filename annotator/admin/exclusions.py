@@ -21,7 +21,7 @@ from annotator.db.clock import database_now
 from annotator.models import Exclusion, Project, Pseudonym, User
 from annotator.refusals import Refusal
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
-from annotator.review.excluding import counting, people_of, person_named
+from annotator.review.exclusions import counting, people_of, person_named
 from annotator.views.returning import back
 from annotator.web.query_parameters import as_number
 

@@ -21,7 +21,7 @@ from annotator.forms.review import QuarantineForm
 from annotator.models import Report, Skip, Task
 from annotator.pii.redacting import redact
 from annotator.refusals import Refusal
-from annotator.review.sheets import set_aside
+from annotator.review.rating_sheets import set_aside
 from annotator.web.query_parameters import as_number
 
 

@@ -16,7 +16,7 @@ from annotator.db.clock import database_now
 from annotator.models import Exclusion, Project, User
 from annotator.projects.pseudonyms import Pseudonyms
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
-from annotator.review.excluding import counting, person_named
+from annotator.review.exclusions import counting, person_named
 from annotator.web.query_parameters import flag
 
 

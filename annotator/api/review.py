@@ -22,7 +22,7 @@ from annotator.models import Adjudication, Task, Verdict
 from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.queue import Place, page, waiting, with_beginnings
-from annotator.review.sheets import Rater, Reviewed, reviewed
+from annotator.review.rating_sheets import Rater, Reviewed, reviewed
 
 # The queue -------------------------------------------------------------------------------------------------
 

@@ -4,9 +4,9 @@
 accepts and rejects, `excluding` takes an annotator's work out and back, `foreseeing` says before what that changes.
 """
 
-from annotator.review.adjudicating import adjudicate, withdraw
-from annotator.review.excluding import exclude, readmit
-from annotator.review.foreseeing import exclusion_preview, readmission_preview
+from annotator.review.adjudications import adjudicate, withdraw
+from annotator.review.exclusion_preview import exclusion_preview, readmission_preview
+from annotator.review.exclusions import exclude, readmit
 from annotator.review.verdicts import judge
 
 __all__ = ["adjudicate", "exclude", "exclusion_preview", "judge", "readmission_preview", "readmit", "withdraw"]

@@ -19,7 +19,7 @@ from annotator.models import Annotation, Assignment, Project, Task, User, Verdic
 from annotator.pii.marking import marks_of
 from annotator.refusals import Refusal
 from annotator.review import adjudicate, judge, withdraw
-from annotator.review.adjudicating import WHY_NOT
+from annotator.review.adjudications import WHY_NOT
 from annotator.review.queue import (
     MOST_COUNTED,
     Place,
@@ -31,10 +31,10 @@ from annotator.review.queue import (
     waiting,
     with_beginnings,
 )
-from annotator.review.sheets import Rater, Reviewed, reviewed
+from annotator.review.rating_sheets import Rater, Reviewed, reviewed
 from annotator.review.verdicts import latest_verdicts
+from annotator.views.rating_sheets import preference_text, table, unlikely_scores
 from annotator.views.returning import back
-from annotator.views.sheets import preference_text, table, unlikely_scores
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import choice_in, number_in
 

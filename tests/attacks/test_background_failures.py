@@ -12,7 +12,7 @@ from annotator import agreement, assignment, quality, tasks
 from annotator.background import failures, heartbeats, messages
 from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, RecountWanted, Rubric, Task
 from annotator.pii import scanning
-from annotator.review import excluding
+from annotator.review import exclusions
 from rewards import retraining
 from rewards import tasks as machine_tasks
 from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate
@@ -86,8 +86,8 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         scanning.scan_all(now=NOW)
         assert not Task.objects.unscanned().filter(project__slug=FINE).exists()
     elif first == "exclusion":
-        monkeypatch.setattr(excluding, "_take_out", _broken_taking_out(excluding._take_out))
-        assert excluding.enforce_all(now=NOW) == 1
+        monkeypatch.setattr(exclusions, "_take_out", _broken_taking_out(exclusions._take_out))
+        assert exclusions.enforce_all(now=NOW) == 1
     else:
         module, name, run = broken[first]
         monkeypatch.setattr(module, name, failing(getattr(module, name)))
@@ -183,10 +183,10 @@ def test_a_readmission_whose_message_was_lost_is_finished(
 ) -> None:
     make_task(project)
     rate(project, cast.bob)
-    excluding.exclude(project, cast.bob, reason="Clicks.", by=cast.carol, now=NOW)
-    monkeypatch.setattr(excluding, "AT_THE_DOOR", 0)
+    exclusions.exclude(project, cast.bob, reason="Clicks.", by=cast.carol, now=NOW)
+    monkeypatch.setattr(exclusions, "AT_THE_DOOR", 0)
     monkeypatch.setattr(heartbeats, "require", lambda _: None)
-    assert excluding.readmit(project, cast.bob, now=NOW) is not None
+    assert exclusions.readmit(project, cast.bob, now=NOW) is not None
     tasks.enforce_exclusions()
     assert not Exclusion.objects.exists()
     assert project.tasks.get().assignments.get().counts

@@ -26,10 +26,10 @@ from annotator.models import (
     User,
     Verdict,
 )
-from annotator.review import adjudicate, exclude, excluding, exclusion_preview, judge, readmit, withdraw
+from annotator.review import adjudicate, exclude, exclusion_preview, exclusions, judge, readmit, withdraw
 from annotator.review.admission import admit_and_settle
-from annotator.review.excluding import AT_THE_DOOR, enforce, enforce_all, lift
-from annotator.review.foreseeing import Foreseen, readmission_preview
+from annotator.review.exclusion_preview import Foreseen, readmission_preview
+from annotator.review.exclusions import AT_THE_DOOR, enforce, enforce_all, lift
 from annotator.tasks import enforce_exclusion, enforce_exclusions, lift_exclusion
 from rewards import snapshots
 from rewards.models import Snapshot
@@ -181,8 +181,8 @@ def few_at_the_door(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """More than one task goes to the light worker, which listens; what is sent to it."""
     sent: list[Any] = []
     heartbeats.beat("test", ["light"])
-    monkeypatch.setattr("annotator.review.excluding.AT_THE_DOOR", 1)
-    monkeypatch.setattr("annotator.review.excluding.AT_ONCE", 2)
+    monkeypatch.setattr("annotator.review.exclusions.AT_THE_DOOR", 1)
+    monkeypatch.setattr("annotator.review.exclusions.AT_ONCE", 2)
     monkeypatch.setattr("annotator.background.messages.app.send_task", lambda *task: sent.append(task))
     yield sent
     heartbeats.forget("test")
@@ -247,13 +247,13 @@ def test_excluding_again_during_a_readmission_stands(
 ) -> None:
     rated_alone(project, cast.bob, 2)
     excluded(project, cast.bob, cast.carol)
-    monkeypatch.setattr(excluding, "AT_ONCE", 1)
+    monkeypatch.setattr(exclusions, "AT_ONCE", 1)
 
     def admitted_then_excluded(*args: Any, **named: Any) -> None:
         admit_and_settle(*args, **named)
         exclude(project, cast.bob, reason="Once more.", by=cast.carol, now=NOW)
 
-    monkeypatch.setattr(excluding, "admit_and_settle", admitted_then_excluded)
+    monkeypatch.setattr(exclusions, "admit_and_settle", admitted_then_excluded)
     readmit(project, cast.bob, now=NOW)
     assert Exclusion.objects.get(annotator=cast.bob, readmitted_at=None).reason == "Once more."
     assert not Assignment.objects.filter(annotator=cast.bob, counts=True).exists()
@@ -283,7 +283,7 @@ def test_very_many_tasks_are_counted_by_a_part(project: Project, cast: Cast, mon
     Project.objects.update(base_annotators=1, keep=1)
     project.refresh_from_db()
     rated_alone(project, cast.bob, 7)
-    monkeypatch.setattr("annotator.review.foreseeing.MOST_LOOKED_AT", 3)
+    monkeypatch.setattr("annotator.review.exclusion_preview.MOST_LOOKED_AT", 3)
     found = exclusion_preview(project, cast.bob)
     assert found == Foreseen(7, 7, tasks_losing_labels=7, tasks_reopened=7, estimated=True)
 

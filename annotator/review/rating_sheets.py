@@ -24,7 +24,7 @@ from annotator.models import (
     User,
     Verdict,
 )
-from annotator.review.adjudicating import current_of
+from annotator.review.adjudications import current_of
 from annotator.review.blindness import require_not_rating
 from annotator.review.verdicts import latest_verdicts
 

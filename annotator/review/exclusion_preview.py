@@ -8,7 +8,7 @@ from annotator.consensus import Outcome, Rules, outcome
 from annotator.consensus.rules import preference_alone, wanted
 from annotator.consensus.settlement import Standing, standings
 from annotator.models import Annotation, Assignment, Consensus, Label, Project, Task, User
-from annotator.review.excluding import counting, to_return
+from annotator.review.exclusions import counting, to_return
 
 AT_ONCE = 1000
 MOST_LOOKED_AT = 5000

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from annotator.forms.rating import CONFIDENCE_TEXTS, PREFERENCE_TEXTS, SAFETY_TEXTS
 from annotator.models import Attribute, Rating, UnsafeCategory
-from annotator.review.sheets import Rater, Reviewed, Row, Sheet
+from annotator.review.rating_sheets import Rater, Reviewed, Row, Sheet
 
 
 def table(sheet: Sheet, shown: Reviewed) -> dict[str, Any]:

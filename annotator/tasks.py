@@ -12,7 +12,7 @@ from annotator.db.clock import database_now
 from annotator.importing import withdrawal
 from annotator.models import Import, Project
 from annotator.pii import scanning
-from annotator.projects import deleting
+from annotator.projects import deletion
 from annotator.review import exclusions
 
 __all__ = [
@@ -101,13 +101,13 @@ def enforce_exclusions() -> int:
 @shared_task
 def finish_deletion(project_id: int) -> int:
     """Deletes what is left of a project that somebody has deleted."""
-    return deleting.finish(project_id)
+    return deletion.finish(project_id)
 
 
 @shared_task
 def finish_deletions() -> int:
     """Finishes deletions that a worker was killed in, or that no worker has heard of."""
-    return deleting.finish_all()
+    return deletion.finish_all()
 
 
 @shared_task

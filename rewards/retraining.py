@@ -20,7 +20,7 @@ from annotator import audit
 from annotator.background import failures, heartbeats, messages
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project, User
-from annotator.projects.archiving import require_in_use
+from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 from annotator.storage.hidden_paths import value_without_places, without_places

@@ -26,7 +26,7 @@ from annotator.models import (
     Task,
     User,
 )
-from annotator.projects.archiving import require_in_use
+from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 
 BATCH = 500

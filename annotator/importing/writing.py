@@ -20,7 +20,7 @@ from annotator.importing.metering import Incoming
 from annotator.importing.sources import read_rows
 from annotator.models import Import, Project, Response, Task, User
 from annotator.pii import scanning
-from annotator.projects.archiving import require_in_use
+from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 

@@ -11,7 +11,7 @@ from annotator import annotation, assignment
 from annotator.assignment import NotLeased, claim, task_choice
 from annotator.gold import gold_tasks
 from annotator.models import Assignment, Exclusion, PauseReason, Project, Tally, Task, User
-from annotator.projects.archiving import archive
+from annotator.projects.archive import archive
 from tests.builders import NOW, claimed, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 

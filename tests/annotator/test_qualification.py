@@ -10,7 +10,7 @@ from annotator.assignment import REASONS, NotAtWork
 from annotator.gold import gold_tasks, qualification
 from annotator.gold.qualification import NothingToTake, NoTriesLeft
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, Task, User
-from annotator.projects.archiving import archive
+from annotator.projects.archive import archive
 from annotator.review import exclude
 from tests.builders import ATTRIBUTES, NOW, make_gold, make_task
 from tests.conftest import Cast

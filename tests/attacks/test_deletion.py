@@ -121,8 +121,8 @@ def test_the_admin_wants_the_slug_as_well(rated: Project, admin: Client) -> None
 def test_a_large_project_goes_in_the_background(
     rated: Project, carol: APIClient, cast: Cast, as_user: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("annotator.projects.deleting.AT_THE_DOOR", 3)
-    monkeypatch.setattr("annotator.projects.deleting.AT_ONCE", 2)
+    monkeypatch.setattr("annotator.projects.deletion.AT_THE_DOOR", 3)
+    monkeypatch.setattr("annotator.projects.deletion.AT_ONCE", 2)
     for _ in range(4):
         make_task(rated)
     carol.post(f"{TALK}archive/")

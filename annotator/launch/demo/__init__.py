@@ -19,7 +19,7 @@ from annotator import annotation, assignment, audit
 from annotator.annotation import ResponseRating, Submission
 from annotator.importing import import_rows
 from annotator.models import Assignment, Membership, Origin, Project, Role, Task, User
-from annotator.projects import changing, members
+from annotator.projects import members, project_settings
 
 SLUG = "demo"
 ACCOUNTS = ("manager", "alice", "bob", "erin")
@@ -97,7 +97,7 @@ def _project(people: dict[str, User]) -> Project:
         "validation_share": 0.25,
     }
     guidelines = (_FOLDER / "guidelines.md").read_text()
-    project = changing.create(given, by=people.get("manager"), guidelines=guidelines)
+    project = project_settings.create(given, by=people.get("manager"), guidelines=guidelines)
     for name in people.keys() - {"manager"}:
         members.admit(project, username=name)
     return project

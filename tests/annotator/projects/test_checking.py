@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from annotator.models import Project, Rubric
-from annotator.projects import changing
-from annotator.projects.checking import InvalidProject, check
+from annotator.projects import project_settings
+from annotator.projects.settings_check import InvalidProject, check
 from tests.builders import make_project
 
 
@@ -53,12 +53,12 @@ def test_the_spread_is_of_an_attribute_that_is_asked(project: Project, rubric: R
 
 
 def test_a_new_project_takes_what_follows_from_what_is_given(rubric: Rubric) -> None:
-    made = changing.create({"slug": "new", "name": "New", "rubric": rubric, "base_annotators": 7})
+    made = project_settings.create({"slug": "new", "name": "New", "rubric": rubric, "base_annotators": 7})
     assert (made.spread_attribute, made.max_annotators, made.keep) == ("warmth", 7, 3)
-    small = changing.create({"slug": "small", "name": "Small", "base_annotators": 1, "max_annotators": 1})
+    small = project_settings.create({"slug": "small", "name": "Small", "base_annotators": 1, "max_annotators": 1})
     assert small.keep == 1
 
 
 def test_a_change_of_the_protocol_is_told(project: Project) -> None:
-    assert changing.change(project, {"keep": 2})
-    assert not changing.change(project, {"keep": 2, "name": "New"})
+    assert project_settings.change(project, {"keep": 2})
+    assert not project_settings.change(project, {"keep": 2, "name": "New"})

@@ -9,9 +9,9 @@ from annotator import assignment, audit
 from annotator.models import Project, Rubric, User
 from annotator.models.project import MOST_ANNOTATORS
 from annotator.projects import members
-from annotator.projects.checking import InvalidProject, check
 from annotator.projects.guidelines import publish_guidelines
 from annotator.projects.rubrics import DEFAULT_RUBRIC
+from annotator.projects.settings_check import InvalidProject, check
 
 NUMBERS = (
     "base_annotators",

@@ -4,9 +4,9 @@
 whole import back.
 """
 
-from annotator.importing.metering import UnreadableFile
+from annotator.importing.batches import ImportResult, TakenBack, import_rows
+from annotator.importing.byte_limits import UnreadableFile
 from annotator.importing.withdrawal import AlreadyRated, Withdrawal, take_back, withdrawal_preview
-from annotator.importing.writing import ImportResult, TakenBack, import_rows
 
 __all__ = [
     "AlreadyRated",

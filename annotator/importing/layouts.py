@@ -7,10 +7,7 @@ from functools import cached_property
 from re import fullmatch
 from typing import Any
 
-from annotator.importing.experts import Expert, check_gold, expert_of, gold_use
-from annotator.importing.prompts import Message, content_hash, messages_from_prompt, prompt_hash
-from annotator.importing.sources import RawRow
-from annotator.importing.values import (
+from annotator.importing.field_checks import (
     BadRow,
     check_messages,
     check_raters,
@@ -24,6 +21,9 @@ from annotator.importing.values import (
     storable_text,
     with_metadata,
 )
+from annotator.importing.gold_rows import Expert, check_gold, expert_of, gold_use
+from annotator.importing.prompts import Message, content_hash, messages_from_prompt, prompt_hash
+from annotator.importing.sources import RawRow
 from annotator.models.annotation import NEITHER_VALID, PREFERENCES
 from annotator.projects.languages import CODE as LANGUAGE_CODE
 

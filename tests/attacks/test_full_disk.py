@@ -69,7 +69,7 @@ def test_an_import_stops_where_the_room_ends(
     free = iter([500 * MEGABYTE] * 2 + [42 * MEGABYTE] * 9)
     settings.DISK_RESERVE_MB, settings.DATABASE_DIR = 100, ""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, next(free)))
-    monkeypatch.setattr("annotator.importing.writing.BATCH", 1)
+    monkeypatch.setattr("annotator.importing.batches.BATCH", 1)
     with pytest.raises(disk_space.DiskNearlyFull):
         imported(project, *(task_row(f"t-{number}") for number in range(5)))
     assert Task.objects.count() == 2

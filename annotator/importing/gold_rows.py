@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from annotator.importing.values import BadRow, level, only_known, required, shown, storable_text
+from annotator.importing.field_checks import BadRow, level, only_known, required, shown, storable_text
 from annotator.models import ExpertRating, Gold
 
 if TYPE_CHECKING:
-    from annotator.importing.given import Placed
+    from annotator.importing.imported_ratings import Placed
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db.models import F
 
 from annotator import consensus
-from annotator.importing.copying import copy_rows
+from annotator.importing.bulk_copy import copy_rows
 from annotator.importing.layouts import Rejected, TaskRow
 from annotator.models import Annotation, Assignment, ImportedRater, Label, Origin, Project, Rating, Tally, Task, User
 

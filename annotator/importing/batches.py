@@ -12,11 +12,11 @@ from django.db import connection, transaction
 
 from annotator import audit
 from annotator.db.statements import Statement
-from annotator.importing.copying import copy_rows, next_ids
-from annotator.importing.experts import write_experts
-from annotator.importing.given import Placed, write_annotations, write_labels
+from annotator.importing.bulk_copy import copy_rows, next_ids
+from annotator.importing.byte_limits import Incoming
+from annotator.importing.gold_rows import write_experts
+from annotator.importing.imported_ratings import Placed, write_annotations, write_labels
 from annotator.importing.layouts import Rejected, TaskRow, read_tasks
-from annotator.importing.metering import Incoming
 from annotator.importing.sources import read_rows
 from annotator.models import Import, Project, Response, Task, User
 from annotator.pii import scanning

@@ -11,7 +11,7 @@ from annotator.background import failures, heartbeats
 from annotator.db.clock import database_now
 from annotator.importing import withdrawal
 from annotator.models import Import, Project
-from annotator.pii import scanning
+from annotator.pii import scans
 from annotator.projects import deletion
 from annotator.review import exclusions
 
@@ -71,7 +71,7 @@ def assess_annotators() -> int:
 @shared_task
 def find_pii() -> int:
     """Looks for personal information wherever nobody has; the recognisers run in a process of their own."""
-    return scanning.scan_all(now=database_now())
+    return scans.scan_all(now=database_now())
 
 
 @shared_task

@@ -14,7 +14,7 @@ from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
 from annotator.gold import gold_tasks
 from annotator.models import Assignment, Report, Skip, SkipReason, Task
-from annotator.pii import quoting
+from annotator.pii import quotations
 
 UNDO_FOR = timedelta(seconds=10)
 ON_THE_WAY = timedelta(seconds=5)
@@ -51,7 +51,7 @@ def skip(
     """
     check_written(note, "note")
     if (spans or quotes) and reason != SkipReason.PII:
-        raise quoting.MarksWithoutReason
+        raise quotations.MarksWithoutReason
     assignment = locked(assignment_id)
     earlier = assignment.skips.order_by("created_at", "pk").last()
     if assignment.state == Assignment.State.SUBMITTED and reason != SkipReason.PII:
@@ -64,7 +64,7 @@ def skip(
         _let_go(assignment, Assignment.State.SKIPPED)
     if reason == SkipReason.PII:
         _refuse_setting_everything_aside(assignment)
-        quoting.mark(assignment.task, spans=spans, quotes=quotes, by=assignment.annotator, now=now)
+        quotations.mark(assignment.task, spans=spans, quotes=quotes, by=assignment.annotator, now=now)
         _quarantine(assignment.task)
     consensus.settle([assignment.task], project=assignment.task.project, now=now)
     record("task.skipped", assignment.task, reason=reason)
@@ -107,7 +107,7 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
         raise Refused(_("It is too late to undo the skip."))
     require_holding_or_at_work(assignment)
     assignment.skips.all().delete()
-    quoting.unmark(task, by=assignment.annotator)
+    quotations.unmark(task, by=assignment.annotator)
     if task.state == Task.State.QUARANTINED and not _set_aside_by_others(task):
         task.state = task.state_in_use()
     if task.state == Task.State.GOLD:

@@ -2,7 +2,7 @@
 
 from annotator.forms.gold import GoldForm
 from annotator.forms.rating import RatingForm
-from annotator.forms.revising import filled
+from annotator.forms.revision import filled
 from annotator.forms.skips import ReportForm, SkipForm
 
 __all__ = ["GoldForm", "RatingForm", "ReportForm", "SkipForm", "filled"]

@@ -7,8 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 from annotator.db.storable_text import LONGEST_NOTE
 from annotator.models import SkipReason, Task, UnsafeCategory
-from annotator.pii import quoting
-from annotator.pii.marking import Mark
+from annotator.pii import quotations
+from annotator.pii.highlights import Mark
 
 
 class SkipForm(forms.Form):
@@ -30,8 +30,8 @@ class SkipForm(forms.Form):
         """One a line. A line that stands nowhere in the task comes back with what to do."""
         quotes = [line.strip() for line in self.cleaned_data["quotes"].splitlines() if line.strip()]
         try:
-            quoting.check_quotes(quotes, self.task)
-        except quoting.NotInTheText as missing:
+            quotations.check_quotes(quotes, self.task)
+        except quotations.NotInTheText as missing:
             raise forms.ValidationError(missing.errors["quotes"]) from missing
         return quotes
 
@@ -39,7 +39,7 @@ class SkipForm(forms.Form):
         data = super().clean() or {}
         marked = data.get("spans") or data.get("quotes")
         if marked and data.get("reason", SkipReason.PII) != SkipReason.PII:
-            self.add_error("reason", str(quoting.MarksWithoutReason()))
+            self.add_error("reason", str(quotations.MarksWithoutReason()))
         return data
 
 

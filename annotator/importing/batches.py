@@ -19,7 +19,7 @@ from annotator.importing.imported_ratings import Placed, write_annotations, writ
 from annotator.importing.layouts import Rejected, TaskRow, read_tasks
 from annotator.importing.sources import read_rows
 from annotator.models import Import, Project, Response, Task, User
-from annotator.pii import scanning
+from annotator.pii import scans
 from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
@@ -108,7 +108,7 @@ def import_rows(
     finally:  # batches before a failure stay
         _record(made, incoming, result)
     if result.created:
-        scanning.scan_later()
+        scans.scan_later()
     return result
 
 

@@ -22,8 +22,8 @@ CODE = ("annotator/**/*.py", "rewards/*.py")
 STAFF = (
     "templates/admin/",
     "annotator/admin/",
-    "annotator/forms/redacting.py",
-    "annotator/pii/redacting.py",
+    "annotator/forms/redaction.py",
+    "annotator/pii/redaction.py",
     "rewards/outlook.py",
 )
 KEYWORDS: dict[str, tuple[int | tuple[int, str], ...] | None] = {

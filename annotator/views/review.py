@@ -16,7 +16,7 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms.review import AdjudicationForm, QuarantineForm, VerdictForm, as_it_stands, started_from
 from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
-from annotator.pii.marking import marks_of
+from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.adjudications import WHY_NOT

@@ -20,7 +20,7 @@ from annotator.assignment import Claim
 from annotator.db.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.models import Assignment, Draft, Project, Response, Skip, SkipReason
-from annotator.pii.marking import marks_of
+from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import number_in

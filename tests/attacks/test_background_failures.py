@@ -11,7 +11,7 @@ from django.utils import timezone
 from annotator import agreement, assignment, quality, tasks
 from annotator.background import failures, heartbeats, messages
 from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, RecountWanted, Rubric, Task
-from annotator.pii import scanning
+from annotator.pii import scans
 from annotator.review import exclusions
 from rewards import retraining
 from rewards import tasks as machine_tasks
@@ -82,8 +82,8 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         "due runs": (retraining, "due", machine_tasks.start_due_runs),
     }
     if first == "pii":
-        monkeypatch.setattr(scanning, "_looked_into", _broken_scan(scanning._looked_into))
-        scanning.scan_all(now=NOW)
+        monkeypatch.setattr(scans, "_looked_into", _broken_scan(scans._looked_into))
+        scans.scan_all(now=NOW)
         assert not Task.objects.unscanned().filter(project__slug=FINE).exists()
     elif first == "exclusion":
         monkeypatch.setattr(exclusions, "_take_out", _broken_taking_out(exclusions._take_out))

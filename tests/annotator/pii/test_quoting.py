@@ -5,8 +5,8 @@ import pytest
 from annotator import annotation
 from annotator.annotation import undo_skip
 from annotator.models import PiiSpan, Project, Skip, Task
-from annotator.pii.quoting import MarksWithoutReason, NotInTheText
-from annotator.pii.scanning import scan
+from annotator.pii.quotations import MarksWithoutReason, NotInTheText
+from annotator.pii.scans import scan
 from annotator.pii.texts import occurrences, text_at, texts_of
 from tests.annotator.pii.test_scanning import finds_first_letters
 from tests.builders import NOW, claimed, make_task

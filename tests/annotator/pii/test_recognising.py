@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from annotator.pii.recognising import OVERLAP, WINDOW, Found
-from annotator.pii.scanning import Scanner
+from annotator.pii.recognisers import OVERLAP, WINDOW, Found
+from annotator.pii.scans import Scanner
 
 
 @pytest.fixture(scope="module")

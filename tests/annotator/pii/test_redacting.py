@@ -12,8 +12,8 @@ from annotator import annotation
 from annotator.annotation import decide_quarantine
 from annotator.exporting import rows
 from annotator.models import Adjudication, Annotation, Draft, PiiSpan, Project, Report, Skip, Task
-from annotator.pii.quoting import NotInTheText
-from annotator.pii.redacting import CannotRedact, Choice, preview, redact
+from annotator.pii.quotations import NotInTheText
+from annotator.pii.redaction import CannotRedact, Choice, preview, redact
 from annotator.pii.texts import Place, texts_of
 from annotator.review import judge
 from annotator.review.blindness import tasks_held_by

@@ -13,9 +13,9 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from annotator.launch import demo
 from annotator.models import PiiSpan, Project, Task
-from annotator.pii import scanning
-from annotator.pii.recognising import Found
-from annotator.pii.scanning import PROGRAM, Scanner, ScannerFailed, scan, scan_all
+from annotator.pii import scans
+from annotator.pii.recognisers import Found
+from annotator.pii.scans import PROGRAM, Scanner, ScannerFailed, scan, scan_all
 from annotator.pii.texts import text_at, texts_of
 from tests.builders import NOW, imported, make_task, task_row
 from tests.celery_workers import wait_for, worker
@@ -61,7 +61,7 @@ def test_a_second_scan_finds_nothing_to_do(project: Project) -> None:
 
 
 def test_more_than_a_batch_is_scanned(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "BATCH", 2)
+    monkeypatch.setattr(scans, "BATCH", 2)
     imported(project, *[task_row() for _ in range(5)])
     assert scan(finds_first_letters, now=NOW) == 5
     assert PiiSpan.objects.count() == 15

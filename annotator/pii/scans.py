@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from annotator.background import failures, messages
 from annotator.db import locks
 from annotator.models import PiiSpan, Project, Task
-from annotator.pii.recognising import Found
+from annotator.pii.recognisers import Found
 from annotator.pii.texts import Place, texts_of
 
 PROGRAM = Path(__file__).with_name("recognising.py")

@@ -12,8 +12,8 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from annotator.models import PiiKind, Task
-from annotator.pii import redacting
-from annotator.pii.marking import Mark, marked
+from annotator.pii import redaction
+from annotator.pii.highlights import Mark, marked
 from annotator.pii.texts import Place, text_at, texts_of
 from annotator.refusals import Refusal
 
@@ -48,16 +48,16 @@ class RedactForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         try:
-            self.cleaned_data["preview"] = redacting.preview(self.task, self.choice)
+            self.cleaned_data["preview"] = redaction.preview(self.task, self.choice)
         except Refusal as refused:
             self.add_error(None, str(refused))
         return data
 
     @cached_property
-    def choice(self) -> redacting.Choice:
+    def choice(self) -> redaction.Choice:
         lines = self.cleaned_data.get("quotes", "").splitlines()
         quotes = [line.strip() for line in lines if line.strip()]
-        return redacting.Choice(self.cleaned_data.get("spans", []), quotes)
+        return redaction.Choice(self.cleaned_data.get("spans", []), quotes)
 
     def key(self) -> str:
         """Stands for the choice whose preview is shown; no text of the task is in it."""
@@ -72,7 +72,7 @@ class RedactForm(forms.Form):
         """Each text that changes: where it stands, and how it would be."""
         if not self.is_valid():
             return []
-        placeholders = [Mark(text, kind) for kind, text in redacting.PLACEHOLDERS.items()]
+        placeholders = [Mark(text, kind) for kind, text in redaction.PLACEHOLDERS.items()]
         shown = self.cleaned_data["preview"].items()
         return [(self._name(place), mark_safe(marked(escape(text), placeholders))) for place, text in shown]
 

@@ -26,7 +26,7 @@ from annotator.models import (
     Task,
     Verdict,
 )
-from annotator.pii.quoting import check_quotes
+from annotator.pii.quotations import check_quotes
 from annotator.pii.texts import Place, likeness, occurrences, text_at, texts_of
 from annotator.refusals import Refusal
 

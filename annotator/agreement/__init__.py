@@ -5,11 +5,11 @@ these, `refreshing` keeps them up to date, `measures` and `intervals` are the st
 the doors tell.
 """
 
-from annotator.agreement.counting import Selection
 from annotator.agreement.kappa import AgainstExperts, against_experts, paired_kappa
+from annotator.agreement.pair_counts import Selection
 from annotator.agreement.raters import Pair, Rater, Week, rater_called
-from annotator.agreement.refreshing import rebuild, refresh, refresh_all, refresh_until_done
-from annotator.agreement.reporting import Agreement, Report, agreement, kappas, report
+from annotator.agreement.report import Agreement, Report, agreement, kappas, report
+from annotator.agreement.totals_refresh import rebuild, refresh, refresh_all, refresh_until_done
 
 __all__ = [
     "AgainstExperts",

@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.agreement import report
-from annotator.agreement.telling import told
+from annotator.agreement.report_json import told
 from annotator.db.clock import database_now
 
 

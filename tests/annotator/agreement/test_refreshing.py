@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annotator import agreement, annotation, assignment, consensus, tasks
-from annotator.agreement import Selection, refreshing
+from annotator.agreement import Selection, totals_refresh
 from annotator.agreement.totals import ENTRY
 from annotator.annotation import Submission
 from annotator.assignment import free_slot
@@ -210,12 +210,12 @@ def test_another_attribute_is_counted_from_the_start(project: Project) -> None:
 
 
 def test_a_page_leaves_much_work_to_the_worker(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refreshing, "AT_ONCE", 1)
+    monkeypatch.setattr(totals_refresh, "AT_ONCE", 1)
     import_samples(project, [[1, 2, 3], [0, 0, 4]])
-    late = refreshing.up_to_date(project, now=NOW)
+    late = totals_refresh.up_to_date(project, now=NOW)
     assert (late.as_of, late.pending) == (None, 2)
     tasks.refresh_agreement()
-    fresh = refreshing.up_to_date(project, now=NOW)
+    fresh = totals_refresh.up_to_date(project, now=NOW)
     assert (fresh.as_of, fresh.pending) == (NOW, 0)
 
 
@@ -240,7 +240,7 @@ def test_two_who_count_at_once_count_once(project: Project) -> None:
     import_samples(project, [[level, 4 - level, 2] for level in (0, 1, 2, 3, 4) * 4])
     counted: list[int] = []
     threads = [
-        in_a_thread(lambda: counted.append(refreshing.refresh_until_done(project, now=NOW, at_once=3)))
+        in_a_thread(lambda: counted.append(totals_refresh.refresh_until_done(project, now=NOW, at_once=3)))
         for _ in range(3)
     ]
     for thread in threads:

@@ -8,10 +8,10 @@ import numpy as np
 from django.utils.translation import gettext as _
 
 from annotator.agreement import intervals, measures, raters, totals
-from annotator.agreement.counting import LEVELS, SELECTIONS, Columns, Kind, Selection, tallied_by_task
 from annotator.agreement.measures import Floats, Tables, known
+from annotator.agreement.pair_counts import LEVELS, SELECTIONS, Columns, Kind, Selection, tallied_by_task
 from annotator.agreement.raters import Pair, Rater, Week
-from annotator.agreement.refreshing import up_to_date
+from annotator.agreement.totals_refresh import up_to_date
 from annotator.models import Project, User
 
 FEW = 1_000

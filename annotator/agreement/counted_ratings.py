@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from django.db import connection
 
-from annotator.agreement.arrays import array
-from annotator.agreement.counting import Columns, Flag, Records
+from annotator.agreement.array_parameters import array
+from annotator.agreement.pair_counts import Columns, Flag, Records
 from annotator.models import NEITHER_VALID
 
 # Task by task (OFFSET 0), through the indexes: for some hundreds the planner would else read whole tables.

@@ -11,8 +11,8 @@ from functools import partial
 
 from django.db import connection, transaction
 
-from annotator.agreement import reading, totals
-from annotator.agreement.counting import Columns, Kind, added, tallied
+from annotator.agreement import counted_ratings, totals
+from annotator.agreement.pair_counts import Columns, Kind, added, tallied
 from annotator.background import failures
 from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
 
@@ -150,7 +150,7 @@ def _taken(project: Project, most: int) -> list[int]:
 
 
 def _recount(project: Project, tasks: Sequence[int], columns: Columns) -> None:
-    before, after = totals.counted(tasks, columns.record), reading.read(tasks, columns)
+    before, after = totals.counted(tasks, columns.record), counted_ratings.read(tasks, columns)
     old, new = tallied(before, columns), tallied(after, columns)
     for kind in Kind:
         totals.change(project, kind, added(new[kind], old[kind].taken_back()))

@@ -20,7 +20,7 @@ from django.db import connection, transaction
 from annotator.background import failures
 from annotator.db import locks
 from annotator.models import Project, Task, UnlikelyAnnotation
-from annotator.quality.reading import copied
+from annotator.quality.work_arrays import copied
 from annotator.review.unlikely import ask_for_review
 from rewards.models import TrainingRun
 

@@ -5,8 +5,8 @@ they come to for each annotator, `flags` what stands out; `assessing` is the sta
 of its own do so, `findings` and `telling` put it in words.
 """
 
-from annotator.quality.apart import assess_apart
-from annotator.quality.assessing import HOUR, assess, assess_due, is_due, more_wanted, since
+from annotator.quality.assessment import HOUR, assess, assess_due, is_due, more_wanted, since
+from annotator.quality.assessment_process import assess_apart
 from annotator.quality.flags import Flag, Kind
 
 __all__ = ["HOUR", "Flag", "Kind", "assess", "assess_apart", "assess_due", "is_due", "more_wanted", "since"]

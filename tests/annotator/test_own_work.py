@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from annotator import own_work
 from annotator.annotation import submit
 from annotator.models import Assignment, Membership, Project
+from annotator.quality import own_work
 from tests.builders import NOW, claimed, make_task, pseudonym, rate, submission
 from tests.conftest import Cast
 

@@ -11,7 +11,7 @@ from django.db import connection
 from annotator import agreement, annotation, quality
 from annotator.management.commands.quality import Command
 from annotator.models import Annotation, Assignment, Project, RaterQuality, Rating, Task, User
-from annotator.quality.reading import lengths, read
+from annotator.quality.work_arrays import lengths, read
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_gold, make_task, rate, ratings_row, submission
 from tests.conftest import Cast
 
@@ -167,7 +167,7 @@ def test_a_little_news_waits_for_the_hour(small: Project, cast: Cast) -> None:
 
 
 def test_much_news_does_not_wait(small: Project, monkeypatch: pytest.MonkeyPatch, cast: Cast) -> None:
-    monkeypatch.setattr("annotator.quality.assessing.ENOUGH", 1)
+    monkeypatch.setattr("annotator.quality.assessment.ENOUGH", 1)
     quality.assess(small, now=NOW)
     make_task(small)
     rate(small, cast.alice)

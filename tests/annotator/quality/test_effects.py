@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from annotator.quality.effects import LEAST_VARIANCE, rater_effects
+from annotator.quality.rater_effects import LEAST_VARIANCE, rater_effects
 from tests.annotator.quality.simulated import Simulation
 
 LEANING = [-0.6, -0.4, -0.2, 0.0, 0.0, 0.2, 0.4, 0.6]

@@ -6,8 +6,8 @@ from typing import Any
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from annotator.quality.checks import WORDS_A_MINUTE
 from annotator.quality.flags import Kind
+from annotator.quality.patterns import WORDS_A_MINUTE
 
 MINUS = "\N{MINUS SIGN}"
 Evidence = Mapping[str, Any]

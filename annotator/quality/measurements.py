@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from annotator.quality import checks
-from annotator.quality.effects import Effects, rater_effects
+from annotator.quality import patterns
 from annotator.quality.flags import Kind, Measured
-from annotator.quality.reading import Array, Work
+from annotator.quality.rater_effects import Effects, rater_effects
+from annotator.quality.work_arrays import Array, Work
 
 EXAMPLES = 5
 
@@ -47,7 +47,7 @@ def _together(parts: Sequence[Measured]) -> Measured:
 
 
 def _tasks(work: Work, with_others: Mapping[int, WithOthers]) -> list[Measured]:
-    tasks = checks.of_each(work, np.ones(len(work.annotations))).astype(int).tolist()
+    tasks = patterns.of_each(work, np.ones(len(work.annotations))).astype(int).tolist()
     nobody = WithOthers(None, 0)
     found = [with_others.get(annotator, nobody) for annotator in work.annotators.tolist()]
     return [
@@ -79,10 +79,10 @@ def _most(work: Work, weight: Array) -> list[list[int]]:
 
 
 def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
-    found = checks.hurry(work, lengths)
-    timed, hurried = (checks.of_each(work, each).astype(int).tolist() for each in (found.timed, found.hurried))
-    median = checks.median_seconds(work).tolist()
-    fastest = _most(work, np.where(found.hurried, checks.LONGEST - work.annotations["active"], 0))
+    found = patterns.hurry(work, lengths)
+    timed, hurried = (patterns.of_each(work, each).astype(int).tolist() for each in (found.timed, found.hurried))
+    median = patterns.median_seconds(work).tolist()
+    fastest = _most(work, np.where(found.hurried, patterns.LONGEST - work.annotations["active"], 0))
     return [
         Measured(
             {"speed": {"timed": timed[place], "hurried": hurried[place], "median_seconds": _number(median[place])}},
@@ -93,7 +93,7 @@ def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
 
 
 def _sameness(work: Work) -> list[Measured]:
-    found = checks.sameness(work)
+    found = patterns.sameness(work)
     compared, flat = found.compared.astype(int).tolist(), found.own.astype(int).tolist()
     others = np.divide(found.expected, found.compared, out=np.zeros(len(compared)), where=found.compared > 0).tolist()
     examples = _most(work, found.unlike)
@@ -107,8 +107,8 @@ def _sameness(work: Work) -> list[Measured]:
 
 
 def _repeats(work: Work) -> list[Measured]:
-    found = checks.repeats(work)
-    tasks = checks.of_each(work, ~work.annotations["imported"]).astype(int).tolist()
+    found = patterns.repeats(work)
+    tasks = patterns.of_each(work, ~work.annotations["imported"]).astype(int).tolist()
     examples = _most(work, found.runs == found.longest_run[work.annotations["annotator"]])
     rows = zip(found.longest.astype(int).tolist(), found.alike.tolist(), tasks, examples, strict=True)
     return [
@@ -118,7 +118,7 @@ def _repeats(work: Work) -> list[Measured]:
 
 
 def _position(work: Work) -> list[Measured]:
-    found = checks.position(work)
+    found = patterns.position(work)
     rows = zip(found.preferences.astype(int).tolist(), found.first.astype(int).tolist(), strict=True)
     return [Measured({"position": {"preferences": preferences, "first": first}}) for preferences, first in rows]
 

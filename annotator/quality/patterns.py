@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from annotator.models import NEITHER_VALID
-from annotator.quality.reading import Array, Work
+from annotator.quality.work_arrays import Array, Work
 
 WORDS_A_MINUTE = 238
 """Silent reading of English prose: Brysbaert, J. of Memory and Language 109 (2019) 104047."""

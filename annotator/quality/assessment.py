@@ -14,10 +14,10 @@ from annotator import agreement
 from annotator.background import failures
 from annotator.db import locks
 from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
-from annotator.quality.checks import HURRY, LONGEST
 from annotator.quality.flags import flagged
-from annotator.quality.measuring import WithOthers, measured
-from annotator.quality.reading import Work, lengths, read
+from annotator.quality.measurements import WithOthers, measured
+from annotator.quality.patterns import HURRY, LONGEST
+from annotator.quality.work_arrays import Work, lengths, read
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
 from annotator.storage.hidden_paths import value_without_places
-from rewards import champions, outlook, registry, report, scoring
+from rewards import champions, learning_curve, registry, run_report, scoring
 from rewards.dashboard import headline
 from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
@@ -37,7 +37,7 @@ class SnapshotAdmin(OfManagedProjects):
         snapshot = self.get_object(request, object_id)
         versions = RewardModel.objects.filter(run__snapshot=snapshot).order_by("version") if snapshot else []
         extra = {"snapshot": snapshot, "versions": versions}
-        extra["held_out"] = report.held_out(snapshot.manifest) if isinstance(snapshot, Snapshot) else ""
+        extra["held_out"] = run_report.held_out(snapshot.manifest) if isinstance(snapshot, Snapshot) else ""
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 
 
@@ -82,14 +82,14 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "active": run.state in ACTIVE_STATES,
         "waits": run.waits_for_decision(),
         "ended_badly": run.state in (RunState.FAILED, RunState.CANCELLED),
-        "verdict": report.verdict(run.verdict),
-        "winner": report.winner(run.metrics),
-        "held_out": report.held_out(run.snapshot.manifest) if run.snapshot else "",
-        "curve": report.losses(run.losses),
-        "curve_axes": report.axes("step", "loss"),
+        "verdict": run_report.verdict(run.verdict),
+        "winner": run_report.winner(run.metrics),
+        "held_out": run_report.held_out(run.snapshot.manifest) if run.snapshot else "",
+        "curve": run_report.losses(run.losses),
+        "curve_axes": run_report.axes("step", "loss"),
         "model": RewardModel.objects.filter(run=run).first(),
-        "outlook": outlook.told(run.metrics),
-        "side_by_side": report.side_by_side(run.metrics, run.project.attribute_keys()),
+        "outlook": learning_curve.told(run.metrics),
+        "side_by_side": run_report.side_by_side(run.metrics, run.project.attribute_keys()),
     }
 
 
@@ -162,5 +162,5 @@ def _origin(model: RewardModel) -> dict[str, Any]:
         "Judged against": f"version {found['parent']}" if found["parent"] else "no champion yet",
     }
     files = sorted(found["files"].items())
-    told = outlook.told(model.run.metrics)
+    told = learning_curve.told(model.run.metrics)
     return {"lineage": names.items(), "files": files, "snapshot": model.run.snapshot, "outlook": told}

@@ -22,7 +22,7 @@ from annotator import access
 from annotator.api.scopes import ForManagers, ForScoring
 from annotator.db.clock import database_now
 from annotator.models import Project, User
-from rewards import champions, erasing, registry, retraining, scoring, snapshots
+from rewards import champions, erasure, registry, runs, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.serializers import (
     PromotedSerializer,
@@ -68,7 +68,7 @@ class EraseSnapshot(APIView):
         seen = Project.objects.visible_to(access.user_of(request))
         snapshot = get_object_or_404(Snapshot.objects.filter(project__in=seen).select_related("project"), pk=pk)
         access.managed_project(access.user_of(request), snapshot.project.slug)
-        return Response(SnapshotSerializer(erasing.erase(snapshot, now=database_now())).data)
+        return Response(SnapshotSerializer(erasure.erase(snapshot, now=database_now())).data)
 
 
 class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
@@ -87,9 +87,7 @@ class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
         sent = RunRequestSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         wish = sent.validated_data
-        run = retraining.request(
-            project, reason=wish["reason"], by=access.user_of(request), config=wish.get("config", {})
-        )
+        run = runs.request(project, reason=wish["reason"], by=access.user_of(request), config=wish.get("config", {}))
         where = {"Location": reverse("api:training-run", args=[run.pk])}
         return Response(TrainingRunSerializer(run).data, status=status.HTTP_202_ACCEPTED, headers=where)
 
@@ -120,7 +118,7 @@ class CancelTrainingRun(APIView):
     def post(self, request: Request, pk: int) -> Response:
         run = _run(access.user_of(request), pk)
         access.managed_project(access.user_of(request), run.project.slug)
-        retraining.cancel(run, now=database_now())
+        runs.cancel(run, now=database_now())
         run.refresh_from_db()
         return Response(TrainingRunSerializer(run).data)
 
@@ -132,7 +130,7 @@ class RetryTrainingRun(APIView):
     def post(self, request: Request, pk: int) -> Response:
         run = _run(access.user_of(request), pk)
         access.managed_project(access.user_of(request), run.project.slug)
-        again = retraining.retry(run, by=access.user_of(request))
+        again = runs.retry(run, by=access.user_of(request))
         where = {"Location": reverse("api:training-run", args=[again.pk])}
         return Response(TrainingRunSerializer(again).data, status=status.HTTP_202_ACCEPTED, headers=where)
 
@@ -144,7 +142,7 @@ class RejectTrainingRun(APIView):
     def post(self, request: Request, pk: int) -> Response:
         run = _run(access.user_of(request), pk)
         access.managed_project(access.user_of(request), run.project.slug)
-        retraining.reject(run, now=database_now())
+        runs.reject(run, now=database_now())
         run.refresh_from_db()
         return Response(TrainingRunSerializer(run).data)
 

@@ -13,8 +13,7 @@ from annotator.agreement import Agreement, kappas
 from annotator.db.clock import database_now
 from annotator.launch.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
-from rewards import outlook as learning_curve
-from rewards import scoring, snapshots
+from rewards import learning_curve, scoring, snapshots
 from rewards.models import RewardModel, TrainingRun
 
 PROJECTS_SHOWN = 10

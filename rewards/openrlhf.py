@@ -22,8 +22,8 @@ from annotator.models import User
 from annotator.refusals import Refusal
 from annotator.web import query_parameters
 from rewards import scoring
+from rewards.chat_markup import item_of
 from rewards.models import RewardModel
-from rewards.rendered import item_of
 
 MOST_QUERIES = 4_096
 MOST_CHARACTERS = 500_000

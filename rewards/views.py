@@ -11,7 +11,7 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.models import Project
 from annotator.refusals import Refusal
-from rewards import champions, erasing, registry, retraining
+from rewards import champions, erasure, registry, runs
 from rewards.models import RewardModel, Snapshot, TrainingRun
 
 
@@ -21,7 +21,7 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
     """Starts a run, or says why not."""
     project = access.managed_project(user_of(request), slug)
     try:
-        run = retraining.request(project, reason=f"asked for by {request.user}", by=user_of(request))
+        run = runs.request(project, reason=f"asked for by {request.user}", by=user_of(request))
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:index")
@@ -54,7 +54,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     managed = Project.objects.managed_by(user_of(request))
     run = get_object_or_404(TrainingRun.objects.filter(project__in=managed), pk=pk)
     try:
-        retraining.cancel(run, now=database_now())
+        runs.cancel(run, now=database_now())
     except Refusal as refused:
         messages.warning(request, str(refused))
     else:
@@ -70,7 +70,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
     theirs = TrainingRun.objects.filter(project__in=managed).select_related("project", "snapshot")
     run = get_object_or_404(theirs, pk=pk)
     try:
-        run = retraining.retry(run, by=user_of(request))
+        run = runs.retry(run, by=user_of(request))
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
@@ -85,7 +85,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     managed = Project.objects.managed_by(user_of(request))
     run = get_object_or_404(TrainingRun.objects.filter(project__in=managed), pk=pk)
     try:
-        retraining.reject(run, now=database_now())
+        runs.reject(run, now=database_now())
     except Refusal as refused:
         messages.warning(request, str(refused))
     else:
@@ -115,7 +115,7 @@ def erase(request: HttpRequest, pk: int) -> HttpResponse:
     managed = Project.objects.managed_by(user_of(request))
     snapshot = get_object_or_404(Snapshot.objects.filter(project__in=managed), pk=pk)
     try:
-        erasing.erase(snapshot, now=database_now())
+        erasure.erase(snapshot, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:

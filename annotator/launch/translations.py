@@ -24,7 +24,7 @@ STAFF = (
     "annotator/admin/",
     "annotator/forms/redaction.py",
     "annotator/pii/redaction.py",
-    "rewards/outlook.py",
+    "rewards/learning_curve.py",
 )
 KEYWORDS: dict[str, tuple[int | tuple[int, str], ...] | None] = {
     "_": None,

@@ -18,7 +18,7 @@ from annotator.projects.pseudonyms import pseudonym
 from annotator.refusals import Refusal
 from annotator.review.admission import admit_and_settle
 from annotator.review.blindness import OwnWork, require_not_rating
-from annotator.review.unlikely import ask_for_review
+from annotator.review.unlikely_annotations import ask_for_review
 
 
 class CommentNeeded(Refusal):

@@ -13,7 +13,7 @@ from annotator.background import failures, heartbeats, messages
 from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, RecountWanted, Rubric, Task
 from annotator.pii import scans
 from annotator.review import exclusions
-from rewards import retraining
+from rewards import runs
 from rewards import tasks as machine_tasks
 from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
@@ -79,7 +79,7 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         "expire": (assignment.holding, "_expire_in", lambda: assignment.expire_all(now=later)),
         "agreement": (agreement.refreshing, "_refresh_unless_busy", lambda: agreement.refresh_all(now=NOW)),
         "recount": (assignment.recounting, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
-        "due runs": (retraining, "due", machine_tasks.start_due_runs),
+        "due runs": (runs, "due", machine_tasks.start_due_runs),
     }
     if first == "pii":
         monkeypatch.setattr(scans, "_looked_into", _broken_scan(scans._looked_into))

@@ -15,7 +15,7 @@ from annotator import tasks
 from annotator.background import heartbeats
 from annotator.db.clock import database_now
 from annotator.models import Assignment, LoginFailures, Project, User
-from rewards import retraining, training
+from rewards import runs, training
 from rewards import tasks as machine_tasks
 from rewards.models import RunState, TrainingRun
 from tests.builders import make_task
@@ -94,7 +94,7 @@ def test_a_silent_run_is_still_lost(project: Project) -> None:
     assert machine_tasks.recover_lost_runs() == 1
     run.refresh_from_db()
     assert run.state == RunState.QUEUED
-    assert retraining.claim(run.pk, worker="w", now=timezone.now()) is not None
+    assert runs.claim(run.pk, worker="w", now=timezone.now()) is not None
 
 
 @pytest.mark.parametrize("by", [-OFF, OFF])

@@ -13,7 +13,7 @@ from annotator.importing import import_rows
 from annotator.models import Annotation, Assignment, AuditEntry, Project, Task, User
 from annotator.models.public_ids import response_number
 from annotator.refusals import Refusal
-from rewards import retraining
+from rewards import runs
 from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row
 from tests.conftest import Cast
 
@@ -45,7 +45,7 @@ def test_an_archived_project_takes_no_work(rated: Project, cast: Cast, carol: AP
     assert carol.post(f"{TALK}training-runs/", {"reason": "now"}).json()["code"] == "archived"
     for call in (
         lambda: import_rows(rated, json_lines(task_row()), now=NOW),
-        lambda: retraining.request(rated, reason="now"),
+        lambda: runs.request(rated, reason="now"),
     ):
         with pytest.raises(Refusal, match="is archived"):
             call()

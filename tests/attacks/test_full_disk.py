@@ -26,7 +26,7 @@ from annotator.launch.supervisor import Supervisor
 from annotator.models import Project, Task
 from annotator.storage import disk_space
 from annotator.web import body_limits
-from rewards import retraining, snapshots
+from rewards import runs, snapshots
 from rewards.models import TrainingRun
 from tests import servers
 from tests.annotator.api.test_work import form, leased
@@ -115,7 +115,7 @@ def test_when_there_is_room_again_runs_go_on(
         with pytest.raises(disk_space.DiskNearlyFull):
             snapshots.take(project, now=NOW)
     snapshots.take(project, now=NOW)
-    assert retraining.request(project, reason="a test").pk
+    assert runs.request(project, reason="a test").pk
 
 
 def test_health_and_pages_name_the_disk(carol: APIClient, cast: Cast, client: Client, nearly_full: None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from django.test import TestCase
 
 from annotator.models import Task
-from rewards import erasing, promotion, snapshots
+from rewards import erasure, promotion, snapshots
 from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
 from tests.annotator.test_constraints import make_model
 from tests.builders import NOW
@@ -33,11 +33,11 @@ def snapshot_of(model: RewardModel) -> Snapshot:
 
 def erased(snapshot: Snapshot) -> Snapshot:
     with TestCase.captureOnCommitCallbacks(execute=True):
-        return erasing.erase(snapshot, now=NOW)
+        return erasure.erase(snapshot, now=NOW)
 
 
 def test_the_champion_is_not_erased_without_a_replacement(model: RewardModel) -> None:
-    with pytest.raises(erasing.StillNeeded, match="Version 1, the champion"):
+    with pytest.raises(erasure.StillNeeded, match="Version 1, the champion"):
         erased(snapshot_of(model))
     promotion.promote(make_model(model.project, 2), now=NOW)
     assert erased(snapshot_of(model)).erased_at == NOW
@@ -60,7 +60,7 @@ def test_an_erased_model_is_not_promoted(model: RewardModel) -> None:
 
 
 def test_what_holds_nothing_to_forget_stays(db: None) -> None:
-    with pytest.raises(erasing.NothingToErase):
+    with pytest.raises(erasure.NothingToErase):
         erased(snapshots.take(labelled_project(), now=NOW))
 
 
@@ -68,7 +68,7 @@ def test_a_snapshot_is_not_taken_from_under_a_run(model: RewardModel) -> None:
     promotion.promote(make_model(model.project, 2), now=NOW)
     taken = snapshot_of(model)
     run = TrainingRun.objects.create(project=model.project, reason="a test", snapshot=taken, state=RunState.TRAINING)
-    with pytest.raises(erasing.StillNeeded, match=f"Run {run.pk}"):
+    with pytest.raises(erasure.StillNeeded, match=f"Run {run.pk}"):
         erased(taken)
 
 
@@ -79,16 +79,16 @@ def test_a_removal_that_was_cut_short_is_finished_by_the_sweep(
     with monkeypatch.context() as cut_short:
         cut_short.setattr(shutil, "rmtree", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            erasing.erase(snapshot_of(model), now=NOW)
+            erasure.erase(snapshot_of(model), now=NOW)
     assert RewardModel.objects.get(pk=model.pk).is_erased(), "from the first step on nobody uses it"
-    assert set(erasing.sweep(now=NOW)) == {snapshot_of(model).directory(), model.run.directory()}
+    assert set(erasure.sweep(now=NOW)) == {snapshot_of(model).directory(), model.run.directory()}
     assert Snapshot.objects.get(pk=snapshot_of(model).pk).erased_at == NOW
-    assert erasing.sweep(now=NOW) == []
+    assert erasure.sweep(now=NOW) == []
 
 
 def test_files_of_a_deleted_project_are_swept(model: RewardModel) -> None:
     folders = {snapshot_of(model).directory(), model.run.directory()}
     model.project.delete()
-    assert set(erasing.sweep(now=NOW)) == folders
+    assert set(erasure.sweep(now=NOW)) == folders
     assert not any(folder.exists() for folder in folders)
     assert not OwnerlessFolder.objects.exists()

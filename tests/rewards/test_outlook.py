@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from annotator.models import Project
-from rewards import outlook as learning_curve
+from rewards import learning_curve
 from rewards.models import RewardModel, TrainingRun
 from tests.annotator.test_constraints import make_model
 from tests.conftest import Cast

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rewards.rendered import NotItsPrompt, Turns, conversation_of, item_of
+from rewards.chat_markup import NotItsPrompt, Turns, conversation_of, item_of
 
 SYSTEM, ASKED = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?\nTell me: user or not?"}
 TALK: Turns = [SYSTEM, ASKED, {"role": "assistant", "content": "Because."}, {"role": "user", "content": "Why so?"}]

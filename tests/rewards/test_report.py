@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-from rewards import report
+from rewards import run_report
 from rewards.promotion import PAIRS
 
 VERDICT = {"gain": 0.1234, "low": 0.05, "high": 0.2, "against": "the champion", "prompts": 40}
 
 
 def told(**fields: Any) -> str:
-    return report.verdict(VERDICT | fields)
+    return run_report.verdict(VERDICT | fields)
 
 
 def test_a_gain_is_a_fall_of_the_error() -> None:
@@ -33,17 +33,19 @@ def test_what_rounds_to_nothing_stays_the_same() -> None:
 
 
 def test_it_says_why_pairs_are_judged_by() -> None:
-    assert told(measure=PAIRS).endswith(report.BY_PAIRS)
+    assert told(measure=PAIRS).endswith(run_report.BY_PAIRS)
 
 
 def test_without_prompts_or_a_number_nothing_is_said() -> None:
-    assert (report.verdict({}), told(prompts=0), told(gain=None)) == ("", "", "")
+    assert (run_report.verdict({}), told(prompts=0), told(gain=None)) == ("", "", "")
 
 
 def test_it_says_which_model_is_the_candidate() -> None:
-    assert report.winner({"candidate": {"kind": "ridge"}}).startswith("The ridge on frozen features is the candidate")
-    assert "fine-tuned" in report.winner({"candidate": {"kind": "finetuned"}})
-    assert report.winner({}) == ""
+    assert run_report.winner({"candidate": {"kind": "ridge"}}).startswith(
+        "The ridge on frozen features is the candidate"
+    )
+    assert "fine-tuned" in run_report.winner({"candidate": {"kind": "finetuned"}})
+    assert run_report.winner({}) == ""
 
 
 def rated(rmse: float, spearman: float | None) -> dict[str, Any]:
@@ -62,14 +64,14 @@ def test_the_predictors_of_a_run_stand_side_by_side() -> None:
         "fine_tuned": tuned,
         "candidate": tuned | {"kind": "finetuned"},
     }
-    found = report.side_by_side(metrics, ["correctness", "helpfulness"])
+    found = run_report.side_by_side(metrics, ["correctness", "helpfulness"])
     pairs = "1,200 pairs (of which the longer response is right in 0.550)"
-    assert found == report.SideBySide(
+    assert found == run_report.SideBySide(
         ["the mean", "ridge on frozen features", "fine-tuned (candidate)"],
         [
-            ("RMSE", [report.Line("helpfulness", [1.2, 0.9, 0.8])]),
-            ("Spearman", [report.Line("helpfulness", [None, 0.5, 0.6])]),
-            (pairs, [report.Line("in the right order", [None, 0.65, 0.7])]),
+            ("RMSE", [run_report.Line("helpfulness", [1.2, 0.9, 0.8])]),
+            ("Spearman", [run_report.Line("helpfulness", [None, 0.5, 0.6])]),
+            (pairs, [run_report.Line("in the right order", [None, 0.65, 0.7])]),
         ],
     )
 
@@ -78,7 +80,7 @@ def test_a_fine_tuned_model_that_was_not_kept_is_told_of() -> None:
     ridge = compared(0.65)
     unrated = {"attributes": {"helpfulness": {"rmse": None}}}
     metrics = {"mean": unrated, "baseline": ridge, "fine_tuned": compared(0.6), "candidate": ridge | {"kind": "ridge"}}
-    found = report.side_by_side(metrics, ["helpfulness"])
+    found = run_report.side_by_side(metrics, ["helpfulness"])
     assert found is not None
     assert found.columns == ["ridge on frozen features (candidate)", "fine-tuned"]
     assert [(title, lines[0].values) for title, lines in found.groups] == [
@@ -87,16 +89,16 @@ def test_a_fine_tuned_model_that_was_not_kept_is_told_of() -> None:
 
 
 def test_runs_without_measures_have_no_table() -> None:
-    assert report.side_by_side({}, ["helpfulness"]) is None
-    assert report.side_by_side({"candidate": {"kind": "ridge"}, "baseline": {}}, ["helpfulness"]) is None
+    assert run_report.side_by_side({}, ["helpfulness"]) is None
+    assert run_report.side_by_side({"candidate": {"kind": "ridge"}, "baseline": {}}, ["helpfulness"]) is None
 
 
 def test_it_counts_the_prompts_that_are_held_out() -> None:
     counts = {"train_tasks": 60, "validation_tasks": 20}
-    assert report.held_out({"counts": counts}) == "Held out: 20 of 80 tasks (25%)."
+    assert run_report.held_out({"counts": counts}) == "Held out: 20 of 80 tasks (25%)."
     prompts = {"train_prompts": 30, "validation_prompts": 10}
-    assert report.held_out({"counts": counts | prompts}) == "Held out: 10 of 40 prompts (25%)."
-    assert report.held_out({}) == ""
+    assert run_report.held_out({"counts": counts | prompts}) == "Held out: 10 of 40 prompts (25%)."
+    assert run_report.held_out({}) == ""
 
 
 def test_each_stage_has_lines_of_its_own() -> None:
@@ -105,7 +107,7 @@ def test_each_stage_has_lines_of_its_own() -> None:
         {"stage": "regression", "step": 1, "validation_loss": 1.5},
         {"stage": "preference", "step": 2, "loss": 0.7},
     ]
-    lines = json.loads(report.losses(events))["datasets"]
+    lines = json.loads(run_report.losses(events))["datasets"]
     assert [(line["label"], line["data"]) for line in lines] == [
         ("regression: training loss", [{"x": 1, "y": 2.0}]),
         ("regression: loss on the dev part", [{"x": 1, "y": 1.5}]),

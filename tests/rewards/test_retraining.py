@@ -10,7 +10,7 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import NoWorker, QueueHealth
 from annotator.celery import app
 from annotator.models import Label, Project, Task
-from rewards import promotion, registry, retraining, snapshots, tasks, training
+from rewards import promotion, registry, runs, snapshots, tasks, training
 from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.run_settings import UnusableConfig, check_config, settled
@@ -52,65 +52,65 @@ def working(project: Project, **fields: Any) -> TrainingRun:
 def test_without_a_worker_it_says_so_and_leaves_no_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(0, None) for queue in heartbeats.QUEUES})
     with pytest.raises(NoWorker, match="No worker listens to the queue 'train'"):
-        retraining.request(project, reason="a test")
+        runs.request(project, reason="a test")
     assert not TrainingRun.objects.exists()
 
 
 def test_a_request_queues_a_run(project: Project, sent: list[Any], django_capture_on_commit_callbacks: Any) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        run = retraining.request(project, reason="a test")
+        run = runs.request(project, reason="a test")
     assert (run.state, sent) == (RunState.QUEUED, [("rewards.tasks.train", [run.pk])])
 
 
 def test_one_run_at_a_time(project: Project) -> None:
-    retraining.request(project, reason="a test")
-    with pytest.raises(retraining.AlreadyRunning):
-        retraining.request(project, reason="a test")
+    runs.request(project, reason="a test")
+    with pytest.raises(runs.AlreadyRunning):
+        runs.request(project, reason="a test")
 
 
 def test_settings_that_the_trainer_would_refuse_are_refused_at_once(project: Project) -> None:
     with pytest.raises(UnusableConfig, match="epochs"):
-        retraining.request(project, reason="a test", config={"epochs": "many"})
+        runs.request(project, reason="a test", config={"epochs": "many"})
 
 
 def test_a_run_is_claimed_once(project: Project) -> None:
-    run = retraining.request(project, reason="a test")
-    first = retraining.claim(run.pk, worker="one", now=NOW)
+    run = runs.request(project, reason="a test")
+    first = runs.claim(run.pk, worker="one", now=NOW)
     assert first is not None
     assert (first.attempt, first.state) == (1, RunState.SNAPSHOTTING)
-    assert retraining.claim(run.pk, worker="two", now=NOW) is None
+    assert runs.claim(run.pk, worker="two", now=NOW) is None
 
 
 def test_a_stale_attempt_writes_nothing(project: Project) -> None:
     stale = working(project)
     TrainingRun.objects.update(attempt=2)
-    with pytest.raises(retraining.LostRun):
-        retraining.write(stale, log="late")
-    retraining.fail(stale, "late", now=NOW)
+    with pytest.raises(runs.LostRun):
+        runs.write(stale, log="late")
+    runs.fail(stale, "late", now=NOW)
     stale.refresh_from_db()
     assert (stale.state, stale.log) == (RunState.TRAINING, "")
 
 
 def test_a_cancelled_run_is_lost_to_its_worker(project: Project) -> None:
     run = working(project)
-    retraining.cancel(run, now=NOW)
-    with pytest.raises(retraining.LostRun):
-        retraining.write(run, log="late")
-    with pytest.raises(retraining.NotActive, match="Cancelled"):
-        retraining.cancel(run, now=NOW)
+    runs.cancel(run, now=NOW)
+    with pytest.raises(runs.LostRun):
+        runs.write(run, log="late")
+    with pytest.raises(runs.NotActive, match="Cancelled"):
+        runs.cancel(run, now=NOW)
 
 
 def test_a_silent_worker_loses_its_run_to_the_next(project: Project) -> None:
     run = working(project)
-    assert retraining.recover_lost(now=NOW + timedelta(seconds=30)) == []
-    retraining.recover_lost(now=NOW + LATER)
+    assert runs.recover_lost(now=NOW + timedelta(seconds=30)) == []
+    runs.recover_lost(now=NOW + LATER)
     run.refresh_from_db()
     assert run.state == RunState.QUEUED
 
 
 def test_after_the_last_attempt_a_lost_run_fails(project: Project) -> None:
     run = working(project, attempt=3)
-    retraining.recover_lost(now=NOW + LATER)
+    runs.recover_lost(now=NOW + LATER)
     run.refresh_from_db()
     assert run.state == RunState.FAILED
     assert "disappeared" in run.error
@@ -122,20 +122,20 @@ def test_a_forgotten_message_is_sent_again(
     run = working(project, state=RunState.QUEUED, attempt=0, heartbeat_at=None)
     TrainingRun.objects.update(created_at=NOW)
     with django_capture_on_commit_callbacks(execute=True):
-        assert retraining.recover_lost(now=NOW + LATER) == [run]
-        assert retraining.recover_lost(now=NOW + LATER) == []
+        assert runs.recover_lost(now=NOW + LATER) == [run]
+        assert runs.recover_lost(now=NOW + LATER) == []
     assert sent == [("rewards.tasks.train", [run.pk])]
 
 
 def test_enough_new_labels_start_a_run(db: None) -> None:
     labelled_project(retrain_after_labels=80)
-    assert [run.reason for run in retraining.start_due(now=NOW)] == ["80 new labels, and the project retrains after 80"]
-    assert retraining.start_due(now=NOW) == []
+    assert [run.reason for run in runs.start_due(now=NOW)] == ["80 new labels, and the project retrains after 80"]
+    assert runs.start_due(now=NOW) == []
 
 
 def test_too_few_new_labels_start_none(db: None) -> None:
     labelled_project(retrain_after_labels=81)
-    assert retraining.start_due(now=NOW) == []
+    assert runs.start_due(now=NOW) == []
 
 
 def finished(project: Project, *, ago: timedelta, state: str = RunState.FAILED) -> TrainingRun:
@@ -148,36 +148,36 @@ def finished(project: Project, *, ago: timedelta, state: str = RunState.FAILED) 
 def test_a_failed_run_is_not_started_again_without_new_labels(db: None) -> None:
     project = labelled_project(retrain_after_labels=10)
     working(project, state=RunState.FAILED, finished_at=timezone.now())
-    assert retraining.due(project, now=timezone.now() + timedelta(days=1)) == ""
+    assert runs.due(project, now=timezone.now() + timedelta(days=1)) == ""
 
 
 def test_hours_start_a_run_only_with_new_labels(db: None) -> None:
     project = labelled_project(retrain_after_hours=1)
     run = working(project, state=RunState.PROMOTED)
     TrainingRun.objects.update(created_at=NOW - timedelta(hours=2))
-    assert "hours old" in retraining.due(project, now=NOW)
+    assert "hours old" in runs.due(project, now=NOW)
     TrainingRun.objects.filter(pk=run.pk).update(created_at=NOW + timedelta(seconds=1))
-    assert retraining.due(project, now=NOW + timedelta(hours=3)) == ""
+    assert runs.due(project, now=NOW + timedelta(hours=3)) == ""
 
 
 def test_the_loop_rests_after_a_run(db: None) -> None:
     project = labelled_project(retrain_after_labels=10, retrain_cooldown_minutes=30)
     finished(project, ago=timedelta(minutes=29))
-    assert retraining.due(project, now=NOW) == ""
-    assert "80 new labels" in retraining.due(project, now=NOW + timedelta(minutes=1))
+    assert runs.due(project, now=NOW) == ""
+    assert "80 new labels" in runs.due(project, now=NOW + timedelta(minutes=1))
 
 
 def test_nobody_who_asks_has_to_wait_for_the_rest_to_end(db: None) -> None:
     project = labelled_project(retrain_cooldown_minutes=30)
     finished(project, ago=timedelta(minutes=1))
-    assert retraining.request(project, reason="a test").state == RunState.QUEUED
+    assert runs.request(project, reason="a test").state == RunState.QUEUED
 
 
 def learnt(project: Project, *, champion: bool = True, **fields: Any) -> RewardModel:
     """A model that today's code has trained on today's labels with the project's settings."""
     model = make_model(project, 3, is_champion=champion)
     config = check_config(settled(project, {}))
-    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": retraining.code_version()}
+    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": runs.code_version()}
     TrainingRun.objects.update(snapshot=snapshots.take(project, now=NOW), **origin | fields)
     model.directory().mkdir(parents=True, exist_ok=True)
     (model.directory() / registry.MANIFEST).touch()
@@ -186,7 +186,7 @@ def learnt(project: Project, *, champion: bool = True, **fields: Any) -> RewardM
 
 def claimed(project: Project, **config: Any) -> TrainingRun:
     """A run as the train worker takes it up."""
-    run = retraining.claim(retraining.request(project, reason="a test", config=config).pk, worker="one", now=NOW)
+    run = runs.claim(runs.request(project, reason="a test", config=config).pk, worker="one", now=NOW)
     assert run is not None
     return run
 
@@ -195,7 +195,7 @@ def claimed(project: Project, **config: Any) -> TrainingRun:
 def test_what_a_model_has_learnt_is_not_trained_again(db: None, champion: bool) -> None:
     project = labelled_project(retrain_after_labels=10)
     learnt(project, champion=champion, created_at=NOW - timedelta(days=1))
-    with pytest.raises(retraining.NothingNew, match=r"Nothing has changed since version 3: .* label more"):
+    with pytest.raises(runs.NothingNew, match=r"Nothing has changed since version 3: .* label more"):
         training.carry_out(claimed(project))
 
 
@@ -203,18 +203,18 @@ def test_a_run_that_would_repeat_another_ends_with_the_reason(db: None) -> None:
     """Neither as a failure that somebody has to look at, nor to be started again by the policy."""
     project = labelled_project(retrain_after_labels=10)
     learnt(project, created_at=NOW - timedelta(days=1))
-    (run,) = retraining.start_due(now=NOW)
+    (run,) = runs.start_due(now=NOW)
     tasks.train(run.pk)
     run.refresh_from_db()
     assert (run.state, run.attempt, run.error[:33]) == (RunState.CANCELLED, 1, "Nothing has changed since version")
     assert run.finished_at is not None
-    assert retraining.start_due(now=timezone.now() + timedelta(days=1)) == []
+    assert runs.start_due(now=timezone.now() + timedelta(days=1)) == []
 
 
 def test_other_settings_make_it_new(db: None) -> None:
     project = labelled_project()
     learnt(project)
-    retraining.refuse_repetition(claimed(project, seed=11), snapshots.take(project, now=NOW))
+    runs.refuse_repetition(claimed(project, seed=11), snapshots.take(project, now=NOW))
 
 
 def test_a_changed_label_makes_it_new(db: None) -> None:
@@ -222,12 +222,12 @@ def test_a_changed_label_makes_it_new(db: None) -> None:
     learnt(project)
     label = Label.objects.in_force().for_project(project.pk)[0]
     Label.objects.filter(pk=label.pk).update(means=dict.fromkeys(label.means, 0.5))
-    retraining.refuse_repetition(claimed(project), snapshots.take(project, now=NOW))
+    runs.refuse_repetition(claimed(project), snapshots.take(project, now=NOW))
 
 
 def test_without_labels_no_run_starts(db: None) -> None:
     with pytest.raises(snapshots.NotEnoughLabels, match="There are no labels and no preferences yet"):
-        retraining.request(make_project("empty"), reason="a test")
+        runs.request(make_project("empty"), reason="a test")
     assert not TrainingRun.objects.exists()
 
 
@@ -235,7 +235,7 @@ def test_without_labels_no_run_starts(db: None) -> None:
 
 
 def test_the_row_names_what_shapes_the_result(project: Project) -> None:
-    run = retraining.request(project, reason="a test", config={"seed": 7, "threads": 1})
+    run = runs.request(project, reason="a test", config={"seed": 7, "threads": 1})
     assert run.seed == 7
     assert run.config_hash == config_hash(parse_config(TrainConfig, {"snapshot": "elsewhere", **run.config}))
 
@@ -244,7 +244,7 @@ def test_a_retry_repeats_settings_and_snapshot(db: None, cast: Cast) -> None:
     project = labelled_project()
     taken = snapshots.take(project, now=NOW)
     failed = working(project, state=RunState.FAILED, config={"seed": 3}, snapshot=taken)
-    again = retraining.retry(failed, by=cast.carol)
+    again = runs.retry(failed, by=cast.carol)
     assert (again.config, again.seed, again.snapshot, again.requested_by) == ({"seed": 3}, 3, taken, cast.carol)
     assert again.reason == f"run {failed.pk} again, which failed"
 
@@ -253,14 +253,14 @@ def test_a_retry_leaves_a_snapshot_alone_that_holds_redacted_text(db: None, cast
     project = labelled_project()
     cancelled = working(project, state=RunState.CANCELLED, snapshot=snapshots.take(project, now=NOW))
     Task.objects.filter(pk=project.tasks.all()[0].pk).update(redacted_at=NOW)
-    again = retraining.retry(TrainingRun.objects.get(pk=cancelled.pk), by=cast.carol)
+    again = runs.retry(TrainingRun.objects.get(pk=cancelled.pk), by=cast.carol)
     assert again.snapshot is None
     assert "on a new snapshot" in again.reason
 
 
 def test_what_has_not_failed_is_not_retried(project: Project, cast: Cast) -> None:
-    with pytest.raises(retraining.NotEnded, match="promoted"):
-        retraining.retry(working(project, state=RunState.PROMOTED), by=cast.carol)
+    with pytest.raises(runs.NotEnded, match="promoted"):
+        runs.retry(working(project, state=RunState.PROMOTED), by=cast.carol)
 
 
 @pytest.fixture
@@ -272,20 +272,20 @@ def waiting(project: Project) -> RewardModel:
 
 
 def test_a_run_that_waits_for_a_decision_is_not_lost(waiting: RewardModel) -> None:
-    retraining.recover_lost(now=NOW + timedelta(days=1))
+    runs.recover_lost(now=NOW + timedelta(days=1))
     assert TrainingRun.objects.get().state == RunState.AWAITING_PROMOTION
 
 
 def test_a_model_that_waits_can_be_promoted(waiting: RewardModel) -> None:
     promotion.promote(waiting, now=NOW)
     assert TrainingRun.objects.get().state == RunState.PROMOTED
-    with pytest.raises(retraining.NothingToDecide):
-        retraining.reject(waiting.run, now=NOW)
+    with pytest.raises(runs.NothingToDecide):
+        runs.reject(waiting.run, now=NOW)
 
 
 def test_a_model_that_waits_can_be_rejected(waiting: RewardModel) -> None:
-    with pytest.raises(retraining.AlreadyRunning, match="waits for a decision"):
-        retraining.request(waiting.project, reason="a test")
-    retraining.reject(waiting.run, now=NOW)
+    with pytest.raises(runs.AlreadyRunning, match="waits for a decision"):
+        runs.request(waiting.project, reason="a test")
+    runs.reject(waiting.run, now=NOW)
     assert TrainingRun.objects.get().state == RunState.REJECTED
     assert not RewardModel.objects.get().is_champion

@@ -8,7 +8,7 @@ import pytest
 from annotator.models import Project
 from annotator.storage.hidden_paths import without_places
 from rewards.models import RunState, TrainingRun
-from rewards.supervising import supervise
+from rewards.trainer_process import supervise
 
 pytestmark = pytest.mark.django_db
 

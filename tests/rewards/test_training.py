@@ -6,7 +6,7 @@ from django.test import Client
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
-from rewards import promotion, registry, retraining, tasks
+from rewards import promotion, registry, runs, tasks
 from rewards.models import RewardModel, RunState, TrainingRun
 from tests.builders import NOW, make_user
 from tests.rewards.labelled import labelled_project, preferred_project
@@ -21,7 +21,7 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trained(project: Project) -> TrainingRun:
-    run = retraining.request(project, reason="a test")
+    run = runs.request(project, reason="a test")
     tasks.train(run.pk)
     run.refresh_from_db()
     return run

@@ -13,10 +13,10 @@ from django.test import Client
 from annotator.models import Assignment, Project, Task, UnlikelyAnnotation
 from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge
-from annotator.review.unlikely import ask_for_review
-from rewards import tasks, unlikely
+from annotator.review.unlikely_annotations import ask_for_review
+from rewards import tasks, unlikely_ratings
 from rewards.models import RunState, TrainingRun
-from rewards.unlikely import Given, Unlikely, _whole_annotations, most_unlikely
+from rewards.unlikely_ratings import Given, Unlikely, _whole_annotations, most_unlikely
 from tests.builders import ATTRIBUTES, NOW, make_project, make_task, rate
 from tests.conftest import Cast
 from tests.rewards.scored import make_model
@@ -163,7 +163,7 @@ def noted(cast: Cast) -> Noted:
             rate(project, user, [3, 1] if odd else 3 + (number % 2 == 0))
     run = TrainingRun.objects.create(project=project, reason="a test", state=RunState.PROMOTED)
     expect(run, project)
-    assert unlikely.note(run, now=NOW) == 1
+    assert unlikely_ratings.note(run, now=NOW) == 1
     note = UnlikelyAnnotation.objects.get()
     return Task.objects.get(pk=note.task_id), note
 
@@ -205,7 +205,7 @@ def test_it_waits_for_a_reviewer(noted: Noted, cast: Cast) -> None:
 def test_a_decision_takes_it_out_of_the_queue(noted: Noted, cast: Cast, decide: Callable[..., Any]) -> None:
     task, note = noted
     decide(task, note, cast.carol)
-    unlikely.ask_again()
+    unlikely_ratings.ask_again()
     task.refresh_from_db()
     assert task.review_because != Task.Review.UNLIKELY
 
@@ -213,7 +213,7 @@ def test_a_decision_takes_it_out_of_the_queue(noted: Noted, cast: Cast, decide: 
 def test_what_was_accepted_is_not_asked_again(noted: Noted, cast: Cast) -> None:
     task, note = noted
     judge(note.annotation.assignment_id, decision="accepted", by=cast.carol, now=NOW)
-    unlikely.note(TrainingRun.objects.get(), now=NOW)
+    unlikely_ratings.note(TrainingRun.objects.get(), now=NOW)
     task.refresh_from_db()
     assert task.review_because == ""
 
@@ -221,7 +221,7 @@ def test_what_was_accepted_is_not_asked_again(noted: Noted, cast: Cast) -> None:
 def test_it_comes_back_when_the_task_is_settled_anew(noted: Noted) -> None:
     task, _ = noted
     Task.objects.filter(pk=task.pk).update(review_because="")
-    assert unlikely.ask_again() == 1
+    assert unlikely_ratings.ask_again() == 1
     task.refresh_from_db()
     assert task.review_because == Task.Review.UNLIKELY
 
@@ -229,7 +229,7 @@ def test_it_comes_back_when_the_task_is_settled_anew(noted: Noted) -> None:
 def test_an_empty_file_expects_nothing(noted: Noted) -> None:
     run = TrainingRun.objects.get()
     (run.directory() / "expected.jsonl").write_text("")
-    assert unlikely.note(run, now=NOW) == 0
+    assert unlikely_ratings.note(run, now=NOW) == 0
 
 
 def test_a_run_whose_message_was_lost_is_found_again(noted: Noted) -> None:
@@ -256,7 +256,7 @@ def test_a_run_that_a_newer_one_has_replaced_says_nothing_any_more(project: Proj
 def test_a_project_may_turn_it_off(noted: Noted) -> None:
     task, _ = noted
     Project.objects.filter(pk=task.project_id).update(review_unlikely_percent=0)
-    assert unlikely.note(TrainingRun.objects.get(), now=NOW) == 0
+    assert unlikely_ratings.note(TrainingRun.objects.get(), now=NOW) == 0
     assert not Task.objects.filter(review_because=Task.Review.UNLIKELY).exists()
 
 

@@ -27,7 +27,7 @@ from annotator.storage.hidden_paths import value_without_places, without_places
 from rewards import run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun
-from rewards.news import news_since
+from rewards.new_labels import news_since
 from rewards.run_settings import UnusableConfig, check_config
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from rewards import report
+from rewards import run_report
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def told(metrics: Mapping[str, Any]) -> Told | None:
     curve = metrics.get("learning_curve")
     if not curve:
         return None
-    axes = report.axes(_("labelled responses"), "RMSE")
+    axes = run_report.axes(_("labelled responses"), "RMSE")
     return Told(_sentence(curve["outlook"]), _order(curve["points"]), json.dumps(_chart(curve)), axes)
 
 

@@ -15,7 +15,7 @@ from django.conf import settings
 from annotator.background import heartbeats
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
-from rewards import retraining
+from rewards import runs
 from rewards.models import TrainingRun
 from rewards.run_settings import hours_allowed
 
@@ -61,9 +61,9 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     finally:
         _stop(process)
     tail = _tail(log, start)
-    retraining.write(run, log=run.log + tail, **_progress(folder))  # after the trainer comes the champion's evaluation
+    runs.write(run, log=run.log + tail, **_progress(folder))  # after the trainer comes the champion's evaluation
     if process.returncode == -signal.SIGKILL and run.attempt < settings.RUN_ATTEMPTS:
-        raise retraining.TrainerKilled("The trainer was killed (signal 9); the run goes on from its last checkpoint.")
+        raise runs.TrainerKilled("The trainer was killed (signal 9); the run goes on from its last checkpoint.")
     if process.returncode != 0:
         raise TrainerFailed(_last_word(process.returncode, tail, folder))
 
@@ -76,9 +76,9 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) ->
             return
         except subprocess.TimeoutExpired:
             if heartbeats.stopping.is_set():
-                raise retraining.PutDown("The worker was stopped; the run waits for the next one.") from None
+                raise runs.PutDown("The worker was stopped; the run waits for the next one.") from None
             worked = before + time.monotonic() - began
-            retraining.write(run, heartbeat_at=database_now(), worked_seconds=worked, **_progress(folder))
+            runs.write(run, heartbeat_at=database_now(), worked_seconds=worked, **_progress(folder))
             _refuse_overtime(run)
 
 

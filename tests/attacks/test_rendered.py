@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.chat_markup import NotItsPrompt, conversation_of, item_of
-from rewards.openrlhf import MOST_CHARACTERS, RewardRequestSerializer
+from rewards.rest.openrlhf import MOST_CHARACTERS, RewardRequestSerializer
 
 HOSTILE: dict[str, Callable[[int], str]] = {
     "special tokens": lambda length: "<s>" * (length // 3) + "x",

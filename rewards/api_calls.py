@@ -24,7 +24,7 @@ from annotator.db.clock import database_now
 from annotator.models import Project, User
 from rewards import champions, erasure, registry, runs, scoring, snapshots
 from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
-from rewards.serializers import (
+from rewards.rest.serializers import (
     PromotedSerializer,
     PromotionRequestSerializer,
     RewardModelSerializer,

@@ -28,7 +28,7 @@ handler500 = "annotator.api.errors.server_error"
 
 rest: list[URLPattern | URLResolver] = [
     path("", include("annotator.api.urls")),
-    path("", include("rewards.rest.urls")),
+    path("", include("rewards.api.urls")),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
     path("docs/", SpectacularSwaggerView.as_view(url_name="api:schema"), name="docs"),
 ]

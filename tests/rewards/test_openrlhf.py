@@ -13,8 +13,8 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
 from annotator.models import AuditEntry, Project, Token
+from rewards.api import openrlhf
 from rewards.models import RewardModel, ScoringJob
-from rewards.rest import openrlhf
 from tests.builders import ATTRIBUTES, make_project
 from tests.conftest import Cast
 from tests.rewards.scored import make_model

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards.rest import evaluations, openrlhf, runs
+from rewards.api import evaluations, openrlhf, runs
 
 urlpatterns = [
     path("projects/<slug:slug>/snapshots/", runs.Snapshots.as_view(), name="snapshots"),

@@ -23,8 +23,7 @@ from annotator.api.scopes import ForManagers, ForScoring
 from annotator.db.clock import database_now
 from annotator.models import Project, User
 from rewards import champions, erasure, registry, runs, scoring, snapshots
-from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
-from rewards.rest.serializers import (
+from rewards.api.serializers import (
     PromotedSerializer,
     PromotionRequestSerializer,
     RewardModelSerializer,
@@ -36,6 +35,7 @@ from rewards.rest.serializers import (
     TrainingRunSerializer,
     VerificationSerializer,
 )
+from rewards.models import RewardModel, Score, ScoringJob, Snapshot, TrainingRun
 
 SCORE_WAIT_SECONDS = 5.0
 _may_wait = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))

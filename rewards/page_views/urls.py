@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards import pages
+from rewards.page_views import pages
 
 urlpatterns = [
     path("projects/<slug:slug>/comparison/", pages.comparison, name="comparison"),

@@ -69,7 +69,7 @@ urlpatterns = [
     path("assignments/<int:assignment_id>/skip/", work.skip, name="skip"),
     path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),
     path("assignments/<int:assignment_id>/report/", work.report, name="report"),
-    path("", include("rewards.page_views.urls")),
+    path("", include("rewards.views.urls")),
     # Before the admin's own: one way to log in, to log out, and to choose a password.
     path("admin/login/", login.StaffLogin.as_view(), name="admin-login"),
     path("admin/logout/", login.Logout.as_view(), name="admin-logout"),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards.page_views import pages
+from rewards.views import pages
 
 urlpatterns = [
     path("projects/<slug:slug>/comparison/", pages.comparison, name="comparison"),

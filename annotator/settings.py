@@ -302,10 +302,14 @@ UNFOLD = {
     "SITE_TITLE": "Rewardloop",
     "SITE_HEADER": "Rewardloop",
     "SITE_SYMBOL": "all_inclusive",
-    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "rewards.dashboard.mark"}],
-    "STYLES": ["rewards.dashboard.style"],
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "rewards.office.dashboard.mark"}],
+    "STYLES": ["rewards.office.dashboard.style"],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
-    "DASHBOARD_CALLBACK": "rewards.dashboard.context",
-    "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "rewards.dashboard.navigation"},
+    "DASHBOARD_CALLBACK": "rewards.office.dashboard.context",
+    "SIDEBAR": {
+        "show_search": False,
+        "show_all_applications": False,
+        "navigation": "rewards.office.dashboard.navigation",
+    },
 }

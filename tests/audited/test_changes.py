@@ -10,7 +10,7 @@ from annotator.admin.audit import KINDS
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Token, User
-from rewards import admin_urls
+from rewards.office import urls
 from tests.audited.changes import CHANGES, LEAVES_NONE
 from tests.audited.doors import doors
 from tests.audited.sending import TALK
@@ -18,7 +18,7 @@ from tests.audited.world import World
 from tests.builders import task_row
 from tests.conftest import Cast
 
-BUTTONS = [f"page {url.name}" for url in admin_urls.urlpatterns]
+BUTTONS = [f"page {url.name}" for url in urls.urlpatterns]
 BUTTONS += ["page admin-login", "page admin-logout", "page admin-password"]
 
 

@@ -302,14 +302,14 @@ UNFOLD = {
     "SITE_TITLE": "Rewardloop",
     "SITE_HEADER": "Rewardloop",
     "SITE_SYMBOL": "all_inclusive",
-    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "rewards.office.dashboard.mark"}],
-    "STYLES": ["rewards.office.dashboard.style"],
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "rewards.admin.dashboard.mark"}],
+    "STYLES": ["rewards.admin.dashboard.style"],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
-    "DASHBOARD_CALLBACK": "rewards.office.dashboard.context",
+    "DASHBOARD_CALLBACK": "rewards.admin.dashboard.context",
     "SIDEBAR": {
         "show_search": False,
         "show_all_applications": False,
-        "navigation": "rewards.office.dashboard.navigation",
+        "navigation": "rewards.admin.dashboard.navigation",
     },
 }

@@ -74,6 +74,6 @@ urlpatterns = [
     path("admin/login/", login.StaffLogin.as_view(), name="admin-login"),
     path("admin/logout/", login.Logout.as_view(), name="admin-logout"),
     path("admin/password_change/", login_required(settings.Password.as_view()), name="admin-password"),
-    path("admin/", include("rewards.office.urls")),
+    path("admin/", include("rewards.admin.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -10,7 +10,7 @@ from annotator.admin.audit import KINDS
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Token, User
-from rewards.office import urls
+from rewards.admin import urls
 from tests.audited.changes import CHANGES, LEAVES_NONE
 from tests.audited.doors import doors
 from tests.audited.sending import TALK

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards.office import actions
+from rewards.admin import actions
 
 urlpatterns = [
     path("projects/<slug:slug>/retrain/", actions.retrain, name="retrain"),

@@ -9,9 +9,9 @@ from django.http import HttpRequest
 from annotator.admin import ManagedOnly, OfManagedProjects
 from annotator.storage.hidden_paths import value_without_places
 from rewards import champions, learning_curve, registry, run_report, scoring
+from rewards.admin.dashboard import headline
 from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
-from rewards.office.dashboard import headline
 
 REFRESH_SECONDS = 5
 """How often the page of an active run loads itself anew."""

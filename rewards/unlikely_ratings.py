@@ -1,6 +1,6 @@
 """Annotations that lie far from what a model expects which has not learnt from their task: a reviewer looks at them.
 
-A training run leaves its expectations of every labelled response in `expected.jsonl` (rewards/learning/expected.py).
+A training run leaves its expectations of every labelled response in `expected.jsonl` (rewards/learning/cross_fit.py).
 PostgreSQL lays them beside what was given, in a table that goes at the end; what is held of it here is a portion.
 """
 

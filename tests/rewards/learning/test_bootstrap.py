@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rewards.learning.bootstrap import paired_bootstrap
+from rewards.learning.paired_bootstrap import paired_bootstrap
 
 
 def test_a_candidate_that_is_better_everywhere_gains_for_sure() -> None:
@@ -31,5 +31,5 @@ def test_it_refuses_to_judge_without_prompts() -> None:
 
 
 def test_it_needs_no_torch() -> None:
-    code = "import sys, rewards.learning.bootstrap, rewards.learning.config; sys.exit('torch' in sys.modules)"
+    code = "import sys, rewards.learning.paired_bootstrap, rewards.learning.config; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

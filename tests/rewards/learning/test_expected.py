@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rewards.learning.cross_fit import cross_fitted, expected_rows, telling
 from rewards.learning.curve import Rows
 from rewards.learning.data import Floats
-from rewards.learning.expected import cross_fitted, expected_rows, telling
 from tests.rewards.learning.test_curve import make_rows
 
 

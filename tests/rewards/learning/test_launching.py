@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from rewards.learning.config import BadConfig
-from rewards.learning.launching import wanted
+from rewards.learning.torchrun import wanted
 
 
 def asked(directory: Path, processes: int, *, gpus: int, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -6,7 +6,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 
 from rewards.learning.data import Response, Task
-from rewards.learning.measures import (
+from rewards.learning.metrics import (
     agreeing,
     attribute_measures,
     human_ceiling,

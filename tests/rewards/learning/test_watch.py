@@ -18,7 +18,7 @@ import os, socket, sys, time
 import torch
 from torch import nn
 from rewards.learning import distributed
-from rewards.learning.watch import end
+from rewards.learning.process_end import end
 
 class Network(nn.Module):
     def __init__(self):
@@ -63,7 +63,7 @@ for _ in range(int(sys.argv[1])):
 print("codes", *codes)
 """
 REFUSED = """
-from rewards.learning.watch import end
+from rewards.learning.process_end import end
 print("said, but not flushed", end="")
 end(2)
 """

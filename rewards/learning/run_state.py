@@ -16,8 +16,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from rewards.learning import distributed
+from rewards.learning.atomic_directories import whole_directory, write_json
 from rewards.learning.data import file_sha256
-from rewards.learning.directories import whole_directory, write_json
 from rewards.learning.refusals import Refused
 
 TENSORS, PLACE = "state.safetensors", "state.json"

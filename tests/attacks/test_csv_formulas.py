@@ -14,7 +14,7 @@ from annotator.importing import import_rows
 from annotator.importing.sources import read_rows
 from annotator.models import Project, Response
 from rewards import comparison
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_task, rate
 from tests.conftest import Cast
 from tests.rewards.evaluated import make_evaluation

@@ -11,10 +11,10 @@ from annotator.models import BackgroundFailure
 from annotator.storage import artifacts
 from rewards import erasure, promotion, snapshots, tasks, training
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 from tests.rewards.labelled import labelled_project
-from tests.rewards.test_erasing import model, snapshot_of
+from tests.rewards.test_erasure import model, snapshot_of
 
 __all__ = ["model"]
 

@@ -23,7 +23,7 @@ from rewards.learning.config import config_hash
 from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, TrainingRun
 from rewards.promotion import Verdict
 from rewards.run_settings import check_config, settled
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project, preferred_project

@@ -7,7 +7,7 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards.models import TrainingRun
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from annotator.models import Project
 from rewards.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
 from rewards.learning.metrics import attribute_measures
 from rewards.views import pages
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
 
 

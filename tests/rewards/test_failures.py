@@ -16,7 +16,7 @@ from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards import erasure, runs, snapshots, tasks, trainer_process
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project
 from tests.rewards.labelled import labelled_project
 

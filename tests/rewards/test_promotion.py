@@ -15,7 +15,7 @@ from rewards.learning.data import Response, Task, Turn
 from rewards.learning.paired_bootstrap import Gain, paired_bootstrap
 from rewards.models import RewardModel
 from rewards.promotion import HeldOut, Predicted, decide
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 
 

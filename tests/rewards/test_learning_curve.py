@@ -9,7 +9,7 @@ from django.test import Client
 from annotator.models import Project
 from rewards import learning_curve
 from rewards.models import RewardModel, TrainingRun
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.conftest import Cast
 
 POINT = {"labels": 40, "prompts": 20, "rmse": 1.1, "low": 1.0, "high": 1.2}

@@ -9,7 +9,7 @@ from django.test import TestCase
 from annotator.models import Task
 from rewards import erasure, promotion, snapshots
 from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 from tests.rewards.labelled import labelled_project
 

@@ -12,7 +12,7 @@ from annotator.models import PiiSpan, Project
 from annotator.pii.highlights import MOST, Mark, marked, marks_of
 from annotator.pii.scans import scan
 from annotator.web.markdown import render_markdown
-from tests.annotator.pii.test_scanning import finds_first_letters
+from tests.annotator.pii.test_scans import finds_first_letters
 from tests.builders import NOW, make_task, make_user
 
 MAIL = [Mark("ola@example.com", "email")]

@@ -8,7 +8,7 @@ from annotator.models import PiiSpan, Project, Skip, Task
 from annotator.pii.quotations import MarksWithoutReason, NotInTheText
 from annotator.pii.scans import scan
 from annotator.pii.texts import occurrences, text_at, texts_of
-from tests.annotator.pii.test_scanning import finds_first_letters
+from tests.annotator.pii.test_scans import finds_first_letters
 from tests.builders import NOW, claimed, make_task
 from tests.conftest import Cast
 

@@ -14,7 +14,7 @@ from rewards import promotion, registry, runs, snapshots, tasks, training
 from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.run_settings import UnusableConfig, check_config, settled
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project
 from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project

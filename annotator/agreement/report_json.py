@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from annotator.agreement.report import Closeness, Report
+from annotator.agreement.reports import Closeness, Report
 from annotator.models import User
 
 

@@ -1,6 +1,6 @@
 """Stage 3: what an annotator does with a task. Each function is one transaction, and safe to repeat.
 
-`submitting` stores ratings that `completeness` finds whole, `passing` is skip, report and what follows, `drafts` keeps
+`submissions` stores ratings that `completeness` finds whole, `skips` is skip, report and what follows, `drafts` keeps
 half-filled forms.
 """
 

@@ -1,6 +1,6 @@
 """Stage 1: files in, tasks out. The same file twice changes nothing; a bad row is reported and harms no other.
 
-`sources` reads bytes into raw rows, `layouts` checks them, `writing` stores them in batches, and `withdrawal` takes a
+`sources` reads bytes into raw rows, `layouts` checks them, `batches` stores them in batches, and `withdrawal` takes a
 whole import back.
 """
 

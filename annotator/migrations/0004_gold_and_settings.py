@@ -192,7 +192,7 @@ class Migration(migrations.Migration):
             model_name="expertrating",
             name="gold",
             field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="ratings", to="annotator.gold.gold_tasks"
+                on_delete=django.db.models.deletion.CASCADE, related_name="ratings", to="annotator.gold"
             ),
         ),
         migrations.AddField(

@@ -1,6 +1,6 @@
 """The champion over every response, in short chunks; and small requests at once.
 
-`lanes` hands the chunks out, `chunks` scores one, `asking` answers small requests, `loaded` keeps models in memory.
+`lanes` hands the chunks out, `chunks` scores one, `jobs` answers small requests, `model_cache` keeps models in memory.
 """
 
 from dataclasses import dataclass

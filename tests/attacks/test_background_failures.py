@@ -76,9 +76,9 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         Exclusion.objects.create(project=project, annotator=cast.bob, reason="Clicks.", by=cast.carol, made_at=NOW)
     Project.objects.update(retrain_after_labels=1)
     broken: dict[str, tuple[Any, str, Callable[[], object]]] = {
-        "expire": (assignment.holding, "_expire_in", lambda: assignment.expire_all(now=later)),
-        "agreement": (agreement.refreshing, "_refresh_unless_busy", lambda: agreement.refresh_all(now=NOW)),
-        "recount": (assignment.recounting, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
+        "expire": (assignment.leases, "_expire_in", lambda: assignment.expire_all(now=later)),
+        "agreement": (agreement.totals_refresh, "_refresh_unless_busy", lambda: agreement.refresh_all(now=NOW)),
+        "recount": (assignment.counters, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
         "due runs": (runs, "due", machine_tasks.start_due_runs),
     }
     if first == "pii":

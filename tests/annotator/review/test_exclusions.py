@@ -28,7 +28,7 @@ from annotator.models import (
 )
 from annotator.review import adjudicate, exclude, exclusion_preview, exclusions, judge, readmit, withdraw
 from annotator.review.admission import admit_and_settle
-from annotator.review.exclusion_preview import Foreseen, readmission_preview
+from annotator.review.exclusion_previews import Foreseen, readmission_preview
 from annotator.review.exclusions import AT_THE_DOOR, enforce, enforce_all, lift
 from annotator.tasks import enforce_exclusion, enforce_exclusions, lift_exclusion
 from rewards import snapshots
@@ -283,7 +283,7 @@ def test_very_many_tasks_are_counted_by_a_part(project: Project, cast: Cast, mon
     Project.objects.update(base_annotators=1, keep=1)
     project.refresh_from_db()
     rated_alone(project, cast.bob, 7)
-    monkeypatch.setattr("annotator.review.exclusion_preview.MOST_LOOKED_AT", 3)
+    monkeypatch.setattr("annotator.review.exclusion_previews.MOST_LOOKED_AT", 3)
     found = exclusion_preview(project, cast.bob)
     assert found == Foreseen(7, 7, tasks_losing_labels=7, tasks_reopened=7, estimated=True)
 

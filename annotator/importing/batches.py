@@ -15,8 +15,9 @@ from annotator.db.statements import Statement
 from annotator.importing.bulk_copy import copy_rows, next_ids
 from annotator.importing.byte_limits import Incoming
 from annotator.importing.gold_rows import write_experts
-from annotator.importing.imported_ratings import Placed, write_annotations, write_labels
-from annotator.importing.layouts import Rejected, TaskRow, read_tasks
+from annotator.importing.imported_ratings import write_annotations, write_labels
+from annotator.importing.layouts import read_tasks
+from annotator.importing.rows import Placed, Rejected, TaskRow
 from annotator.importing.sources import read_rows
 from annotator.models import Import, Project, Response, Task, User
 from annotator.pii import scans

@@ -1,22 +1,11 @@
 """Gold tasks: rows that say how experts rate their responses. A gold task stays what it was at its first import."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from annotator.importing.field_checks import BadRow, level, only_known, required, shown, storable_text
+from annotator.importing.rows import Expert, Placed
 from annotator.models import ExpertRating, Gold
-
-if TYPE_CHECKING:
-    from annotator.importing.imported_ratings import Placed
-
-
-@dataclass(frozen=True)
-class Expert:
-    """What the experts give one response: 0..4 by attribute key, and why."""
-
-    scores: dict[str, int]
-    explanation: str = ""
 
 
 def gold_use(value: Any) -> str:
@@ -53,7 +42,7 @@ def check_gold(use: str, experts: Sequence[Expert | None]) -> None:
         raise BadRow(f"a response has an expert rating: say what it is for by gold ({', '.join(Gold.Use.values)})")
 
 
-def write_experts(placed: Sequence["Placed"]) -> list[tuple[int, str]]:
+def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
     """Makes new tasks gold; returns lines and errors of rows that contradict the gold that is there."""
     given = [each for each in placed if each.row.gold]
     _make([each for each in given if each.is_new])
@@ -67,7 +56,7 @@ def _stored(tasks: Sequence[int]) -> list[Gold]:
     return list(Gold.objects.filter(task__in=tasks).prefetch_related("ratings__response")) if tasks else []
 
 
-def _make(placed: Sequence["Placed"]) -> None:
+def _make(placed: Sequence[Placed]) -> None:
     golds = Gold.objects.bulk_create(Gold(task_id=each.task, use=each.row.gold) for each in placed)
     ExpertRating.objects.bulk_create(
         ExpertRating(gold=gold, response_id=response, scores=row.expert.scores, explanation=row.expert.explanation)
@@ -77,7 +66,7 @@ def _make(placed: Sequence["Placed"]) -> None:
     )
 
 
-def _same(gold: Gold | None, placed: "Placed") -> bool:
+def _same(gold: Gold | None, placed: Placed) -> bool:
     if gold is None or gold.use != placed.row.gold:
         return False
     stored = {rating.response.position: (rating.scores, rating.explanation) for rating in gold.ratings.all()}

@@ -12,18 +12,8 @@ from django.db.models import F
 
 from annotator import consensus
 from annotator.importing.bulk_copy import copy_rows
-from annotator.importing.layouts import Rejected, TaskRow
+from annotator.importing.rows import Placed, Rejected
 from annotator.models import Annotation, Assignment, ImportedRater, Label, Origin, Project, Rating, Tally, Task, User
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A checked row and where it stands: its task, and the task's responses by position where the row rates them."""
-
-    task: int
-    responses: Sequence[int]
-    row: TaskRow
-    is_new: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,15 @@
 from django.contrib import messages
 from django.contrib.admin.views.decorators import staff_member_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
-from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards import champions, erasure, registry, runs
-from rewards.models import RewardModel, Snapshot, TrainingRun
+from rewards.access import managed_model, managed_run, managed_snapshot
 
 
 @staff_member_required
@@ -33,9 +32,7 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def promote(request: HttpRequest, pk: int) -> HttpResponse:
     """Makes the model the champion; an earlier one is the rollback. One that the gate turned down needs a tick."""
-    managed = Project.objects.managed_by(user_of(request))
-    models = RewardModel.objects.filter(project__in=managed).select_related("project", "run")
-    model = get_object_or_404(models, pk=pk)
+    model = managed_model(user_of(request), pk)
     try:
         promoted = champions.promote(model, confirmed="confirm" in request.POST, now=database_now())
     except Refusal as refused:
@@ -51,8 +48,7 @@ def promote(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends an active run."""
-    managed = Project.objects.managed_by(user_of(request))
-    run = get_object_or_404(TrainingRun.objects.filter(project__in=managed), pk=pk)
+    run = managed_run(user_of(request), pk)
     try:
         runs.cancel(run, now=database_now())
     except Refusal as refused:
@@ -66,9 +62,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Starts a run like one that failed or was cancelled, or says why not."""
-    managed = Project.objects.managed_by(user_of(request))
-    theirs = TrainingRun.objects.filter(project__in=managed).select_related("project", "snapshot")
-    run = get_object_or_404(theirs, pk=pk)
+    run = managed_run(user_of(request), pk)
     try:
         run = runs.retry(run, by=user_of(request))
     except Refusal as refused:
@@ -82,8 +76,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def reject(request: HttpRequest, pk: int) -> HttpResponse:
     """The no to a model that waits for a decision."""
-    managed = Project.objects.managed_by(user_of(request))
-    run = get_object_or_404(TrainingRun.objects.filter(project__in=managed), pk=pk)
+    run = managed_run(user_of(request), pk)
     try:
         runs.reject(run, now=database_now())
     except Refusal as refused:
@@ -97,9 +90,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def verify(request: HttpRequest, pk: int) -> HttpResponse:
     """Hashes the model's files anew and says what it found."""
-    managed = Project.objects.managed_by(user_of(request))
-    models = RewardModel.objects.filter(project__in=managed).select_related("run__snapshot", "project")
-    model = get_object_or_404(models, pk=pk)
+    model = managed_model(user_of(request), pk)
     problems = registry.verify(model)
     for problem in problems:
         messages.error(request, problem)
@@ -112,8 +103,7 @@ def verify(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def erase(request: HttpRequest, pk: int) -> HttpResponse:
     """Takes a snapshot that holds redacted or deleted texts off the disk, with all models that learnt from it."""
-    managed = Project.objects.managed_by(user_of(request))
-    snapshot = get_object_or_404(Snapshot.objects.filter(project__in=managed), pk=pk)
+    snapshot = managed_snapshot(user_of(request), pk)
     try:
         erasure.erase(snapshot, now=database_now())
     except Refusal as refused:

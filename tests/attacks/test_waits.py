@@ -16,7 +16,7 @@ from annotator.accounts import tokens
 from annotator.background import heartbeats
 from annotator.launch.webserver.lanes import lanes
 from annotator.models import Project
-from rewards.api.runs import SCORE_WAIT_SECONDS
+from rewards.api.scores import SCORE_WAIT_SECONDS
 from tests.conftest import Cast
 from tests.rewards.scored import make_model
 from tests.web import Web, web

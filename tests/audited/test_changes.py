@@ -30,7 +30,7 @@ def world(project: Project, cast: Cast, client: Client, tmp_path: Path, monkeypa
     rest = APIClient()
     rest.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(cast.carol)[1]}")
     monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
-    monkeypatch.setattr("rewards.api.runs.SCORE_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("rewards.api.scores.SCORE_WAIT_SECONDS", 0.0)
     return World(project, cast, client, rest, tmp_path)
 
 

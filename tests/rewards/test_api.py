@@ -318,7 +318,7 @@ def test_what_takes_longer_answers_202_with_a_job(
     carol: APIClient, project: Project, listening: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_model(project, is_champion=True)
-    monkeypatch.setattr("rewards.api.runs.SCORE_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("rewards.api.scores.SCORE_WAIT_SECONDS", 0.0)
     answer = scored(carol)
     job = ScoringJob.objects.get()
     assert (answer.status_code, answer.headers["Location"]) == (202, f"/api/v1/scoring-jobs/{job.pk}/")
@@ -342,7 +342,7 @@ def test_old_jobs_are_cleared(
     model = make_model(project, is_champion=True)
     old = ScoringJob.objects.create(reward_model=model, requested_by=cast.carol, items=[])
     ScoringJob.objects.update(created_at=timezone.now() - timedelta(days=2))
-    monkeypatch.setattr("rewards.api.runs.SCORE_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("rewards.api.scores.SCORE_WAIT_SECONDS", 0.0)
     scored(carol)
     assert not ScoringJob.objects.filter(pk=old.pk).exists()
 

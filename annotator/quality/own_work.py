@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import Count
 from django.db.models.functions import TruncDate
 
+from annotator.agreement.kappa import kappa_of_means
 from annotator.models import Annotation, Project, User
 
 FEWEST_SHARED = 10
@@ -105,8 +106,8 @@ def agreement_with_peers(user: User, project: Project, *, now: datetime) -> Peer
 
 
 def _kappa(row: tuple[float, ...] | None) -> float | None:
-    """1 less the mean squared difference over the one expected by chance (agreement.paired_kappa)."""
-    if row is None:
+    """None where so few responses are shared that kappa would tell of single ones."""
+    if row is None or row[0] < FEWEST_SHARED:
         return None
-    shared, squared_difference, by_chance = row
-    return None if shared < FEWEST_SHARED or by_chance <= 1e-12 else 1 - squared_difference / by_chance
+    _, squared_difference, by_chance = row
+    return kappa_of_means(squared_difference, by_chance)

@@ -87,7 +87,7 @@ def note_left(*, now: datetime) -> int:
 
 def note_once(run: TrainingRun, *, now: datetime) -> int:
     """`note`, unless it is done or somebody is at it."""
-    with locks.alone("note unlikely", run.project_id) as is_alone:
+    with locks.session_lock("note unlikely", run.project_id) as is_alone:
         left = is_alone and TrainingRun.objects.unnoted().filter(pk=run.pk).exists()
         return note(run, now=now) if left else 0
 

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from annotator.agreement import counted_ratings, totals
 from annotator.agreement.pair_counts import Columns, Kind, added, tallied
 from annotator.background import failures
+from annotator.db import locks
 from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
 
 BATCH = 5_000
@@ -110,17 +111,14 @@ def rebuild(project: Project, *, now: datetime) -> int:
 @transaction.atomic
 def _refresh_unless_busy(project: Project, *, now: datetime, most: int) -> int:
     """Nobody waits for somebody else who counts."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('agreement'), %s)", [project.pk])
-        (alone,) = cursor.fetchone()
-    return refresh(project, now=now, most=most) if alone else 0
+    return refresh(project, now=now, most=most) if locks.transaction_lock("agreement", project.pk) else 0
 
 
 def _lock(project: Project) -> None:
     """Nor does the transaction wait for the disk: what a crash would lose goes back into the queue with it."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL synchronous_commit TO off")
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('agreement'), %s)", [project.pk])
+    locks.waiting_transaction_lock("agreement", project.pk)
 
 
 def _state(project: Project) -> AgreementState | None:

@@ -40,7 +40,7 @@ def recount_later(project: Project) -> None:
 
 def recount_wanted(project: Project, *, now: datetime) -> int:
     """Recounts unless somebody is at it, and what was asked for since is found again; returns how many tasks."""
-    with locks.alone("recount", project.pk) as is_alone:
+    with locks.session_lock("recount", project.pk) as is_alone:
         return recount(project, now=now) if is_alone else 0
 
 

@@ -1,4 +1,8 @@
-"""Locks that a session of PostgreSQL's holds beyond its transactions: for long work that nobody need do twice."""
+"""Advisory locks of PostgreSQL: named by a subject and a number, for work that two processes must not do at once.
+
+A session lock lasts beyond transactions, for long work; a transaction lock ends with its transaction. The claim's own
+lock is part of its statement (annotator/assignment/leases.py), which saves a round trip.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,29 +11,42 @@ from django.db import connection
 
 
 @contextmanager
-def waited_for(subject: str, number: int = 0) -> Iterator[None]:
-    """Waits until nobody else is at this work; nobody else will be until the block ends."""
+def waiting_session_lock(subject: str, number: int = 0) -> Iterator[None]:
+    """Waits for the lock and holds it until the block ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(hashtext(%s), %s)", [subject, number])
     try:
         yield
     finally:
-        _let_go(subject, number)
+        _unlock(subject, number)
 
 
 @contextmanager
-def alone(subject: str, number: int = 0) -> Iterator[bool]:
-    """Whether nobody else is at this work; if so, nobody else will be until the block ends."""
+def session_lock(subject: str, number: int = 0) -> Iterator[bool]:
+    """Yields at once whether the lock is ours; if so, it is until the block ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s), %s)", [subject, number])
-        is_alone = bool(cursor.fetchone()[0])
+        is_ours = bool(cursor.fetchone()[0])
     try:
-        yield is_alone
+        yield is_ours
     finally:
-        if is_alone:
-            _let_go(subject, number)
+        if is_ours:
+            _unlock(subject, number)
 
 
-def _let_go(subject: str, number: int) -> None:
+def waiting_transaction_lock(subject: str, number: int = 0) -> None:
+    """Waits for the lock, which ends with the transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s), %s)", [subject, number])
+
+
+def transaction_lock(subject: str, number: int = 0) -> bool:
+    """Whether the lock, which ends with the transaction, is ours; it never waits."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext(%s), %s)", [subject, number])
+        return bool(cursor.fetchone()[0])
+
+
+def _unlock(subject: str, number: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_unlock(hashtext(%s), %s)", [subject, number])

@@ -8,9 +8,10 @@ from itertools import islice
 from typing import IO, Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from annotator import audit
+from annotator.db import locks
 from annotator.db.statements import Statement
 from annotator.importing.bulk_copy import copy_rows, next_ids
 from annotator.importing.byte_limits import Incoming
@@ -180,8 +181,7 @@ WHERE id = %(import)s AND taken_back_at IS NULL
 
 def _one_import_at_a_time(project: Project) -> None:
     """Two imports of one file at once would both find its tasks new."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('import'), %s)", [project.pk])
+    locks.waiting_transaction_lock("import", project.pk)
 
 
 def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Rejected]]:

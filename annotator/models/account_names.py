@@ -8,7 +8,8 @@ import unicodedata
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.db import connection
+
+from annotator.db import locks
 
 RESERVED = ("imported", "simulated-")
 """Beginnings of the names of raters that came with a file or are made up by the demo."""
@@ -33,9 +34,8 @@ def require_unmistakable(name: str) -> None:
     for beginning in RESERVED:
         if any(drawn.startswith(beginning) for drawn in _drawn(name)):
             raise ValidationError(f"Names that begin with {beginning!r} are kept for raters that are not people.")
-    with connection.cursor() as cursor:
-        # Until the transaction ends: two look-alikes at once would not see each other.
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('account name'))")
+    # Until the transaction ends: two look-alikes at once would not see each other.
+    locks.waiting_transaction_lock("account name")
     drawn = set(_drawn(name))
     others = accounts.exclude(username__startswith=RESERVED[0]).values_list("username", flat=True)
     if any(drawn & set(_drawn(other)) for other in others.iterator()):

@@ -95,7 +95,7 @@ def scan_later() -> None:
 
 def scan_all(*, now: datetime) -> int:
     """Scans every task that has not been, unless somebody is at it already; returns how many."""
-    with locks.alone("pii") as is_alone, Scanner() as scanner:
+    with locks.session_lock("pii") as is_alone, Scanner() as scanner:
         if not is_alone:
             return 0
         unscanned = Task.objects.unscanned()

@@ -88,7 +88,7 @@ def _mark(project: Project, would_go: Contents, *, now: datetime) -> None:
 
 def finish(project_id: int) -> int:
     """Deletes what is left of a project that is to go; returns how many tasks. Twice does no harm."""
-    with locks.alone("deletion", project_id) as is_alone:
+    with locks.session_lock("deletion", project_id) as is_alone:
         project = Project.objects.filter(pk=project_id, deleted_at__isnull=False).first() if is_alone else None
         if project is None:
             return 0

@@ -27,7 +27,7 @@ ENOUGH, ENOUGH_SHARE = 5, 0.05
 
 def assess(project: Project, *, now: datetime) -> int:
     """Measures everybody anew, unless somebody is at it already; returns how many annotators."""
-    with locks.alone("quality", project.pk) as is_alone:
+    with locks.session_lock("quality", project.pk) as is_alone:
         if not is_alone:
             return 0
         rated = _rated(project)

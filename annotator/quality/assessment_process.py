@@ -26,7 +26,7 @@ def assess_apart(project: Project, *, now: datetime) -> int:
     """
     # A slug may begin with a hyphen, and is no option for that.
     command = [sys.executable, "manage.py", "quality", "--background", "--", project.slug]
-    with locks.alone("quality apart", project.pk) as is_alone:
+    with locks.session_lock("quality apart", project.pk) as is_alone:
         if not is_alone:
             return 0
         try:

@@ -155,7 +155,7 @@ def enforce_all(*, now: datetime) -> int:
 @contextmanager
 def _alone(exclusion_id: int) -> Iterator[Exclusion | None]:
     """The exclusion, if there still is one once nobody else is at work on it."""
-    with locks.waited_for("exclusion", exclusion_id):
+    with locks.waiting_session_lock("exclusion", exclusion_id):
         yield Exclusion.objects.select_related("project", "annotator").filter(pk=exclusion_id).first()
 
 

@@ -18,7 +18,7 @@ from annotator.settings import LANGUAGE_CODE, LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCALE = ROOT / "locale"
-CODE = ("annotator/**/*.py", "rewards/*.py")
+CODE = ("annotator/**/*.py", "rewards/*.py", "rewards/views/*.py")
 STAFF = (
     "templates/admin/",
     "annotator/admin/",

@@ -48,4 +48,4 @@ def test_nothing_is_sent_for_a_row_that_is_taken_back(
 def test_every_message_goes_through_here() -> None:
     sources = [path for half in ("annotator", "rewards") for path in (settings.BASE_DIR / half).rglob("*.py")]
     sending = re.compile(r"\.(send_task|delay|delay_on_commit|apply_async)\(")
-    assert [path.name for path in sources if sending.search(path.read_text())] == ["dispatch.py"]
+    assert [path.name for path in sources if sending.search(path.read_text())] == ["messages.py"]

@@ -1,0 +1,93 @@
+"""The README's tour: every command as printed, against the product as `make run` starts it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from annotator import children
+from annotator.running import ROOT
+from tests.celery_workers import wait_for
+from tests.web import free_port
+
+PASSWORD = "only-for-this-tour"
+SECONDS = 900
+"""A slow machine trains two models meanwhile, the demo's first."""
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="rewardloop-tour-") as place:
+        Path(place).chmod(0o711)  # ours: PostgreSQL's account has to pass through
+        yield Path(place)
+
+
+@pytest.fixture(scope="module")
+def variables(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment of somebody who has typed `make run`; it runs until the tour is over."""
+    ours = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL"}}
+    ours |= {"VAR_DIR": str(folder / "var"), "PORT": str(free_port()), "DEMO_PASSWORD": PASSWORD}
+    said = folder / "product.log"
+    with said.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "annotator.running"],
+            env=ours,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=children.die_with_parent(signal.SIGTERM),
+        )
+    try:
+        wait_for(lambda: "is ready" in said.read_text(), seconds=SECONDS, what="the product")
+        yield ours
+    finally:
+        process.terminate()
+        process.wait(120)
+
+
+def commands() -> str:
+    """The blocks of the tour, one after the other."""
+    tour = (ROOT / "README.md").read_text().split("## A ten-minute tour")[1].split("\n## ")[0]
+    return "\n".join(re.findall(r"```bash\n(.*?)```", tour, re.DOTALL))
+
+
+@pytest.fixture(scope="module")
+def output(folder: Path, variables: dict[str, str]) -> list[str]:
+    """What the tour prints, to the end. curl fails where the server refuses, and the tour with it."""
+    (folder / ".curlrc").write_text("fail-with-body\n")
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands()],
+        env=variables | {"CURL_HOME": str(folder), "HOME": str(folder)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout.splitlines()
+
+
+def test_all_but_the_skipped_task_get_labels(output: list[str], folder: Path) -> None:
+    labels = [json.loads(line) for line in (folder / "labels.jsonl").read_text().splitlines()]
+    assert len(labels) == 2 * 59
+    assert {label["helpfulness"] for label in labels} == {0, 4}
+
+
+def test_the_model_of_the_tour_is_promoted(output: list[str]) -> None:
+    assert "promoted" in output
+
+
+def test_the_last_command_scores_the_response(output: list[str], folder: Path) -> None:
+    (result,) = json.loads((folder / "scored.json").read_text())["results"]
+    assert result["scores"]["correctness"] > 3

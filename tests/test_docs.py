@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -82,7 +83,7 @@ def calls(text: str) -> Iterator[tuple[str, str]]:
 def test_every_call_that_a_page_names_exists(name: str) -> None:
     for method, path in calls(page(name).replace(" \\\n", " ")):
         address = "/api/v1/" + re.sub(r"\b(SLUG|PROJECT)\b", "demo", path).replace("ID", "1")
-        view = resolve(address).func
+        view: Any = resolve(address).func
         assert hasattr(view.view_class, method.lower()), f"{method} {path}"
 
 

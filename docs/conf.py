@@ -18,6 +18,7 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 # The docstrings are plain English with `code` in single backticks.
 default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
+autodoc_typehints_format = "short"
+maximum_signature_line_length = 80
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False

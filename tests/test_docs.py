@@ -10,6 +10,7 @@ import pytest
 from django.conf import settings
 from django.urls import resolve
 
+from annotator.api.serializers import ProjectSerializer
 from annotator.exporting import FORMATS, LAYOUTS
 from annotator.models import SkipReason, UnsafeCategory
 from rewards.learning.config import TrainConfig
@@ -59,6 +60,11 @@ def test_the_training_page_has_every_setting() -> None:
     assert first_cells(table) == {field.name for field in fields(TrainConfig)} - NOT_FOR_MANAGERS
 
 
+def test_the_managing_page_has_every_setting_of_a_project() -> None:
+    table = page("managing").split("## Settings of a project")[1].split("## Archiving")[0]
+    assert first_cells(table) == {name for name, field in ProjectSerializer().fields.items() if not field.read_only}
+
+
 def test_the_formats_page_has_every_export() -> None:
     export = page("formats").split("## Export")[1]
     assert first_cells(export) == set(LAYOUTS)
@@ -67,6 +73,13 @@ def test_the_formats_page_has_every_export() -> None:
 
 def test_the_rest_page_has_every_reason_to_skip_or_report() -> None:
     assert {*SkipReason.values, *UnsafeCategory.values} <= set(codes(page("rest")))
+
+
+def test_every_make_target_that_a_page_names_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)) | {"bench-"}
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")]
+    named = {name for file in pages for name in re.findall(r"(?:`|^)make ([a-z-]+)", file.read_text(), re.MULTILINE)}
+    assert named <= targets
 
 
 def calls(text: str) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from tests.web import free_port
 PASSWORD = "only-for-this-tour"
 SECONDS = 900
 """A slow machine trains two models meanwhile, the demo's first."""
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("training")]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,8 @@ def output(folder: Path, variables: dict[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_all_but_the_skipped_task_get_labels(output: list[str], folder: Path) -> None:
+@pytest.mark.usefixtures("output")
+def test_all_but_the_skipped_task_get_labels(folder: Path) -> None:
     labels = [json.loads(line) for line in (folder / "labels.jsonl").read_text().splitlines()]
     assert len(labels) == 2 * 59
     assert {label["helpfulness"] for label in labels} == {0, 4}
@@ -88,6 +89,7 @@ def test_the_model_of_the_tour_is_promoted(output: list[str]) -> None:
     assert "promoted" in output
 
 
-def test_the_last_command_scores_the_response(output: list[str], folder: Path) -> None:
+@pytest.mark.usefixtures("output")
+def test_the_last_command_scores_the_response(folder: Path) -> None:
     (result,) = json.loads((folder / "scored.json").read_text())["results"]
     assert result["scores"]["correctness"] > 3

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.conf import settings
 from django.urls import resolve
 
@@ -98,6 +99,18 @@ def test_every_call_that_a_page_names_exists(name: str) -> None:
         address = "/api/v1/" + re.sub(r"\b(SLUG|PROJECT)\b", "demo", path).replace("ID", "1")
         view: Any = resolve(address).func
         assert hasattr(view.view_class, method.lower()), f"{method} {path}"
+
+
+def test_the_architecture_page_has_every_table() -> None:
+    models = [model for half in ("annotator", "rewards") for model in apps.get_app_config(half).get_models()]
+    section = page("architecture").split("## Tables")[1].split("\n## ")[0]
+    assert first_cells(section) == {model.__name__ for model in models}
+
+
+def test_every_constraint_of_the_architecture_page_exists() -> None:
+    section = page("architecture").split("| constraint |")[1].split("\n## ")[0]
+    made = "".join(file.read_text() for file in ROOT.glob("*/migrations/*.py"))
+    assert [name for name in first_cells(section) if name not in made] == []
 
 
 def folders_in_the_page() -> set[str]:

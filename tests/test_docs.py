@@ -1,4 +1,4 @@
-"""What the documentation lists is what the product has. That its links lead somewhere, `make check` sees."""
+"""The lists in the documentation match the product. Its links are checked where it is built, by `make check`."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from rewards.learning.config import TrainConfig
 ROOT = Path(settings.BASE_DIR)
 DOCS = ROOT / "docs"
 NOT_SETTINGS = {"PATH", "DATABASE_DIR"}
-"""What `make run` hands to its own processes. Names with HTTP_ are a request's headers."""
+"""What `make run` sets for its own processes."""
 NOT_ROOMS = {"__pycache__", "migrations", "templatetags"}
 NOT_KEPT = {"build", "var"}
 NOT_FOR_MANAGERS = {"snapshot", "backbone_source", "alphas"}
@@ -30,17 +30,17 @@ def page(name: str) -> str:
 
 
 def first_cells(text: str) -> set[str]:
-    """Every name in code that the first column of a table has."""
+    """The names in backticks in the first column of every table."""
     return {name for line in text.splitlines() if line.startswith("| `") for name in codes(line.split("|")[1])}
 
 
 def codes(text: str) -> list[str]:
-    """What stands between single backticks; blocks are left out."""
+    """The texts in single backticks, outside of code blocks."""
     return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
 
 
 def variables_read() -> Iterator[str]:
-    """The environment variables that the code of the human half asks for by name."""
+    """The environment variables that the human half reads; names with HTTP_ are headers of a request."""
     asks = re.compile(r"""(?:environ\.get\(|environ\[|environment\.\w+\(\s*)["']([A-Z][A-Z_]+)["']""")
     for file in (ROOT / "annotator").rglob("*.py"):
         yield from (name for name in asks.findall(file.read_text()) if not name.startswith("HTTP_"))
@@ -84,7 +84,7 @@ def test_every_make_target_that_a_page_names_exists() -> None:
 
 
 def calls(text: str) -> Iterator[tuple[str, str]]:
-    """Method and path of each call that is written out, in words or for curl."""
+    """Method and path of each call, whether in a sentence or in a curl command."""
     yield from re.findall(r"`(GET|POST|PUT|PATCH|DELETE) ([a-z][\w/-]*/)", text)
     for line in re.findall(r"^curl .*", text, re.MULTILINE):
         named = re.search(r"-X (\w+)", line)
@@ -114,7 +114,7 @@ def test_every_constraint_of_the_architecture_page_exists() -> None:
 
 
 def folders_in_the_page() -> set[str]:
-    """The tree of the architecture page as paths, by its indentation."""
+    """The tree of the architecture page as paths; indentation says which folder holds which."""
     tree = page("architecture").split("## The folders")[1].split("```text\n")[1].split("```")[0]
     found, above = set(), ""
     for line in tree.splitlines():

@@ -19,7 +19,7 @@ from tests.web import free_port
 
 PASSWORD = "only-for-this-tour"
 SECONDS = 900
-"""A slow machine trains two models meanwhile, the demo's first."""
+"""Enough for a slow machine, which trains the demo's model before the tour's."""
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("training")]
 
 
@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def variables(folder: Path) -> Iterator[dict[str, str]]:
-    """The environment of somebody who has typed `make run`; it runs until the tour is over."""
+    """Starts the product as `make run` does, and gives the environment of the terminal beside it."""
     ours = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "REDIS_URL"}}
     ours |= {"VAR_DIR": str(folder / "var"), "PORT": str(free_port()), "DEMO_PASSWORD": PASSWORD}
     said = folder / "product.log"
@@ -56,14 +56,14 @@ def variables(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def commands() -> str:
-    """The blocks of the tour, one after the other."""
+    """The code blocks of the tour, in order."""
     tour = (ROOT / "README.md").read_text().split("## A ten-minute tour")[1].split("\n## ")[0]
     return "\n".join(re.findall(r"```bash\n(.*?)```", tour, re.DOTALL))
 
 
 @pytest.fixture(scope="module")
 def output(folder: Path, variables: dict[str, str]) -> list[str]:
-    """What the tour prints, to the end. curl fails where the server refuses, and the tour with it."""
+    """The lines that the tour prints. The tour fails at the first call that the server refuses."""
     (folder / ".curlrc").write_text("fail-with-body\n")
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands()],

@@ -1,7 +1,7 @@
-# Everything starts with the machine's own Python; annotator/bootstrap.py makes .venv and goes on inside it.
+# Everything starts with the machine's own Python; annotator/launch/install.py makes .venv and goes on inside it.
 PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
-BOOTSTRAP = $(PYTHON) -I annotator/bootstrap.py
+BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
 .PHONY: run test check format messages bench bench-agreement bench-annotation bench-growth bench-learning bench-pages bench-pii bench-scoring bench-training
 

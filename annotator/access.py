@@ -7,9 +7,9 @@ from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
 from annotator import assignment
+from annotator.db.statements import Columns, Statement
 from annotator.models import Assignment, Membership, Project, QualificationRun, Role, Task, User
 from annotator.projects.pseudonyms import Naming
-from annotator.statements import Columns, Statement
 
 
 def user_of(request: HttpRequest | Request) -> User:

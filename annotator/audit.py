@@ -18,9 +18,9 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 
-from annotator.clock import database_now
+from annotator.db.clock import database_now
+from annotator.db.statements import Statement
 from annotator.models import Project, Token, User
-from annotator.statements import Statement
 
 JSON = Mapping[str, Any] | list[Any] | str | int | float | None
 SECRET = {"password"}

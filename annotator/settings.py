@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from annotator import environment
+from annotator.launch import environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -43,7 +43,7 @@ if _public.scheme == "https":
 # Two at least: while one is busy or is started again, the other answers.
 WEB_PROCESSES = environment.count("WEB_PROCESSES", min(max(2, environment.cores()), 8))
 WEB_THREADS = environment.count("WEB_THREADS", 4)
-# Of a body, by who sends it where; annotator/body_limits.py.
+# Of a body, by who sends it where; annotator/web/body_limits.py.
 FORM_MAX_BYTES = environment.count("FORM_MAX_BYTES", 1_000_000)
 JSON_MAX_BYTES = environment.count("JSON_MAX_BYTES", 10_000_000)
 IMPORT_MAX_BYTES = environment.count("IMPORT_MAX_BYTES", 1_000_000_000)
@@ -80,24 +80,24 @@ INSTALLED_APPS = [
     "rewards.apps.RewardsConfig",
 ]
 MIDDLEWARE = [
-    "annotator.security.HealthHostMiddleware",
-    "annotator.security.NoStoreMiddleware",
-    "annotator.bodies.BodyLimitMiddleware",
+    "annotator.web.security_headers.HealthHostMiddleware",
+    "annotator.web.security_headers.NoStoreMiddleware",
+    "annotator.web.body_middleware.BodyLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "annotator.storable_requests.StorableRequestMiddleware",
+    "annotator.web.storable_requests.StorableRequestMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "annotator.audit.ActorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "annotator.htmx.WholeLoginPageMiddleware",
-    "annotator.passwords.OwnPasswordMiddleware",
-    "annotator.security.ContentSecurityPolicyMiddleware",
-    "annotator.unavailable.DatabaseAwayMiddleware",
+    "annotator.web.htmx.WholeLoginPageMiddleware",
+    "annotator.accounts.passwords.OwnPasswordMiddleware",
+    "annotator.web.security_headers.ContentSecurityPolicyMiddleware",
+    "annotator.web.database_away.DatabaseAwayMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "annotator.urls"
@@ -112,7 +112,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "annotator.disk.for_pages",
+                "annotator.storage.disk_space.for_pages",
             ],
         },
     },
@@ -132,12 +132,12 @@ DATABASES["default"]["OPTIONS"] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
-    # Only what asks for it is prepared (annotator/statements.py); without a number here nothing ever is.
+    # Only what asks for it is prepared (annotator/db/statements.py); without a number here nothing ever is.
     "prepare_threshold": 2**31,
     "pool": {
         "min_size": 1,
         # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files,
-        # single ones for health and what takes long (annotator/serving/lanes.py).
+        # single ones for health and what takes long (annotator/launch/webserver/lanes.py).
         "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 4),
         "timeout": 5,
         # Within it the pause between two attempts doubles; with the pool's 300 s an outage would last twice as long.
@@ -145,22 +145,22 @@ DATABASES["default"]["OPTIONS"] = {
     },
 }
 AUTH_USER_MODEL = "annotator.User"
-AUTHENTICATION_BACKENDS = ["annotator.logins.LimitedBackend"]
+AUTHENTICATION_BACKENDS = ["annotator.accounts.logins.LimitedBackend"]
 _DJANGOS = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"{_DJANGOS}.UserAttributeSimilarityValidator"},
     {"NAME": f"{_DJANGOS}.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": f"{_DJANGOS}.CommonPasswordValidator"},
     {"NAME": f"{_DJANGOS}.NumericPasswordValidator"},
-    {"NAME": "annotator.passwords.PasswordChanges"},
+    {"NAME": "annotator.accounts.passwords.PasswordChanges"},
 ]
-# Wrong passwords for one account from one address until both have to wait; annotator/logins.py has the other limits.
+# Wrong passwords for one account from one address until both have to wait; accounts/logins.py has the other limits.
 LOGIN_FAILURES = environment.count("LOGIN_FAILURES", 5)
 LOGIN_WAIT_MINUTES = environment.count("LOGIN_WAIT_MINUTES", 15)
 SESSION_COOKIE_AGE = environment.count("SESSION_DAYS", 14) * 24 * 60 * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "annotator.views.refused.csrf_failure"
+CSRF_FAILURE_VIEW = "annotator.views.csrf_failure.csrf_failure"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
@@ -194,7 +194,7 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler"}},
     "loggers": {
         "django": {"handlers": ["stderr"], "level": "ERROR"},
-        "annotator.logins": {"handlers": ["stderr"], "level": "INFO"},
+        "annotator.accounts.logins": {"handlers": ["stderr"], "level": "INFO"},
     },
 }
 
@@ -242,7 +242,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Of the workers; whoever sends a message waits for less (annotator/celery.py).
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 10}
-CELERY_TASK_PUBLISH_RETRY = False  # annotator/dispatch.py tries again, and beat sends anew
+CELERY_TASK_PUBLISH_RETRY = False  # annotator/background/messages.py tries again, and beat sends anew
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "expire-leases": {"task": "annotator.tasks.expire_leases", "schedule": 60.0},
@@ -302,10 +302,14 @@ UNFOLD = {
     "SITE_TITLE": "Rewardloop",
     "SITE_HEADER": "Rewardloop",
     "SITE_SYMBOL": "all_inclusive",
-    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "rewards.dashboard.mark"}],
-    "STYLES": ["rewards.dashboard.style"],
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "rewards.admin.dashboard.mark"}],
+    "STYLES": ["rewards.admin.dashboard.style"],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
-    "DASHBOARD_CALLBACK": "rewards.dashboard.context",
-    "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "rewards.dashboard.navigation"},
+    "DASHBOARD_CALLBACK": "rewards.admin.dashboard.context",
+    "SIDEBAR": {
+        "show_search": False,
+        "show_all_applications": False,
+        "navigation": "rewards.admin.dashboard.navigation",
+    },
 }

@@ -1,17 +1,19 @@
 """Light work in the background. Importing this module in a worker also starts its heartbeat.
 
-Failures are kept as rows by the stages, project by project (annotator/background.py).
+Failures are kept as rows by the stages, project by project (annotator/background/failures.py).
 """
 
 from celery import shared_task
 
-from annotator import agreement, assignment, background, logins, quality, workers
-from annotator.clock import database_now
+from annotator import agreement, assignment, quality
+from annotator.accounts import logins
+from annotator.background import failures, heartbeats
+from annotator.db.clock import database_now
 from annotator.importing import withdrawal
 from annotator.models import Import, Project
-from annotator.pii import scanning
-from annotator.projects import deleting
-from annotator.review import excluding
+from annotator.pii import scans
+from annotator.projects import deletion
+from annotator.review import exclusions
 
 __all__ = [
     "assess_annotators",
@@ -24,11 +26,11 @@ __all__ = [
     "finish_withdrawal",
     "finish_withdrawals",
     "forget_ended_logins",
+    "heartbeats",
     "lift_exclusion",
     "recount",
     "recount_changed",
     "refresh_agreement",
-    "workers",
 ]
 
 
@@ -44,7 +46,7 @@ def recount(project_id: int) -> int:
     project = Project.objects.filter(pk=project_id).first()
     if project is None:
         return 0
-    with background.as_whole("recount", project):
+    with failures.as_whole("recount", project):
         return assignment.recount_wanted(project, now=database_now())
 
 
@@ -69,21 +71,21 @@ def assess_annotators() -> int:
 @shared_task
 def find_pii() -> int:
     """Looks for personal information wherever nobody has; the recognisers run in a process of their own."""
-    return scanning.scan_all(now=database_now())
+    return scans.scan_all(now=database_now())
 
 
 @shared_task
 def enforce_exclusion(exclusion_id: int) -> int:
     """Takes an excluded annotator's work out of the labels."""
-    with background.as_whole("enforce_exclusions", _project_of(exclusion_id)):
-        return excluding.enforce(exclusion_id, now=database_now())
+    with failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
+        return exclusions.enforce(exclusion_id, now=database_now())
 
 
 @shared_task
 def lift_exclusion(exclusion_id: int) -> int:
     """Brings a readmitted annotator's work back."""
-    with background.as_whole("enforce_exclusions", _project_of(exclusion_id)):
-        return excluding.lift(exclusion_id, now=database_now())
+    with failures.as_whole("enforce_exclusions", _project_of(exclusion_id)):
+        return exclusions.lift(exclusion_id, now=database_now())
 
 
 def _project_of(exclusion_id: int) -> Project | None:
@@ -93,25 +95,25 @@ def _project_of(exclusion_id: int) -> Project | None:
 @shared_task
 def enforce_exclusions() -> int:
     """Finishes exclusions and readmissions that a worker was killed in, and takes out what has come in since."""
-    return excluding.enforce_all(now=database_now())
+    return exclusions.enforce_all(now=database_now())
 
 
 @shared_task
 def finish_deletion(project_id: int) -> int:
     """Deletes what is left of a project that somebody has deleted."""
-    return deleting.finish(project_id)
+    return deletion.finish(project_id)
 
 
 @shared_task
 def finish_deletions() -> int:
     """Finishes deletions that a worker was killed in, or that no worker has heard of."""
-    return deleting.finish_all()
+    return deletion.finish_all()
 
 
 @shared_task
 def forget_ended_logins() -> int:
     """Takes away sessions that are over and counts of wrong passwords that no longer matter."""
-    with background.as_whole("forget_ended_logins"):
+    with failures.as_whole("forget_ended_logins"):
         return logins.forget_ended(now=database_now())
 
 

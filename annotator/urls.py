@@ -5,7 +5,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from annotator.public_ids import TaskIdConverter
+from annotator.models.public_ids import TaskIdConverter
 from annotator.views import (
     agreement,
     annotators,
@@ -28,7 +28,7 @@ handler500 = "annotator.api.errors.server_error"
 
 rest: list[URLPattern | URLResolver] = [
     path("", include("annotator.api.urls")),
-    path("", include("rewards.urls")),
+    path("", include("rewards.api.urls")),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
     path("docs/", SpectacularSwaggerView.as_view(url_name="api:schema"), name="docs"),
 ]
@@ -69,11 +69,11 @@ urlpatterns = [
     path("assignments/<int:assignment_id>/skip/", work.skip, name="skip"),
     path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),
     path("assignments/<int:assignment_id>/report/", work.report, name="report"),
-    path("", include("rewards.page_urls")),
+    path("", include("rewards.views.urls")),
     # Before the admin's own: one way to log in, to log out, and to choose a password.
     path("admin/login/", login.StaffLogin.as_view(), name="admin-login"),
     path("admin/logout/", login.Logout.as_view(), name="admin-logout"),
     path("admin/password_change/", login_required(settings.Password.as_view()), name="admin-password"),
-    path("admin/", include("rewards.admin_urls")),
+    path("admin/", include("rewards.admin.urls")),
     path("admin/", admin.site.urls),
 ]

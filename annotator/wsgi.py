@@ -4,13 +4,13 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
-from annotator.statement_limits import limit_this_process
+from annotator.db.statement_timeouts import limit_this_process
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 
 limit_this_process()
 application = get_wsgi_application()
 
-from annotator import health  # noqa: E402  its models need Django to be set up
+from annotator.launch import health  # noqa: E402  its models need Django to be set up
 
 health.report_at_start()

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from annotator.bootstrap import ROOT
+from annotator.launch.install import ROOT
 from benchmarks import product
 from benchmarks.load import Call, Outcome, Plan
 
@@ -41,7 +41,7 @@ COLUMNS = (
     "other programs",
 )
 TICKS = os.sysconf("SC_CLK_TCK")
-WORDS = {"server": "annotator.serving", "postgres": "/postgres", "workers": "celery"}
+WORDS = {"server": "annotator.launch.webserver", "postgres": "/postgres", "workers": "celery"}
 """What stands in the command line of each kind of process."""
 
 

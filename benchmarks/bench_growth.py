@@ -120,9 +120,9 @@ def row(project: "Project", annotator: "User", *, tasks: int, done: int) -> str:
 
 def check_plans(project: "Project", annotator: "User") -> None:
     """The reads of a claim follow the indexes that were made for them, whatever the sizes."""
-    from annotator.assignment import picking
+    from annotator.assignment import task_choice
 
-    line, untouched = picking.plans(picking.Seeker(project.pk, annotator.pk))
+    line, untouched = task_choice.plans(task_choice.Seeker(project.pk, annotator.pk))
     assert "using task_in_line" in line, line
     assert "using task_untouched" in untouched, untouched
     assert "Seq Scan on annotator_task" not in line + untouched

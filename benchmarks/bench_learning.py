@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from annotator.bootstrap import ROOT
+from annotator.launch.install import ROOT
 from benchmarks.training.pairs import read_hh
 from rewards.learning.checkpoint import load_checkpoint
 from rewards.learning.data import Item, items_of, read_snapshot

@@ -18,8 +18,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from annotator.bootstrap import ROOT
-from annotator.pii.recognising import ORDER, Found
+from annotator.launch.install import ROOT
+from annotator.pii.recognisers import ORDER, Found
 from benchmarks import product
 from benchmarks.bench_pages import task
 
@@ -75,7 +75,7 @@ def report_quality(file: Path) -> None:
     if not file.exists():
         print(f"{file} is not here: name the file as the argument, or in PII_TEXTS.")
         return
-    from annotator.pii.scanning import Scanner
+    from annotator.pii.scans import Scanner
 
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     with Scanner() as scanner:
@@ -125,7 +125,7 @@ def scanned() -> tuple[float, float]:
     from django.db import connection
     from django.utils import timezone
 
-    from annotator.pii.scanning import Scanner, scan
+    from annotator.pii.scans import Scanner, scan
 
     with Scanner() as scanner:
         start = time.perf_counter()

@@ -24,7 +24,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 from transformers.utils import logging
 
-from annotator.bootstrap import ROOT
+from annotator.launch.install import ROOT
 from benchmarks.scoring import requests, rows
 from benchmarks.training.pairs import SIZES, drawn, encode, make_model, make_tokenizer, read_hh
 from rewards.learning.backbones import Source, find_backbone

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from transformers.utils import logging
 
-from annotator.bootstrap import ROOT
+from annotator.launch.install import ROOT
 from benchmarks.training.pairs import (
     SIZES,
     Pair,
@@ -38,7 +38,7 @@ from benchmarks.training.pairs import (
     shuffled,
     tokens_of,
 )
-from rewards.learning.adapting import prepare
+from rewards.learning.adaptation import prepare
 from rewards.learning.backbones import Source
 from rewards.learning.config import TrainConfig
 from rewards.learning.finetune import Rows, Run, make_optimizer, take_step
@@ -46,7 +46,7 @@ from rewards.learning.inference import choose_device, predict
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.objectives import Answers, as_pairs
 from rewards.learning.progress import Progress
-from rewards.learning.resuming import Place, State
+from rewards.learning.run_state import Place, State
 
 PEER = ("torch==2.13.0", "transformers==5.23.0", "trl==1.16.0", "datasets==5.2.0", "accelerate==1.15.0")
 BATCH = 8  # pairs; TRL's per_device_train_batch_size by default

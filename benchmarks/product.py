@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from annotator import children
-from annotator.bootstrap import ROOT
-from annotator.embedded import services
-from annotator.running import COMMANDS, process_environment, still_missing
-from annotator.supervisor import Command
+from annotator.launch import child_processes
+from annotator.launch.embedded import services
+from annotator.launch.install import ROOT
+from annotator.launch.run import COMMANDS, process_environment, still_missing
+from annotator.launch.supervisor import Command
 
 PORT = 8930
 PATIENCE_SECONDS = 60
@@ -27,7 +27,7 @@ def database() -> Iterator[Path]:
         with services(folder) as started:
             os.environ.update(process_environment(started, folder) | {"SECRET_KEY": "bench-" * 10, "PORT": str(PORT)})
             os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
-            from annotator.preparing import main as prepare  # after the environment: it reads the settings
+            from annotator.launch.prepare import main as prepare  # after the environment: it reads the settings
 
             prepare([])
             yield folder
@@ -56,12 +56,12 @@ def _running(command: Command) -> Iterator[None]:
             cwd=ROOT,
             start_new_session=True,
             # Whoever ends the benchmark ends the product with it.
-            preexec_fn=children.die_with_parent(),
+            preexec_fn=child_processes.die_with_parent(),
         )
     try:
         yield
     finally:
-        children.stop(process, patience=PATIENCE_SECONDS)
+        child_processes.stop(process, patience=PATIENCE_SECONDS)
 
 
 def _wait_until_ready(address: str) -> None:

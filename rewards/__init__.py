@@ -1,0 +1,1 @@
+"""The machine half: snapshots, training, promotion and scoring."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from annotator.refusals import Refusal
-from rewards import promotion, report, scoring
+from rewards import promotion, run_report, scoring
 from rewards.models import RewardModel
 
 
@@ -47,4 +47,4 @@ def against(model: RewardModel) -> str:
     verdict = model.run.verdict
     if model.is_champion or model.promoted_at or verdict.get("promote") is not False:
         return ""
-    return f"{verdict['reason']} {report.verdict(verdict)}".strip()
+    return f"{verdict['reason']} {run_report.verdict(verdict)}".strip()

@@ -12,8 +12,8 @@ from django.db import transaction
 from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
-from rewards.learning.bootstrap import Gain, paired_bootstrap
 from rewards.learning.data import Task, better
+from rewards.learning.paired_bootstrap import Gain, paired_bootstrap
 from rewards.models import RewardModel, RunState, TrainingRun
 
 FEWEST_PROMPTS = 5

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from annotator.paths import without_places
+from annotator.storage.hidden_paths import without_places
 from rewards.models import RewardModel
 
 MANIFEST = "reward_model.json"

@@ -23,11 +23,12 @@ from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTextTransform
 
-from annotator import artifacts, audit, disk
-from annotator.clock import database_now
+from annotator import audit
 from annotator.consensus import Rules
+from annotator.db.clock import database_now
 from annotator.models import Adjudication, Label, Project, Rating, Response, Task
 from annotator.refusals import Refusal
+from annotator.storage import artifacts, disk_space
 from rewards.models import Snapshot, SnapshotTask
 
 FORMAT = 1
@@ -51,7 +52,7 @@ def take(project: Project, *, now: datetime) -> Snapshot:
         DiskNearlyFull, ForeignArtifacts: there is no room, or no right place, for its files.
     """
     artifacts.require_ours()
-    disk.require_room()
+    disk_space.require_room()
     folder = settings.ARTIFACTS / "snapshots"
     folder.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder))

@@ -4,11 +4,11 @@ from typing import Any
 
 from celery import Task, shared_task
 
-from annotator import background, dispatch
-from annotator.clock import database_now
-from annotator.paths import without_places
+from annotator.background import failures, messages
+from annotator.db.clock import database_now
 from annotator.refusals import Refusal
-from rewards import doubting, erasing, retraining, scoring, training, unlikely
+from annotator.storage.hidden_paths import without_places
+from rewards import erasure, runs, scoring, training, uncertainty_order, unlikely_ratings
 from rewards.models import ScoringJob, TrainingRun
 from rewards.scoring import lanes
 
@@ -16,34 +16,34 @@ from rewards.scoring import lanes
 @shared_task(bind=True)
 def train(self: "Task[Any, Any]", run_id: int) -> None:
     """The train worker's door. Acknowledged early: a lost worker's run is recovered from its row."""
-    run = retraining.claim(run_id, worker=str(self.request.hostname), now=database_now())
+    run = runs.claim(run_id, worker=str(self.request.hostname), now=database_now())
     if run is None:
         return
     try:
         model = training.carry_out(run)
-    except retraining.LostRun:
+    except runs.LostRun:
         return
-    except retraining.PutDown as why:
-        retraining.put_down(run, why)
+    except runs.PutDown as why:
+        runs.put_down(run, why)
         return
-    except retraining.NothingNew as repeated:
-        retraining.drop(run, repeated, now=database_now())
+    except runs.NothingNew as repeated:
+        runs.drop(run, repeated, now=database_now())
         return
     except Refusal as refused:
-        retraining.fail(run, str(refused), now=database_now())
+        runs.fail(run, str(refused), now=database_now())
         return
     except Exception as error:
-        retraining.fail(run, f"{type(error).__name__}: {error}", now=database_now())
+        runs.fail(run, f"{type(error).__name__}: {error}", now=database_now())
         raise
     if model and model.is_champion:
         lanes.wake(model, now=database_now())
     if model:
-        dispatch.send("rewards.tasks.note_unlikely", [run.pk])
+        messages.send("rewards.tasks.note_unlikely", [run.pk])
 
 
 @shared_task
 def start_due_runs() -> int:
-    return len(retraining.start_due(now=database_now()))
+    return len(runs.start_due(now=database_now()))
 
 
 @shared_task
@@ -51,30 +51,30 @@ def note_unlikely(run_id: int) -> int:
     run = TrainingRun.objects.select_related("project").filter(pk=run_id).first()
     if run is None:
         return 0
-    with background.as_whole("note_unlikely", run.project):
-        return unlikely.note_once(run, now=database_now())
+    with failures.as_whole("note_unlikely", run.project):
+        return unlikely_ratings.note_once(run, now=database_now())
 
 
 @shared_task
 def note_unlikely_left() -> int:
-    return unlikely.note_left(now=database_now())
+    return unlikely_ratings.note_left(now=database_now())
 
 
 @shared_task
 def ask_again_for_review() -> int:
-    return unlikely.ask_again()
+    return unlikely_ratings.ask_again()
 
 
 @shared_task
 def sweep_files() -> int:
-    with background.as_whole("sweep_files"):
-        return len(erasing.sweep(now=database_now()))
+    with failures.as_whole("sweep_files"):
+        return len(erasure.sweep(now=database_now()))
 
 
 @shared_task
 def recover_lost_runs() -> int:
-    with background.as_whole("recover_lost_runs"):
-        return len(retraining.recover_lost(now=database_now()))
+    with failures.as_whole("recover_lost_runs"):
+        return len(runs.recover_lost(now=database_now()))
 
 
 @shared_task
@@ -105,11 +105,11 @@ def score_job(job_id: int) -> None:
 
 @shared_task
 def start_due_scoring() -> int:
-    with background.as_whole("resend_waiting"):
+    with failures.as_whole("resend_waiting"):
         scoring.resend_waiting(now=database_now())
     return scoring.start_due(now=database_now())
 
 
 @shared_task
 def order_queues() -> int:
-    return doubting.order_queues()
+    return uncertainty_order.order_queues()

@@ -11,15 +11,15 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from annotator import artifacts, disk
-from annotator.clock import database_now
+from annotator.db.clock import database_now
+from annotator.db.retries import outlasting_outages
 from annotator.models import Project
 from annotator.refusals import Refusal
-from annotator.retrying import outlasting_outages
-from rewards import evaluation, promotion, registry, retraining, run_settings, snapshots
+from annotator.storage import artifacts, disk_space
+from rewards import evaluation, promotion, registry, run_settings, runs, snapshots
 from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
-from rewards.supervising import TrainerFailed, supervise
+from rewards.trainer_process import TrainerFailed, supervise
 
 VALIDATION = "validation"
 """What an evaluation on a snapshot's held-out rows is called."""
@@ -55,14 +55,14 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
 def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
     _check_files(run.project)
     snapshot = run.snapshot or _new_snapshot(run)
-    retraining.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=retraining.code_version())
+    runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=runs.code_version())
     folder = _prepared(run, snapshot)
     supervise(run, "train", folder)
-    retraining.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
+    runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
     metrics = json.loads((folder / "metrics.json").read_text())
     champion = _champion(run.project)
     verdict = _judge(run, snapshot, champion, metrics)
-    retraining.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
+    runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
     return _register(run, snapshot, champion, verdict)
 
 
@@ -70,7 +70,7 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
 def _check_files(project: Project) -> None:
     """Before hours of training: whether there is room, and whether this worker sees what it needs in the end."""
     artifacts.require_ours()
-    disk.require_room()
+    disk_space.require_room()
     champion = _champion(project)
     if champion and not (champion.directory() / registry.MANIFEST).is_file():
         raise ChampionMissing(
@@ -82,7 +82,7 @@ def _check_files(project: Project) -> None:
 @outlasting_outages
 def _new_snapshot(run: TrainingRun) -> Snapshot:
     taken = snapshots.take(run.project, now=database_now())
-    retraining.refuse_repetition(run, taken)
+    runs.refuse_repetition(run, taken)
     return taken
 
 
@@ -170,11 +170,11 @@ def _register(
     now = database_now()
     project = Project.objects.select_for_update().get(pk=run.project_id)
     if not verdict.promote:
-        retraining.write(run, state=RunState.REJECTED, finished_at=now)
+        runs.write(run, state=RunState.REJECTED, finished_at=now)
     elif project.promote_automatically:
-        retraining.write(run, state=RunState.PROMOTED, finished_at=now)
+        runs.write(run, state=RunState.PROMOTED, finished_at=now)
     else:
-        retraining.write(run, state=RunState.AWAITING_PROMOTION)
+        runs.write(run, state=RunState.AWAITING_PROMOTION)
     model = _stored(run, snapshot, champion)
     if verdict.promote and project.promote_automatically:
         promotion.promote(model, now=now)

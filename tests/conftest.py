@@ -13,8 +13,8 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
-from annotator import dispatch
-from annotator.assignment import picking
+from annotator.assignment import task_choice
+from annotator.background import messages
 from annotator.models import Project, Role, User
 from annotator.models.project import attributes_of
 from tests import builders
@@ -95,13 +95,13 @@ def _fresh_rubrics() -> None:
 @pytest.fixture(autouse=True)
 def _redis_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waited for Redis in vain in one test has not in the next one."""
-    monkeypatch.setattr(dispatch, "_hung_until", -math.inf)
+    monkeypatch.setattr(messages, "_hung_until", -math.inf)
 
 
 @pytest.fixture(autouse=True)
 def _no_random_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue is read from its beginning, so that a test knows which task comes next."""
-    monkeypatch.setattr(picking, "random_place", lambda: 0)
+    monkeypatch.setattr(task_choice, "random_place", lambda: 0)
 
 
 @pytest.fixture(autouse=True)

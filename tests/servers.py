@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from annotator import embedded
-from annotator.embedded import Postgres, Redis
+from annotator.launch import embedded
+from annotator.launch.embedded import Postgres, Redis
 
 _stack = ExitStack()
 running: list[Postgres | Redis] = []

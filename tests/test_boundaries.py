@@ -32,7 +32,7 @@ def test_the_web_and_the_light_worker_load_no_recognisers() -> None:
         "os.environ['DJANGO_SETTINGS_MODULE'] = 'annotator.settings'\n"
         "os.environ.setdefault('SECRET_KEY', 'x')\n"
         "django.setup()\n"
-        "import annotator.urls, annotator.tasks, annotator.pii.recognising\n"
+        "import annotator.urls, annotator.tasks, annotator.pii.recognisers\n"
         "print(sorted({'presidio_analyzer', 'spacy', 'tldextract', 'phonenumbers'} & set(sys.modules)))"
     )
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from annotator import children
-from annotator.running import ROOT
+from annotator.launch import child_processes
+from annotator.launch.run import ROOT
 from tests.celery_workers import wait_for
 from tests.web import free_port
 
@@ -38,14 +38,14 @@ def variables(folder: Path) -> Iterator[dict[str, str]]:
     said = folder / "product.log"
     with said.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "annotator.running"],
+            [sys.executable, "-m", "annotator.launch.run"],
             env=ours,
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            preexec_fn=children.die_with_parent(signal.SIGTERM),
+            preexec_fn=child_processes.die_with_parent(signal.SIGTERM),
         )
     try:
         wait_for(lambda: "is ready" in said.read_text(), seconds=SECONDS, what="the product")

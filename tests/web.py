@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from annotator import children
-from annotator.running import COMMANDS, ROOT
+from annotator.launch import child_processes
+from annotator.launch.run import COMMANDS, ROOT
 from tests.celery_workers import environment, wait_for
 
 WEB = next(each.line for each in COMMANDS if each.name == "web").split()
@@ -86,7 +86,7 @@ def web(folder: Path, **variables: str) -> Iterator[Web]:
             stderr=output,
             cwd=ROOT,
             start_new_session=True,
-            preexec_fn=children.die_with_parent(signal.SIGKILL),
+            preexec_fn=child_processes.die_with_parent(signal.SIGKILL),
         )
     made = Web(port, process, temporary, log)
     try:

@@ -13,7 +13,8 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from annotator import audit, tokens
+from annotator import audit
+from annotator.accounts import tokens
 from annotator.admin.recorded import Recorded
 from annotator.models import Token, User
 from annotator.projects import members

@@ -17,13 +17,13 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 
 from annotator.access import user_of
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Exclusion, Project, Pseudonym, User
-from annotator.parameters import as_number
 from annotator.refusals import Refusal
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
-from annotator.review.excluding import counting, people_of, person_named
+from annotator.review.exclusions import counting, people_of, person_named
 from annotator.views.returning import back
+from annotator.web.query_parameters import as_number
 
 
 class ChoiceForm(forms.Form):

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from unfold.admin import StackedInline
 
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
-from annotator.importing.experts import expert_of
-from annotator.importing.values import BadRow
+from annotator.importing.field_checks import BadRow
+from annotator.importing.gold_rows import expert_of
 from annotator.models import ExpertRating, Gold
 
 

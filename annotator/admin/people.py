@@ -10,11 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from annotator import access, gold
+from annotator import access
 from annotator.access import user_of
 from annotator.admin.exclusions import exclude_url
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
-from annotator.clock import database_now
+from annotator.db.clock import database_now
+from annotator.gold import gold_tasks
 from annotator.models import Membership, PauseReason, Project, QualificationRun, Role, User
 from annotator.projects import members
 from annotator.refusals import Refusal
@@ -166,13 +167,13 @@ class MembershipAdmin(OfManagedProjects):
     @admin.action(description="Pause: no more tasks")
     def pause(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            gold.pause(member, because=PauseReason.MANAGER, now=database_now())
+            gold_tasks.pause(member, because=PauseReason.MANAGER, now=database_now())
         messages.success(request, "Paused. They are told so when they ask for a task.")
 
     @admin.action(description="Let them go on; gold tasks count anew")
     def let_go_on(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
-            gold.resume(member, now=database_now())
+            gold_tasks.resume(member, now=database_now())
         messages.success(request, "They may rate again.")
 
     @admin.action(description="Give another try of the test")
@@ -212,7 +213,7 @@ class MembershipAdmin(OfManagedProjects):
 
     @admin.display(description="kappa with the experts, last gold tasks")
     def with_experts(self, member: Membership) -> str:
-        found = gold.standing(member)
+        found = gold_tasks.standing(member)
         if found is None:
             return f"fewer than {member.project.gold_window} gold tasks rated"
         if found.mean is None:

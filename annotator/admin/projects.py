@@ -17,11 +17,11 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from annotator.access import user_of
 from annotator.admin.scoping import OfManagedProjects
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Guideline, Project
-from annotator.projects import archiving, changing, deleting
-from annotator.projects.checking import InvalidProject, check, is_rated
+from annotator.projects import archive, deletion, project_settings
 from annotator.projects.guidelines import publish_guidelines
+from annotator.projects.settings_check import InvalidProject, check, is_rated
 from annotator.refusals import Refusal
 
 
@@ -156,9 +156,9 @@ class ProjectAdmin(OfManagedProjects):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         given = {name: value for name, value in form.cleaned_data.items() if name in form.changed_data or not change}
         if change:
-            recounted = changing.change(obj, given)
+            recounted = project_settings.change(obj, given)
         else:
-            obj.pk, recounted = changing.create(given, by=user_of(request)).pk, False
+            obj.pk, recounted = project_settings.create(given, by=user_of(request)).pk, False
             obj.refresh_from_db()
         if obj.qualification_required and not obj.tasks.gold_for("test").exists():
             messages.warning(request, "Nobody can pass yet: import gold tasks for the test first.")
@@ -179,14 +179,14 @@ class ProjectAdmin(OfManagedProjects):
     def archive_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Puts the project away."""
         project = get_object_or_404(self.get_queryset(request), pk=pk)
-        archiving.archive(project, now=database_now())
+        archive.archive(project, now=database_now())
         messages.success(request, f"{project.name} is archived: it takes no work, and nothing of it is lost.")
         return redirect("admin:annotator_project_change", pk)
 
     def restore_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Brings the project back."""
         project = get_object_or_404(self.get_queryset(request), pk=pk)
-        archiving.restore(project)
+        archive.restore(project)
         messages.success(request, f"{project.name} takes work again.")
         return redirect("admin:annotator_project_change", pk)
 
@@ -196,7 +196,7 @@ class ProjectAdmin(OfManagedProjects):
         form = DeletionForm(request.POST if request.method == "POST" else None)
         if request.method == "POST" and form.is_valid():
             try:
-                gone = deleting.delete(project, confirm=form.cleaned_data["confirm"], now=database_now())
+                gone = deletion.delete(project, confirm=form.cleaned_data["confirm"], now=database_now())
             except Refusal as refused:
                 form.add_error("confirm", str(refused))
             else:
@@ -204,7 +204,7 @@ class ProjectAdmin(OfManagedProjects):
                     request, f"{project.name} is deleted." if gone else f"{project.name} is being deleted."
                 )
                 return redirect("admin:annotator_project_changelist")
-        shown = {"form": form, "project": project, "contents": deleting.contents(project)}
+        shown = {"form": form, "project": project, "contents": deletion.contents(project)}
         context = {**self.admin_site.each_context(request), "title": "Delete the project", "opts": self.opts, **shown}
         return TemplateResponse(request, "admin/delete_project.html", context)
 

@@ -15,14 +15,14 @@ from django.utils.translation import gettext_lazy
 
 from annotator import annotation
 from annotator.admin.scoping import OfManagedProjects
-from annotator.clock import database_now
-from annotator.forms.redacting import RedactForm, marked_in
+from annotator.db.clock import database_now
+from annotator.forms.redaction import RedactForm, marked_in
 from annotator.forms.review import QuarantineForm
 from annotator.models import Report, Skip, Task
-from annotator.parameters import as_number
-from annotator.pii.redacting import redact
+from annotator.pii.redaction import redact
 from annotator.refusals import Refusal
-from annotator.review.sheets import set_aside
+from annotator.review.rating_sheets import set_aside
+from annotator.web.query_parameters import as_number
 
 
 def _said(each: Report | Skip) -> str:

@@ -1,15 +1,15 @@
 """How far annotators agree: quadratic-weighted kappa; samples weigh equally whatever their number of raters.
 
-`reading` takes the ratings that count from the tables, `counting` turns them into counts of pairs, `totals` stores
-these, `refreshing` keeps them up to date, `measures` and `intervals` are the statistics, `reporting` and `raters` what
-the doors tell.
+`counted_ratings` takes the ratings that count from the tables, `pair_counts` turns them into counts of pairs, `totals`
+stores these, `totals_refresh` keeps them up to date, `measures` and `intervals` are the statistics, `reports` and
+`raters` what the doors tell.
 """
 
-from annotator.agreement.counting import Selection
 from annotator.agreement.kappa import AgainstExperts, against_experts, paired_kappa
+from annotator.agreement.pair_counts import Selection
 from annotator.agreement.raters import Pair, Rater, Week, rater_called
-from annotator.agreement.refreshing import rebuild, refresh, refresh_all, refresh_until_done
-from annotator.agreement.reporting import Agreement, Report, agreement, kappas, report
+from annotator.agreement.reports import Agreement, Report, agreement, kappas, report
+from annotator.agreement.totals_refresh import rebuild, refresh, refresh_all, refresh_until_done
 
 __all__ = [
     "AgainstExperts",

@@ -17,7 +17,12 @@ def paired_kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
         return None
     ones, others = zip(*pairs, strict=True)
     by_chance = pvariance(ones) + pvariance(others) + (fmean(ones) - fmean(others)) ** 2
-    return None if by_chance <= NO_VARIANCE else 1 - fmean((a - b) ** 2 for a, b in pairs) / by_chance
+    return kappa_of_means(fmean((a - b) ** 2 for a, b in pairs), by_chance)
+
+
+def kappa_of_means(squared_difference: float, by_chance: float) -> float | None:
+    """Kappa from the mean squared difference that was seen and the one that chance alone would give."""
+    return None if by_chance <= NO_VARIANCE else 1 - squared_difference / by_chance
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import numpy as np
 from django.db.models import Q
 
 from annotator.agreement import measures, totals
-from annotator.agreement.counting import Columns, Kind
 from annotator.agreement.measures import Floats, Meetings, known
+from annotator.agreement.pair_counts import Columns, Kind
 from annotator.models import AgreementTotal, Project, User
 from annotator.projects.pseudonyms import Naming
 

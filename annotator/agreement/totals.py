@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from django.db import connection
 
-from annotator.agreement.arrays import array
-from annotator.agreement.counting import SHARED, Counts, Ints, Kind, Records, added, none
+from annotator.agreement.array_parameters import array
+from annotator.agreement.pair_counts import SHARED, Counts, Ints, Kind, Records, added, none
 from annotator.models import AgreementTotal, Project
 
 ENTRY = np.dtype([("key", "<u4"), ("count", "<i4")])

@@ -1,15 +1,15 @@
 """Stage 3: what an annotator does with a task. Each function is one transaction, and safe to repeat.
 
-`submitting` stores ratings that `completeness` finds whole, `passing` is skip, report and what follows, `drafts` keeps
+`submissions` stores ratings that `completeness` finds whole, `skips` is skip, report and what follows, `drafts` keeps
 half-filled forms.
 """
 
 from annotator.annotation.completeness import IncompleteRating, check_complete, safety_errors
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
-from annotator.annotation.passing import UNDO_FOR, TooMany, decide_quarantine, report, skip, undo_skip
-from annotator.annotation.refused import Refused
-from annotator.annotation.submitting import Submitted, by_position, submit, submit_and_claim, submit_own
+from annotator.annotation.recorded_refusals import Refused
+from annotator.annotation.skips import UNDO_FOR, TooMany, decide_quarantine, report, skip, undo_skip
+from annotator.annotation.submissions import Submitted, by_position, submit, submit_and_claim, submit_own
 from annotator.assignment import NotAtWork
 
 __all__ = [

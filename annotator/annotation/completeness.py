@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
+from annotator.db.storable_text import LONGEST_JUSTIFICATION, check_written, shown_name
 from annotator.models import LONGEST_ACTIVE_SECONDS, PREFERENCES, Project
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 from annotator.refusals import Refusal
-from annotator.storable import LONGEST_JUSTIFICATION, check_written, shown_name
 
 Errors = dict[str, list[str]]
 MOST_TOLD = 5

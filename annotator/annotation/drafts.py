@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
 
-from annotator.annotation.submitting import allow_revision
+from annotator.annotation.submissions import allow_revision
 from annotator.assignment import locked, require_holding_or_at_work
+from annotator.db.retries import in_transaction
+from annotator.db.storable_text import require_storable_form
 from annotator.models import Assignment, Draft
 from annotator.refusals import Refusal
-from annotator.retrying import in_transaction
-from annotator.storable import require_storable_form
 
 MOST_BYTES = 256 << 10
 """Of a form's names and values. The longest justification, and choices on every scale, are far less."""

@@ -13,7 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator import access, tokens
+from annotator import access
+from annotator.accounts import tokens
 from annotator.api.fields import KnownFields, WholeNumberField
 from annotator.api.serializers import MeSerializer
 from annotator.models import Scope

@@ -10,8 +10,8 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.agreement import report
-from annotator.agreement.telling import told
-from annotator.clock import database_now
+from annotator.agreement.report_json import told
+from annotator.db.clock import database_now
 
 
 def measure(text: str) -> serializers.FloatField:

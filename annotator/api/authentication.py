@@ -8,9 +8,9 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from annotator import tokens
+from annotator.accounts import tokens
+from annotator.db.statements import Columns, Statement
 from annotator.models import Token, User
-from annotator.statements import Columns, Statement
 
 HOW = "Send it as 'Authorization: Token YOUR_TOKEN' or as 'X-Api-Key: YOUR_TOKEN'; get one from POST /api/v1/token/."
 

@@ -10,9 +10,9 @@ from rest_framework.exceptions import APIException, NotAuthenticated, Validation
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from annotator import body_limits, unavailable
 from annotator.api.authentication import HOW
 from annotator.refusals import Refusal
+from annotator.web import body_limits, database_away
 
 API = "/api/v1/"
 WHOLE = "non_field_errors"
@@ -92,7 +92,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
-    if away := unavailable.answer(request, sys.exc_info()[1]):
+    if away := database_away.answer(request, sys.exc_info()[1]):
         return away
     if not request.path.startswith(API):
         return defaults.server_error(request)

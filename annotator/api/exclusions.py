@@ -12,12 +12,12 @@ from rest_framework.response import Response
 
 from annotator import access
 from annotator.api.fields import KnownFields
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Exclusion, Project, User
-from annotator.parameters import flag
 from annotator.projects.pseudonyms import Pseudonyms
 from annotator.review import exclude, exclusion_preview, readmission_preview, readmit
-from annotator.review.excluding import counting, person_named
+from annotator.review.exclusions import counting, person_named
+from annotator.web.query_parameters import flag
 
 
 class ExclusionSerializer(serializers.ModelSerializer[Exclusion]):

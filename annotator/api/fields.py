@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotator.models import UnsafeCategory
-from annotator.public_ids import response_number, response_of
+from annotator.models.public_ids import response_number, response_of
 
 LARGEST = 2**31 - 1
 """Of a setting: what PostgreSQL's integer holds."""

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotator.health import readiness
+from annotator.launch.health import readiness
 
 
 class LiveSerializer(serializers.Serializer[Any]):

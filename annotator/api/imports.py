@@ -12,10 +12,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.importing import take_back, withdrawal_preview
 from annotator.models import Import
-from annotator.parameters import flag
+from annotator.web.query_parameters import flag
 
 
 class ImportSerializer(serializers.ModelSerializer[Import]):

@@ -6,7 +6,7 @@ from typing import Any
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.parsers import JSONParser
 
-from annotator.storable import fault_in, shown_name
+from annotator.db.storable_text import fault_in, shown_name
 
 DEEPEST = 50
 """Levels of nesting. Deeper ones exhaust the stack of whoever reads them next."""

@@ -24,10 +24,10 @@ from annotator.api.serializers import (
     ProjectSerializer,
     TaskSerializer,
 )
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Annotation, Membership, Project, Task, User
 from annotator.models.project import ProjectQuerySet
-from annotator.projects import archiving, changing, deleting, members
+from annotator.projects import archive, deletion, members, project_settings
 from annotator.projects.pseudonyms import name_of
 from annotator.review.blindness import tasks_held_by
 
@@ -55,7 +55,7 @@ class Projects(generics.ListCreateAPIView[Project]):
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         guidelines = sent.validated_data.pop("guidelines", "")
-        project = changing.create(sent.validated_data, by=user, guidelines=guidelines)
+        project = project_settings.create(sent.validated_data, by=user, guidelines=guidelines)
         return Response(_as_answered(project, user), status=status.HTTP_201_CREATED)
 
 
@@ -77,7 +77,7 @@ class OneProject(generics.GenericAPIView[Project]):
         sent = self.get_serializer(project, data=request.data, partial=True)
         sent.is_valid(raise_exception=True)
         guidelines = sent.validated_data.pop("guidelines", "")
-        changing.change(project, sent.validated_data, guidelines=guidelines)
+        project_settings.change(project, sent.validated_data, guidelines=guidelines)
         return Response(_as_answered(project, user))
 
     @extend_schema(
@@ -89,9 +89,9 @@ class OneProject(generics.GenericAPIView[Project]):
     def delete(self, request: Request, slug: str) -> Response:
         project = access.managed_project(access.user_of(request), slug)
         try:
-            gone = deleting.delete(project, confirm=request.query_params.get("confirm", ""), now=database_now())
-        except deleting.NotConfirmed as refused:
-            raise deleting.NotConfirmed(f"{refused} Send it as ?confirm={project.slug}.") from refused
+            gone = deletion.delete(project, confirm=request.query_params.get("confirm", ""), now=database_now())
+        except deletion.NotConfirmed as refused:
+            raise deletion.NotConfirmed(f"{refused} Send it as ?confirm={project.slug}.") from refused
         return Response(status=status.HTTP_204_NO_CONTENT if gone else status.HTTP_202_ACCEPTED)
 
 
@@ -105,14 +105,14 @@ class Archive(generics.GenericAPIView[Project]):
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        archiving.archive(project, now=database_now())
+        archive.archive(project, now=database_now())
         return Response(_as_answered(project, user))
 
     @extend_schema(description="Brings the project back.", responses=ProjectSerializer)
     def delete(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        archiving.restore(project)
+        archive.restore(project)
         return Response(_as_answered(project, user))
 
 

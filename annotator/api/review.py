@@ -16,13 +16,13 @@ from annotator import access
 from annotator.api.fields import KnownFields, ResponseIdField, ScoreField, WholeNumberField
 from annotator.api.pagination import CursorPages
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer
-from annotator.clock import database_now
+from annotator.db.clock import database_now
+from annotator.db.storable_text import LONGEST_NOTE
 from annotator.models import Adjudication, Task, Verdict
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.queue import Place, page, waiting, with_beginnings
-from annotator.review.sheets import Rater, Reviewed, reviewed
-from annotator.storable import LONGEST_NOTE
+from annotator.review.rating_sheets import Rater, Reviewed, reviewed
 
 # The queue -------------------------------------------------------------------------------------------------
 

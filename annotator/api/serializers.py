@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from annotator.api.fields import LARGEST, KnownFields, NumberField, SettingsField, WholeNumberField
 from annotator.models import Annotation, Attribute, Membership, Project, Role, Rubric, Task, User
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 
 
 class AttributeSerializer(serializers.ModelSerializer[Attribute]):

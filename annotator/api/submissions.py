@@ -13,8 +13,8 @@ from annotator.api.fields import (
     ScoreField,
     WholeNumberField,
 )
+from annotator.db.storable_text import LONGEST_JUSTIFICATION, LONGEST_NOTE
 from annotator.models import LONGEST_ACTIVE_SECONDS, SkipReason, UnsafeCategory
-from annotator.storable import LONGEST_JUSTIFICATION, LONGEST_NOTE
 
 MOST_CHECKS = 100
 

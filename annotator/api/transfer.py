@@ -16,11 +16,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.clock import database_now
-from annotator.exporting import FORMATS, LAYOUTS, export
+from annotator.db.clock import database_now
+from annotator.db.statement_timeouts import long_statements, streamed
+from annotator.exporting.rows import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
-from annotator.parameters import flag
-from annotator.statement_limits import long_statements, streamed
+from annotator.web.query_parameters import flag
 
 
 class RejectedSerializer(serializers.Serializer[Any]):

@@ -25,11 +25,11 @@ from annotator.api.serializers import (
 )
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Assignment, Rubric
 from annotator.models.project import RUBRIC_SECONDS
-from annotator.parameters import flag
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
+from annotator.web.query_parameters import flag
 
 
 class Next(ForAnnotators, APIView):

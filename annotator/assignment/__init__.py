@@ -1,9 +1,17 @@
-"""Stage 2: who rates what next. `picking` finds a task, `claiming` leases it, `holding` is what becomes of a lease.
+"""Stage 2: who rates what next. `task_choice` finds a task, `claims` leases it, `leases` is what becomes of a lease.
 
 `entitlement` says who may still act.
 """
 
-from annotator.assignment.claiming import Claim, claim, next_task, one_claim_at_a_time, why_nothing
+from annotator.assignment.claims import Claim, claim, next_task, one_claim_at_a_time, why_nothing
+from annotator.assignment.counters import (
+    Difference,
+    differences,
+    recount,
+    recount_all_wanted,
+    recount_later,
+    recount_wanted,
+)
 from annotator.assignment.entitlement import (
     ENTITLEMENT,
     REASONS,
@@ -11,7 +19,7 @@ from annotator.assignment.entitlement import (
     NotAtWork,
     require_holding_or_at_work,
 )
-from annotator.assignment.holding import (
+from annotator.assignment.leases import (
     NotLeased,
     TooManyReleases,
     expire_all,
@@ -28,14 +36,6 @@ from annotator.assignment.holding import (
     release,
     response_order,
     responses_in_order,
-)
-from annotator.assignment.recounting import (
-    Difference,
-    differences,
-    recount,
-    recount_all_wanted,
-    recount_later,
-    recount_wanted,
 )
 
 __all__ = [

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from django.utils.translation import gettext_lazy
 
+from annotator.db.statements import Statement
 from annotator.models import Assignment, Membership, PauseReason, Project
 from annotator.refusals import Refusal
-from annotator.statements import Statement
 
 REASONS = {
     "empty": gettext_lazy("This project has no tasks yet."),

@@ -1,4 +1,4 @@
-"""Stage 4: from annotations to labels. `rules` is the protocol, `settling` keeps the rows in line with it."""
+"""Stage 4: from annotations to labels. `rules` is the protocol, `settlement` keeps the rows in line with it."""
 
 from annotator.consensus.rules import (
     TOO_FAR_APART,
@@ -12,7 +12,7 @@ from annotator.consensus.rules import (
     outcome,
     spread,
 )
-from annotator.consensus.settling import put_in_force, settle
+from annotator.consensus.settlement import put_in_force, settle
 
 __all__ = [
     "TOO_FAR_APART",

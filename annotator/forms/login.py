@@ -7,8 +7,8 @@ from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from annotator import logins
-from annotator.logins import TooManyFailures
+from annotator.accounts import logins
+from annotator.accounts.logins import TooManyFailures
 
 
 class LoginForm(AuthenticationForm):

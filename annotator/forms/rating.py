@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.annotation import ResponseRating, Submission, safety_errors
+from annotator.db.storable_text import LONGEST_JUSTIFICATION
 from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, Attribute, Project, Response, UnsafeCategory
 from annotator.projects.rubrics import LEVELS
-from annotator.storable import LONGEST_JUSTIFICATION
 
 Texts = dict[int, str | Promise]
 

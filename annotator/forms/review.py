@@ -8,10 +8,10 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotator.db.storable_text import LONGEST_NOTE
 from annotator.forms.rating import PREFERENCE_TEXTS, choice, likert
 from annotator.models import Adjudication, Project, Response, Verdict
-from annotator.public_ids import response_number
-from annotator.storable import LONGEST_NOTE
+from annotator.models.public_ids import response_number
 
 
 class QuarantineForm(forms.Form):

@@ -5,8 +5,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from annotator.keyboard import ACTIONS
 from annotator.models import User
+from annotator.web.keyboard import ACTIONS
 
 
 class LayoutForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 from django.conf import settings
 
-from annotator import disk
+from annotator.storage import disk_space
 
 PROCESS = Path(__file__).with_name("parquet_process.py")
 MEMORY_BYTES = 160 << 20
@@ -42,7 +42,7 @@ def parquet_lines(source: BinaryIO) -> Iterator[io.BufferedReader]:
     """
     with TemporaryFile() as file, TemporaryFile() as errors:
         while block := source.read(_CHUNK):
-            disk.require_room(extra=len(block))
+            disk_space.require_room(extra=len(block))
             file.write(block)
         file.seek(0)
         limits = (MEMORY_BYTES, settings.IMPORT_MAX_ROWS, settings.IMPORT_MAX_ROW_BYTES)

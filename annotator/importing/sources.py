@@ -12,9 +12,9 @@ from typing import IO, Any, BinaryIO, cast
 
 from django.conf import settings
 
-from annotator.importing.metering import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
+from annotator.exporting.spreadsheets import text_of_cell
+from annotator.importing.byte_limits import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
 from annotator.importing.parquet import UnreadableParquet, parquet_lines
-from annotator.spreadsheets import text_of_cell
 
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"

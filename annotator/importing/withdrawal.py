@@ -11,7 +11,9 @@ from datetime import datetime
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from annotator import audit, background, dispatch, workers
+from annotator import audit
+from annotator.background import failures, heartbeats, messages
+from annotator.db.retries import in_transaction
 from annotator.models import (
     Annotation,
     Assignment,
@@ -24,9 +26,8 @@ from annotator.models import (
     Task,
     User,
 )
-from annotator.projects.archiving import require_in_use
+from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
-from annotator.retrying import in_transaction
 
 BATCH = 500
 AT_THE_DOOR = 2_000
@@ -83,10 +84,10 @@ def take_back(made: Import, *, by: User | None, now: datetime) -> Import:
     """
     large = tasks_of(made)[AT_THE_DOOR:].exists()
     if large:
-        workers.require("light")
+        heartbeats.require("light")
     begun = begin(made, by=by, now=now)
     if large:
-        dispatch.send_on_commit("annotator.tasks.finish_withdrawal", [begun.pk])
+        messages.send_on_commit("annotator.tasks.finish_withdrawal", [begun.pk])
         return begun
     return finish(begun, now=now)
 
@@ -129,7 +130,7 @@ def finish_all(*, now: datetime) -> int:
         return len(left)
 
     projects = Project.objects.filter(pk__in=Import.objects.being_taken_back().values("project"))
-    return background.each_project("finish_withdrawals", projects, go_on)
+    return failures.each_project("finish_withdrawals", projects, go_on)
 
 
 @in_transaction

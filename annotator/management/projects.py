@@ -2,8 +2,8 @@
 
 from django.core.management.base import CommandError
 
+from annotator.db.storable_text import fault_in
 from annotator.models import Project
-from annotator.storable import fault_in
 
 
 def named_project(slug: str) -> Project:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import migrations
 
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 
 NAME = re.compile(r"(.+)-([0-9]{1,15})")
 

@@ -6,7 +6,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import annotator.account_names
+import annotator.models.account_names
 import annotator.models.token
 
 
@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
                 unique=True,
                 validators=[
                     django.contrib.auth.validators.UnicodeUsernameValidator(),
-                    annotator.account_names.require_unmistakable,
+                    annotator.models.account_names.require_unmistakable,
                 ],
             ),
         ),

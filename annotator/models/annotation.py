@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -32,9 +31,6 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
 
     def submitted(self) -> AssignmentQuerySet:
         return self.filter(state=Assignment.State.SUBMITTED)
-
-    def expired_by(self, now: datetime) -> AssignmentQuerySet:
-        return self.leased().filter(lease_expires_at__lt=now)
 
 
 class Assignment(models.Model):

@@ -8,7 +8,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Cast, Floor, Random
 from django.utils.translation import gettext_lazy as _
 
-from annotator.public_ids import response_number, task_number
+from annotator.models.public_ids import response_number, task_number
 
 
 class TaskQuerySet(models.QuerySet["Task"]):

@@ -3,7 +3,7 @@
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
-from annotator import account_names
+from annotator.models import account_names
 
 
 class User(AbstractUser):  # type: ignore[django-manager-missing]  # of tokens: the package is untyped

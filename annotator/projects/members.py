@@ -12,8 +12,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from annotator import account_names, assignment, audit
-from annotator.models import Assignment, Membership, Project, Role, Tally, User
+from annotator import assignment, audit
+from annotator.models import Assignment, Membership, Project, Role, Tally, User, account_names
 from annotator.projects.languages import code_of
 from annotator.projects.staff import follow_roles
 from annotator.refusals import Refusal

@@ -9,8 +9,8 @@ from django.db.models import Func, IntegerField, QuerySet
 from django.utils.translation import gettext as _
 
 from annotator.models import Exclusion, Project, RaterQuality, Task, User
+from annotator.quality.flag_texts import sentence
 from annotator.quality.flags import FEWEST, Kind
-from annotator.quality.telling import sentence
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from annotator import consensus
+from annotator.db.statements import Statement
 from annotator.models import Assignment, Project, Task
-from annotator.statements import Statement
 
 # The tasks first: a trigger refuses a slot beyond those that its task wants.
 _WIDEN = Statement(

@@ -8,8 +8,8 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Coalesce, Left
 
 from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
-from annotator.parameters import as_number
 from annotator.review.blindness import tasks_held_by
+from annotator.web.query_parameters import as_number
 
 BEGINNING = 400
 """Characters of the prompt that a list reads."""

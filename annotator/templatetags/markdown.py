@@ -3,7 +3,7 @@
 from django import template
 from django.utils.safestring import SafeString
 
-from annotator.rendering import render_markdown
+from annotator.web.markdown import render_markdown
 
 register = template.Library()
 

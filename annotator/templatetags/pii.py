@@ -5,7 +5,7 @@ from django.template import Context
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString, mark_safe
 
-from annotator.pii.marking import marked as with_marks
+from annotator.pii.highlights import marked as with_marks
 
 register = template.Library()
 

@@ -16,11 +16,11 @@ from django.views.decorators.http import require_GET
 from annotator import access
 from annotator.access import user_of
 from annotator.agreement import Pair, Rater, Report, Selection, rater_called, report
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.models import Attribute
-from annotator.parameters import number_in
 from annotator.projects.pseudonyms import Naming
 from annotator.views import agreement_charts as charts
+from annotator.web.query_parameters import number_in
 
 RATERS_SHOWN = 50
 MOST_RATERS = 999_999

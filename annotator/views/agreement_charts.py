@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotator.agreement import Week
 from annotator.models import Attribute
-from annotator.templatetags.measures import measure
+from annotator.templatetags.number_formats import measure
 
 WEEKS_DRAWN = 26
 LEFT, RIGHT, TOP, FOOT = 30, 312, 10, 100

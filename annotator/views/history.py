@@ -12,12 +12,12 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from annotator import access, annotation, assignment
 from annotator.access import user_of
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.forms import RatingForm, filled
 from annotator.models import Annotation, Assignment, Draft, Task, Verdict
-from annotator.parameters import number_in
 from annotator.refusals import Refusal
 from annotator.review.verdicts import latest_verdict, latest_verdicts
+from annotator.web.query_parameters import number_in
 
 PAGE = 25
 EXCERPT = 160

@@ -5,8 +5,8 @@ from typing import Any
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 
-from annotator import logins
 from annotator.access import user_of
+from annotator.accounts import logins
 from annotator.forms.login import LoginForm, StaffLoginForm
 
 

@@ -10,10 +10,10 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from annotator import own_work
 from annotator.access import user_of
 from annotator.models import Membership
-from annotator.own_work import Amount
+from annotator.quality import own_work
+from annotator.quality.own_work import Amount
 
 SPARK_WIDTH, SPARK_HEIGHT = 96, 28
 BAR_STEP, BAR_HEIGHT, BAR_FOOT = 40, 56, 76

@@ -9,12 +9,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotator import access
 from annotator.access import user_of
 from annotator.forms.offer import OfferForm
-from annotator.htmx import HtmxRequest
 from annotator.models import Project
-from annotator.parameters import number_in
 from annotator.projects import members
 from annotator.projects.guidelines import acknowledge
 from annotator.refusals import Refusal
+from annotator.web.htmx import HtmxRequest
+from annotator.web.query_parameters import number_in
 
 
 @login_required

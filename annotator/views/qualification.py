@@ -10,10 +10,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access, assignment, qualification
+from annotator import access, assignment
 from annotator.access import user_of
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.forms import GoldForm
+from annotator.gold import qualification
 from annotator.models import QualificationRun, Response, Task
 from annotator.refusals import Refusal
 

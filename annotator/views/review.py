@@ -13,15 +13,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access, annotation
 from annotator.access import user_of
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.forms.review import AdjudicationForm, QuarantineForm, VerdictForm, as_it_stands, started_from
-from annotator.htmx import HtmxRequest
 from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
-from annotator.parameters import choice_in, number_in
-from annotator.pii.marking import marks_of
+from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
 from annotator.review import adjudicate, judge, withdraw
-from annotator.review.adjudicating import WHY_NOT
+from annotator.review.adjudications import WHY_NOT
 from annotator.review.queue import (
     MOST_COUNTED,
     Place,
@@ -33,10 +31,12 @@ from annotator.review.queue import (
     waiting,
     with_beginnings,
 )
-from annotator.review.sheets import Rater, Reviewed, reviewed
+from annotator.review.rating_sheets import Rater, Reviewed, reviewed
 from annotator.review.verdicts import latest_verdicts
+from annotator.views.rating_sheets import preference_text, table, unlikely_scores
 from annotator.views.returning import back
-from annotator.views.sheets import preference_text, table, unlikely_scores
+from annotator.web.htmx import HtmxRequest
+from annotator.web.query_parameters import choice_in, number_in
 
 PAGE = 25
 EXCERPT = 160

@@ -14,14 +14,14 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from annotator import tokens
 from annotator.access import user_of
+from annotator.accounts import tokens
 from annotator.forms.login import OwnPasswordForm
 from annotator.forms.settings import KeysForm, LayoutForm
 from annotator.forms.tokens import TokenForm
-from annotator.keyboard import ACTIONS, keys_of, own_keys
 from annotator.models import User
 from annotator.views.returning import back
+from annotator.web.keyboard import ACTIONS, keys_of, own_keys
 
 TOKENS_SHOWN = 50
 """The newest; REST lists them all."""

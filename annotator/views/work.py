@@ -17,13 +17,13 @@ from django_htmx.http import HttpResponseClientRedirect
 from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.assignment import Claim
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
-from annotator.htmx import HtmxRequest
 from annotator.models import Assignment, Draft, Project, Response, Skip, SkipReason
-from annotator.parameters import number_in
-from annotator.pii.marking import marks_of
+from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
+from annotator.web.htmx import HtmxRequest
+from annotator.web.query_parameters import number_in
 
 MOST_REVISIONS = 99_999
 NOT_QUALIFIED = "not_qualified"

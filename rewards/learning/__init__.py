@@ -1,0 +1,1 @@
+"""The learning core: files in, files out. It knows neither Django nor Celery."""

@@ -8,9 +8,9 @@ import os
 import sys
 from pathlib import Path
 
+from rewards.learning.process_end import end, end_on_sigterm, end_with_parent
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
-from rewards.learning.watch import end, end_on_sigterm, end_with_parent
 
 REFUSED = 2
 STAGES = {
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 def train_together(directory: Path) -> int | None:
     """Starts as many processes of this command as the configuration wants; None where that is one, or we are one."""
-    from rewards.learning.launching import is_launched, launch, wanted
+    from rewards.learning.torchrun import is_launched, launch, wanted
 
     if is_launched() or (count := wanted(directory / "config.json")) < 2:
         return None

@@ -14,15 +14,15 @@ import torch
 
 from rewards.learning import curve, distributed
 from rewards.learning.config import TrainConfig
+from rewards.learning.cross_fit import cross_fitted, expected_rows, telling
 from rewards.learning.data import Floats, items_of
 from rewards.learning.depth import depths, read, settle
 from rewards.learning.ensemble import Ensemble, fit_ensemble
-from rewards.learning.expected import cross_fitted, expected_rows, telling
 from rewards.learning.inference import frozen_features
 from rewards.learning.model import Loaded
 from rewards.learning.objectives import Ints
-from rewards.learning.parts import Part
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
+from rewards.learning.splits import Part
 
 ENSEMBLE_ROWS = 4_096
 """So many train rows are enough to tell how sure a model is; for large models each costs a forward pass."""

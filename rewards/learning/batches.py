@@ -62,8 +62,3 @@ class Sizes:
         slots = sum(map(self.tokens, batches))
         used = sum(self.real[unit] for batch in batches for unit in batch)
         return 1 - used / slots if slots else 0.0
-
-
-def token_budget_batches(lengths: Sequence[int], budget: int) -> list[Batch]:
-    """Single rows sorted by length into batches of at most `budget` padded tokens; a longer one stands alone."""
-    return Sizes(lengths, [1] * len(lengths), lengths, padded=True).batches(range(len(lengths)), budget)

@@ -18,8 +18,8 @@ from torch import Tensor
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from rewards.learning import distributed
+from rewards.learning.atomic_directories import whole_directory, write_json
 from rewards.learning.data import file_sha256
-from rewards.learning.directories import whole_directory, write_json
 from rewards.learning.encoding import template_hash
 from rewards.learning.model import (
     DECODER,

@@ -15,17 +15,17 @@ import torch
 from torch import Tensor
 
 from rewards.learning import distributed
-from rewards.learning.adapting import finish, prepare
+from rewards.learning.adaptation import finish, prepare
 from rewards.learning.batches import Sizes
 from rewards.learning.config import TrainConfig
 from rewards.learning.encoding import Encoded
+from rewards.learning.flops import model_flops_utilization
 from rewards.learning.inference import predict
 from rewards.learning.model import Loaded
 from rewards.learning.objectives import Answers, Objective
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
-from rewards.learning.resuming import Place, StaleState, State, restore_state, save_state, trained_parameters
-from rewards.learning.speed import model_flops_utilization
+from rewards.learning.run_state import Place, StaleState, State, restore_state, save_state, trained_parameters
 
 
 class Diverged(Refused):

@@ -11,17 +11,12 @@ from torch.nn.functional import logsigmoid
 
 
 def squared_errors(predicted: Tensor, target: Tensor) -> Tensor:
-    """[rows, attributes]; NaN in the target is a missing label: its error is 0 and it has no gradient."""
+    """[rows, attributes]: squared errors, HelpSteer2 (arXiv 2406.08673) section 3.
+
+    NaN in the target is a missing label: its error is 0 and it has no gradient.
+    """
     known = torch.isfinite(target)
     return torch.where(known, predicted - torch.nan_to_num(target), 0.0).square()
-
-
-def masked_mse(predicted: Tensor, target: Tensor) -> Tensor:
-    """Mean squared error over the labels that exist. HelpSteer2 (arXiv 2406.08673) section 3.
-
-    predicted, target: [rows, attributes]. Without any label the loss is 0.
-    """
-    return squared_errors(predicted, target).sum() / torch.isfinite(target).sum().clamp(min=1)
 
 
 def bradley_terry(chosen: Tensor, rejected: Tensor, strength: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import numpy as np
 from rewards.learning.calibration import pairwise_calibration
 from rewards.learning.data import Floats, Task, better
 from rewards.learning.intervals import by_prompt
-from rewards.learning.measures import Measures, weighted_sum
+from rewards.learning.metrics import Measures, weighted_sum
 
 LEVELS = ((0.0, 0.5), (0.5, 1.0), (1.0, 5.0))
 """Bins of how far the labels lie apart: the weighted mean over the attributes, in levels of the scale."""

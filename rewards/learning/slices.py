@@ -9,7 +9,7 @@ import numpy as np
 
 from rewards.learning.data import Floats, Task, prompts_of
 from rewards.learning.intervals import by_prompt
-from rewards.learning.measures import Measures, root_mean_square, spearman
+from rewards.learning.metrics import Measures, root_mean_square, spearman
 from rewards.learning.pairs import Pair, accuracy, differences_of
 
 MOST_VALUES = 20

@@ -19,6 +19,7 @@ import torch
 import transformers
 
 from rewards.learning import distributed
+from rewards.learning.atomic_directories import write_json
 from rewards.learning.backbones import find_backbone
 from rewards.learning.baseline import (
     ENSEMBLE_ROWS,
@@ -35,19 +36,18 @@ from rewards.learning.baseline import (
 from rewards.learning.checkpoint import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
 from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights, without_places
 from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of
-from rewards.learning.directories import write_json
 from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, predict
-from rewards.learning.measures import attribute_measures, beyond_chance, rmse
+from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.objectives import Objective
-from rewards.learning.parts import Part, Parts, parts_of
 from rewards.learning.progress import Progress
-from rewards.learning.resuming import Place
+from rewards.learning.run_state import Place
 from rewards.learning.score import write_rows
+from rewards.learning.splits import Part, Parts, parts_of
 
 
 @dataclass(frozen=True)

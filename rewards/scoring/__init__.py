@@ -1,6 +1,6 @@
 """The champion over every response, in short chunks; and small requests at once.
 
-`lanes` hands the chunks out, `chunks` scores one, `asking` answers small requests, `loaded` keeps models in memory.
+`lanes` hands the chunks out, `chunks` scores one, `jobs` answers small requests, `model_cache` keeps models in memory.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from annotator.models import Project, Response
 from annotator.refusals import Refusal
 from rewards.models import RewardModel, Score, ScoringPass
-from rewards.scoring.asking import MOST_ITEMS, ScoringFailed, ScoringTooSlow, answer, ask, resend_waiting, results_of
+from rewards.scoring.jobs import MOST_ITEMS, ScoringFailed, ScoringTooSlow, answer, ask, resend_waiting, results_of
 from rewards.scoring.lanes import start, start_due
 
 __all__ = [

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from annotator.statements import Statement
+from annotator.db.statements import Statement
 from rewards.learning.data import Item, Turn
 from rewards.models import RewardModel
 

@@ -14,14 +14,16 @@ import redis
 from django.db import transaction
 from django.db.models import Q
 
-from annotator import audit, background, disk, dispatch, workers
-from annotator.clock import database_now
+from annotator import audit
+from annotator.background import failures, heartbeats, messages
+from annotator.db.clock import database_now
+from annotator.db.statements import Statement
 from annotator.models import Project
-from annotator.paths import without_places
-from annotator.statements import Statement
+from annotator.storage import disk_space
+from annotator.storage.hidden_paths import without_places
 from rewards.models import RewardModel, ScoringLane, ScoringPass
 from rewards.scoring.chunks import Chunk, score_chunk
-from rewards.scoring.loaded import scorer_of
+from rewards.scoring.model_cache import scorer_of
 
 MOST_LANES = 64
 LOST_AFTER = timedelta(minutes=2)
@@ -76,8 +78,8 @@ def start(model: RewardModel, *, now: datetime) -> None:
     Raises:
         NoWorker: nobody listens to the queue `score`.
     """
-    workers.require("score")
-    disk.require_room()
+    heartbeats.require("score")
+    disk_space.require_room()
     with transaction.atomic():
         audit.record("scoring.started", f"model version {model.version}", project=model.project)
         wake(model, now=now, anew=True)
@@ -88,7 +90,7 @@ def start_due(*, now: datetime) -> int:
 
     On a disk that is nearly full nothing is woken, and lanes rest after the chunk that they have in hand.
     """
-    if disk.shortages():
+    if disk_space.shortages():
         return 0
     due = _DUE.rows(lost=now - LOST_AFTER, again=now - LOOK_AGAIN_AFTER)
     models = RewardModel.objects.filter(pk__in=[model for (model,) in due]).select_related("project")
@@ -98,7 +100,7 @@ def start_due(*, now: datetime) -> int:
         wake(champions[project], now=now)
         return 1
 
-    return background.each_project("start_due_scoring", champions, wake_champion)
+    return failures.each_project("start_due_scoring", champions, wake_champion)
 
 
 # Costs the same however many tasks there are: the index knows what follows on the last one handed out.
@@ -138,14 +140,14 @@ def wake(model: RewardModel, *, now: datetime, anew: bool = False) -> None:
 def wanted() -> int:
     """As many as there are score workers; one where Redis cannot tell."""
     try:
-        listening = workers.listening()["score"].workers
+        listening = heartbeats.listening()["score"].workers
     except redis.RedisError:
         return 1
     return min(max(listening, 1), MOST_LANES)
 
 
 def send(lane: int, turn: int) -> None:
-    dispatch.send_on_commit("rewards.tasks.score_chunk", [lane, turn], priority=LAST)
+    messages.send_on_commit("rewards.tasks.score_chunk", [lane, turn], priority=LAST)
 
 
 # A turn ----------------------------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ def take(lane_id: int, number: int, *, now: datetime, tasks: int) -> Turn | None
     if not ScoringLane.objects.filter(pk=lane_id, turn=number).update(turn=number + 1, moved_at=now):
         return None
     lane = ScoringLane.objects.select_related("scoring_pass__reward_model").get(pk=lane_id)
-    goes_on = lane.scoring_pass.reward_model.is_champion and not disk.shortages()
+    goes_on = lane.scoring_pass.reward_model.is_champion and not disk_space.shortages()
     turn = _with_chunk(lane, tasks) if goes_on else None
     if turn is None:
         ScoringLane.objects.filter(pk=lane_id).update(moved_at=None, first_task=None, last_task=None)

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 
 from annotator import annotation, assignment
-from annotator.annotation import IncompleteRating, Refused, Submission, submitting
+from annotator.annotation import IncompleteRating, Refused, Submission, submissions
 from annotator.models import Annotation, Assignment, Consensus, Draft, Label, Project, Report, Task
 from tests.builders import NOW, claimed, make_project, make_task, rate, submission
 from tests.conftest import Cast
@@ -55,7 +55,7 @@ def test_a_submission_is_not_stored_without_the_next_claim(
 ) -> None:
     make_task(project)
     held = claimed(project, cast.alice)
-    monkeypatch.setattr(submitting, "next_task", failing)
+    monkeypatch.setattr(submissions, "next_task", failing)
     with pytest.raises(ZeroDivisionError):
         annotation.submit_and_claim(cast.alice, held.pk, submission(held.task), now=NOW)
     assert not Annotation.objects.exists()

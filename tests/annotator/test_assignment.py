@@ -7,10 +7,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from annotator import annotation, assignment, gold
-from annotator.assignment import NotLeased, claim, picking
+from annotator import annotation, assignment
+from annotator.assignment import NotLeased, claim, task_choice
+from annotator.gold import gold_tasks
 from annotator.models import Assignment, Exclusion, PauseReason, Project, Tally, Task, User
-from annotator.projects.archiving import archive
+from annotator.projects.archive import archive
 from tests.builders import NOW, claimed, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -50,7 +51,7 @@ def test_of_one_priority_the_most_doubtful_comes_first(project: Project, cast: C
     Task.objects.filter(pk=doubtful.pk).update(doubt=9)
     order = [claimed(project, annotator).task for annotator in cast.annotators]
     assert order == [urgent, urgent, urgent]
-    assert picking.pick(picking.Seeker(project.pk, make_user("frank").pk)) == doubtful.pk != plain.pk
+    assert task_choice.pick(task_choice.Seeker(project.pk, make_user("frank").pk)) == doubtful.pk != plain.pk
 
 
 def test_nobody_gets_a_task_twice(project: Project, cast: Cast) -> None:
@@ -194,7 +195,7 @@ def test_what_somebody_holds_is_theirs_through_a_pause(project: Project, cast: C
 
 def paused(project: Project, user: User, how: str) -> None:
     if how == "paused":
-        gold.pause(user.memberships.get(project=project), because=PauseReason.MANAGER, now=NOW)
+        gold_tasks.pause(user.memberships.get(project=project), because=PauseReason.MANAGER, now=NOW)
     elif how == "archived":
         archive(project, now=NOW)
     else:
@@ -275,7 +276,7 @@ def test_ones_own_begun_tasks_are_passed_once(project: Project, cast: Cast) -> N
     place = Tally.objects.get(annotator=cast.alice)
     last = Task.objects.latest("line").line
     assert place.done == 100
-    assert last - place.line <= picking.LOOK_BACK + picking.STEP + 1
+    assert last - place.line <= task_choice.LOOK_BACK + task_choice.STEP + 1
 
 
 def test_a_task_that_gets_room_goes_to_the_end_of_the_line(cast: Cast) -> None:
@@ -294,7 +295,7 @@ def test_claims_follow_an_index(project: Project, cast: Cast) -> None:
     )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE annotator_task")
-    line, untouched = picking.plans(picking.Seeker(project.pk, cast.alice.pk))
+    line, untouched = task_choice.plans(task_choice.Seeker(project.pk, cast.alice.pk))
     assert "task_in_line" in line
     assert "task_untouched" in untouched
     assert "Seq Scan on annotator_task" not in line + untouched

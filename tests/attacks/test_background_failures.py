@@ -8,11 +8,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotator import agreement, assignment, background, dispatch, quality, tasks, workers
+from annotator import agreement, assignment, quality, tasks
+from annotator.background import failures, heartbeats, messages
 from annotator.models import BackgroundFailure, Exclusion, Project, RaterQuality, RecountWanted, Rubric, Task
-from annotator.pii import scanning
-from annotator.review import excluding
-from rewards import retraining
+from annotator.pii import scans
+from annotator.review import exclusions
+from rewards import runs
 from rewards import tasks as machine_tasks
 from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
@@ -41,7 +42,7 @@ def failing(stage: Callable[..., int]) -> Callable[..., int]:
     return fail
 
 
-def failures() -> list[tuple[str, str, int, str]]:
+def failure_rows() -> list[tuple[str, str, int, str]]:
     return [(row.task, row.project.slug if row.project else "", row.times, row.error)
             for row in BackgroundFailure.objects.select_related("project").order_by("pk")]  # fmt: skip
 
@@ -52,7 +53,7 @@ def test_a_project_that_cannot_be_assessed_does_not_keep_the_next_from_it(
     monkeypatch.setattr(quality, "assess_apart", failing(quality.assess))
     assert tasks.assess_annotators() == 3
     assert {row.project.slug for row in RaterQuality.objects.all()} == {FINE}
-    assert failures() == [("assess_annotators", BROKEN, 1, "KeyError: 'tone'")]
+    assert failure_rows() == [("assess_annotators", BROKEN, 1, "KeyError: 'tone'")]
 
 
 def test_a_rubric_that_asks_for_no_scores_of_responses_is_no_failure(projects: dict[str, Project]) -> None:
@@ -75,23 +76,23 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         Exclusion.objects.create(project=project, annotator=cast.bob, reason="Clicks.", by=cast.carol, made_at=NOW)
     Project.objects.update(retrain_after_labels=1)
     broken: dict[str, tuple[Any, str, Callable[[], object]]] = {
-        "expire": (assignment.holding, "_expire_in", lambda: assignment.expire_all(now=later)),
-        "agreement": (agreement.refreshing, "_refresh_unless_busy", lambda: agreement.refresh_all(now=NOW)),
-        "recount": (assignment.recounting, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
-        "due runs": (retraining, "due", machine_tasks.start_due_runs),
+        "expire": (assignment.leases, "_expire_in", lambda: assignment.expire_all(now=later)),
+        "agreement": (agreement.totals_refresh, "_refresh_unless_busy", lambda: agreement.refresh_all(now=NOW)),
+        "recount": (assignment.counters, "recount", lambda: assignment.recount_all_wanted(now=NOW)),
+        "due runs": (runs, "due", machine_tasks.start_due_runs),
     }
     if first == "pii":
-        monkeypatch.setattr(scanning, "_looked_into", _broken_scan(scanning._looked_into))
-        scanning.scan_all(now=NOW)
+        monkeypatch.setattr(scans, "_looked_into", _broken_scan(scans._looked_into))
+        scans.scan_all(now=NOW)
         assert not Task.objects.unscanned().filter(project__slug=FINE).exists()
     elif first == "exclusion":
-        monkeypatch.setattr(excluding, "_take_out", _broken_taking_out(excluding._take_out))
-        assert excluding.enforce_all(now=NOW) == 1
+        monkeypatch.setattr(exclusions, "_take_out", _broken_taking_out(exclusions._take_out))
+        assert exclusions.enforce_all(now=NOW) == 1
     else:
         module, name, run = broken[first]
         monkeypatch.setattr(module, name, failing(getattr(module, name)))
         run()
-    assert [where for _, where, *_ in failures()] == [BROKEN]
+    assert [where for _, where, *_ in failure_rows()] == [BROKEN]
 
 
 def _broken_scan(stage: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,21 +118,21 @@ def test_a_failure_counts_up_and_goes_when_it_works_again(projects: dict[str, Pr
         raise RuntimeError("no luck")
 
     for _ in range(3):
-        background.each_project("a_task", projects.values(), failing(lambda _: 1))
+        failures.each_project("a_task", projects.values(), failing(lambda _: 1))
     row = BackgroundFailure.objects.get()
     assert (row.project, row.times) == (projects[BROKEN], 3)
     assert row.first_at < row.last_at
-    assert background.each_project("a_task", projects.values(), lambda _: 1) == 2
-    assert failures() == []
+    assert failures.each_project("a_task", projects.values(), lambda _: 1) == 2
+    assert failure_rows() == []
 
 
 def test_what_fails_as_a_whole_is_kept_and_raised(db: None) -> None:
-    with pytest.raises(RuntimeError), background.as_whole("a_task"):
+    with pytest.raises(RuntimeError), failures.as_whole("a_task"):
         raise RuntimeError("no luck")
-    assert failures() == [("a_task", "", 1, "RuntimeError: no luck")]
-    with background.as_whole("a_task"):
+    assert failure_rows() == [("a_task", "", 1, "RuntimeError: no luck")]
+    with failures.as_whole("a_task"):
         pass
-    assert failures() == []
+    assert failure_rows() == []
 
 
 def test_an_error_is_told_without_secrets_or_rows(settings: Any) -> None:
@@ -139,18 +140,18 @@ def test_an_error_is_told_without_secrets_or_rows(settings: Any) -> None:
         f"cannot reach postgresql://me:geheim@db/x, password=geheim, from {settings.BASE_DIR}/manage.py\n"
         "DETAIL:  Failing row contains (42, a text that somebody wrote)"
     )
-    assert background.told(error) == "RuntimeError: cannot reach postgresql:...db/x, ... from manage.py"
+    assert failures.told(error) == "RuntimeError: cannot reach postgresql:...db/x, ... from manage.py"
 
 
 def test_an_error_is_told_without_any_folder_of_the_machine(settings: Any) -> None:
     settings.ARTIFACTS = "/srv/My Files/artifacts"
     error = OSError("cannot read /opt/models/x/model.bin, nor /srv/My Files/artifacts/runs/3/expected.jsonl")
-    assert background.told(error) == "OSError: cannot read .../model.bin, nor artifacts/runs/3/expected.jsonl"
+    assert failures.told(error) == "OSError: cannot read .../model.bin, nor artifacts/runs/3/expected.jsonl"
 
 
 def test_the_overview_shows_what_fails_to_who_may_see_it(projects: dict[str, Project], client: Client) -> None:
-    background.note("find_pii", projects[BROKEN], RuntimeError("no luck"))
-    background.note("recover_lost_runs", None, RuntimeError("bad luck"))
+    failures.note("find_pii", projects[BROKEN], RuntimeError("no luck"))
+    failures.note("recover_lost_runs", None, RuntimeError("bad luck"))
     manager = make_user("manager", is_staff=True)
     make_member(projects[FINE], manager, role="manager")
     client.force_login(manager)
@@ -166,7 +167,7 @@ def test_the_overview_shows_what_fails_to_who_may_see_it(projects: dict[str, Pro
 def test_a_recount_whose_message_was_lost_is_found_again(
     project: Project, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
-    monkeypatch.setattr(dispatch, "send", lambda *_: False)
+    monkeypatch.setattr(messages, "send", lambda *_: False)
     task = make_task(project)
     with django_capture_on_commit_callbacks(execute=True):
         Project.objects.filter(pk=project.pk).update(base_annotators=2)
@@ -182,10 +183,10 @@ def test_a_readmission_whose_message_was_lost_is_finished(
 ) -> None:
     make_task(project)
     rate(project, cast.bob)
-    excluding.exclude(project, cast.bob, reason="Clicks.", by=cast.carol, now=NOW)
-    monkeypatch.setattr(excluding, "AT_THE_DOOR", 0)
-    monkeypatch.setattr(workers, "require", lambda _: None)
-    assert excluding.readmit(project, cast.bob, now=NOW) is not None
+    exclusions.exclude(project, cast.bob, reason="Clicks.", by=cast.carol, now=NOW)
+    monkeypatch.setattr(exclusions, "AT_THE_DOOR", 0)
+    monkeypatch.setattr(heartbeats, "require", lambda _: None)
+    assert exclusions.readmit(project, cast.bob, now=NOW) is not None
     tasks.enforce_exclusions()
     assert not Exclusion.objects.exists()
     assert project.tasks.get().assignments.get().counts

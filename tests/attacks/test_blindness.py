@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from annotator import assignment
 from annotator.models import Assignment, Project, Role, Task, User
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.blindness import OwnWork, StillRating
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_task, make_user, rate

@@ -15,9 +15,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import tokens
-from annotator.body_limits import STRANGERS_MOST
+from annotator.accounts import tokens
 from annotator.models import Project, Task, User
+from annotator.web.body_limits import STRANGERS_MOST
 from tests.builders import task_row
 from tests.conftest import Cast
 from tests.web import Web, web

@@ -11,10 +11,11 @@ from django.conf import settings
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotator import tasks, workers
-from annotator.clock import database_now
+from annotator import tasks
+from annotator.background import heartbeats
+from annotator.db.clock import database_now
 from annotator.models import Assignment, LoginFailures, Project, User
-from rewards import retraining, training
+from rewards import runs, training
 from rewards import tasks as machine_tasks
 from rewards.models import RunState, TrainingRun
 from tests.builders import make_task
@@ -57,11 +58,11 @@ def test_a_run_of_a_worker_whose_clock_is_off_is_not_lost(
 @pytest.mark.parametrize("by", [-OFF, OFF])
 def test_a_worker_whose_clock_is_off_is_listening(behind: Callable[[float], Any], by: float) -> None:
     with behind(by):
-        workers.beat("train@elsewhere", ["train"])
+        heartbeats.beat("train@elsewhere", ["train"])
     try:
-        found = workers.listening()["train"]
+        found = heartbeats.listening()["train"]
     finally:
-        workers.forget("train@elsewhere")
+        heartbeats.forget("train@elsewhere")
     assert found.alive
     assert found.heartbeat_age is not None
     assert found.heartbeat_age < 5
@@ -93,7 +94,7 @@ def test_a_silent_run_is_still_lost(project: Project) -> None:
     assert machine_tasks.recover_lost_runs() == 1
     run.refresh_from_db()
     assert run.state == RunState.QUEUED
-    assert retraining.claim(run.pk, worker="w", now=timezone.now()) is not None
+    assert runs.claim(run.pk, worker="w", now=timezone.now()) is not None
 
 
 @pytest.mark.parametrize("by", [-OFF, OFF])
@@ -111,7 +112,7 @@ def test_wrong_passwords_are_waited_for_as_long_whichever_host_counts(
     assert 50 < int(answer.headers["Retry-After"]) <= 60
 
 
-OWN_CLOCK = {"annotator/tokens.py", "annotator/api/authentication.py"}
+OWN_CLOCK = {"annotator/accounts/tokens.py", "annotator/api/authentication.py"}
 """Knox writes when a token ends by the host's clock, days ahead; and so it is read."""
 
 

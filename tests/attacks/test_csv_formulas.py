@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from annotator.exporting import export
+from annotator.exporting.rows import export
+from annotator.exporting.spreadsheets import cell_of_text, csv_lines, text_of_cell
 from annotator.importing import import_rows
 from annotator.importing.sources import read_rows
 from annotator.models import Project, Response
-from annotator.spreadsheets import cell_of_text, csv_lines, text_of_cell
 from rewards import comparison
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_task, rate
 from tests.conftest import Cast
 from tests.rewards.evaluated import make_evaluation

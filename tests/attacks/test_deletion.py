@@ -7,12 +7,13 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, qualification, tasks
+from annotator import annotation, assignment, tasks
+from annotator.gold import qualification
 from annotator.importing import import_rows
 from annotator.models import Annotation, Assignment, AuditEntry, Project, Task, User
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 from annotator.refusals import Refusal
-from rewards import retraining
+from rewards import runs
 from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row
 from tests.conftest import Cast
 
@@ -44,7 +45,7 @@ def test_an_archived_project_takes_no_work(rated: Project, cast: Cast, carol: AP
     assert carol.post(f"{TALK}training-runs/", {"reason": "now"}).json()["code"] == "archived"
     for call in (
         lambda: import_rows(rated, json_lines(task_row()), now=NOW),
-        lambda: retraining.request(rated, reason="now"),
+        lambda: runs.request(rated, reason="now"),
     ):
         with pytest.raises(Refusal, match="is archived"):
             call()
@@ -120,8 +121,8 @@ def test_the_admin_wants_the_slug_as_well(rated: Project, admin: Client) -> None
 def test_a_large_project_goes_in_the_background(
     rated: Project, carol: APIClient, cast: Cast, as_user: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("annotator.projects.deleting.AT_THE_DOOR", 3)
-    monkeypatch.setattr("annotator.projects.deleting.AT_ONCE", 2)
+    monkeypatch.setattr("annotator.projects.deletion.AT_THE_DOOR", 3)
+    monkeypatch.setattr("annotator.projects.deletion.AT_ONCE", 2)
     for _ in range(4):
         make_task(rated)
     carol.post(f"{TALK}archive/")

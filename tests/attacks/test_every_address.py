@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import URLResolver, get_resolver
 
 from annotator.models import Project, QualificationRun, Role, User
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, claimed, make_gold, make_member, make_task, make_user, rate
 from tests.conftest import Cast
 

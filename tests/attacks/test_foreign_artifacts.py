@@ -7,14 +7,14 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
 
-from annotator import artifacts
 from annotator.models import BackgroundFailure
-from rewards import erasing, promotion, snapshots, tasks, training
+from annotator.storage import artifacts
+from rewards import erasure, promotion, snapshots, tasks, training
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 from tests.rewards.labelled import labelled_project
-from tests.rewards.test_erasing import model, snapshot_of
+from tests.rewards.test_erasure import model, snapshot_of
 
 __all__ = ["model"]
 
@@ -32,7 +32,7 @@ def elsewhere(db: None, settings: LazySettings, tmp_path: Path) -> Path:
 def test_what_lies_elsewhere_is_not_called_erased(model: RewardModel, elsewhere: Path) -> None:
     promotion.promote(make_model(model.project, 2), now=NOW)
     with pytest.raises(artifacts.ForeignArtifacts, match="VAR_DIR"):
-        erasing.erase(snapshot_of(model), now=NOW)
+        erasure.erase(snapshot_of(model), now=NOW)
     assert Snapshot.objects.get(pk=snapshot_of(model).pk).erased_at is None
 
 
@@ -45,8 +45,8 @@ def test_what_cannot_be_removed_is_not_called_erased(model: RewardModel, monkeyp
 
     with monkeypatch.context() as refusing:
         refusing.setattr(shutil, "rmtree", refuse)
-        with pytest.raises(erasing.NotRemoved, match=r"snapshots/.* stays \(Permission denied\)"):
-            erasing.erase(taken, now=NOW)
+        with pytest.raises(erasure.NotRemoved, match=r"snapshots/.* stays \(Permission denied\)"):
+            erasure.erase(taken, now=NOW)
         tasks.sweep_files()
     assert Snapshot.objects.get(pk=taken.pk).erased_at is None
     assert BackgroundFailure.objects.get().task == "sweep_erased"

@@ -17,13 +17,16 @@ from django.conf import LazySettings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import body_limits, disk, embedded, workers
-from annotator.embedded import Redis
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 from annotator.importing import parquet
+from annotator.launch import embedded
+from annotator.launch.embedded import Redis
+from annotator.launch.supervisor import Supervisor
 from annotator.models import Project, Task
-from annotator.supervisor import Supervisor
-from annotator.workers import QueueHealth
-from rewards import retraining, snapshots
+from annotator.storage import disk_space
+from annotator.web import body_limits
+from rewards import runs, snapshots
 from rewards.models import TrainingRun
 from tests import servers
 from tests.annotator.api.test_work import form, leased
@@ -43,7 +46,7 @@ def nearly_full(monkeypatch: pytest.MonkeyPatch, settings: LazySettings) -> None
 @pytest.fixture
 def carol(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> APIClient:
     imported(project, *(label_row(f"Question {number}?", "Answer.") for number in range(20)))
-    monkeypatch.setattr(workers, "listening", lambda: {queue: QueueHealth(1, 0.0) for queue in workers.QUEUES})
+    monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES})
     client = APIClient()
     client.force_authenticate(cast.carol)
     return client
@@ -66,8 +69,8 @@ def test_an_import_stops_where_the_room_ends(
     free = iter([500 * MEGABYTE] * 2 + [42 * MEGABYTE] * 9)
     settings.DISK_RESERVE_MB, settings.DATABASE_DIR = 100, ""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, next(free)))
-    monkeypatch.setattr("annotator.importing.writing.BATCH", 1)
-    with pytest.raises(disk.DiskNearlyFull):
+    monkeypatch.setattr("annotator.importing.batches.BATCH", 1)
+    with pytest.raises(disk_space.DiskNearlyFull):
         imported(project, *(task_row(f"t-{number}") for number in range(5)))
     assert Task.objects.count() == 2
 
@@ -94,14 +97,14 @@ def test_a_copy_for_the_parquet_decoder_ends_where_the_room_does(
     settings.DISK_RESERVE_MB, settings.DATABASE_DIR = 100, ""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 0, next(free)))
     source = BytesIO(b"PAR1" + bytes(40 * MEGABYTE))
-    with pytest.raises(disk.DiskNearlyFull), parquet.parquet_lines(source):
+    with pytest.raises(disk_space.DiskNearlyFull), parquet.parquet_lines(source):
         pass
     assert source.tell() < 20 * MEGABYTE
 
 
 def test_the_folder_for_temporary_files_is_watched(nearly_full: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/proc")
-    assert "the folder for temporary files" in {each.folder for each in disk.shortages()}
+    assert "the folder for temporary files" in {each.folder for each in disk_space.shortages()}
 
 
 def test_when_there_is_room_again_runs_go_on(
@@ -109,10 +112,10 @@ def test_when_there_is_room_again_runs_go_on(
 ) -> None:
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9, 0))
-        with pytest.raises(disk.DiskNearlyFull):
+        with pytest.raises(disk_space.DiskNearlyFull):
             snapshots.take(project, now=NOW)
     snapshots.take(project, now=NOW)
-    assert retraining.request(project, reason="a test").pk
+    assert runs.request(project, reason="a test").pk
 
 
 def test_health_and_pages_name_the_disk(carol: APIClient, cast: Cast, client: Client, nearly_full: None) -> None:

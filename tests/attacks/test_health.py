@@ -17,8 +17,9 @@ from django.test import Client
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator import artifacts, background, workers
+from annotator.background import failures, heartbeats
 from annotator.models import AuditEntry, Installation
+from annotator.storage import artifacts
 from tests import servers
 
 READY = "/api/v1/health/ready/"
@@ -65,7 +66,7 @@ def test_it_answers_while_postgresql_hangs() -> None:
 def test_strangers_are_told_neither_addresses_nor_errors(
     client: Client, db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(workers, "connection", lambda: redis.Redis(port=1, retry=Retry(NoBackoff(), 0)))
+    monkeypatch.setattr(heartbeats, "connection", lambda: redis.Redis(port=1, retry=Retry(NoBackoff(), 0)))
     answer = client.get(READY)
     assert answer.json()["error"] == "Redis does not answer."
     assert "6379" not in answer.content.decode()
@@ -74,7 +75,7 @@ def test_strangers_are_told_neither_addresses_nor_errors(
 
 @pytest.mark.django_db(transaction=True)
 def test_strangers_learn_how_many_tasks_fail_and_nothing_else(client: Client) -> None:
-    background.note("find_pii", None, RuntimeError("no luck"))
+    failures.note("find_pii", None, RuntimeError("no luck"))
     answer = client.get(READY)
     assert (answer.json()["failures"], answer.json()["status"]) == (1, "ready")
     assert "luck" not in answer.content.decode()

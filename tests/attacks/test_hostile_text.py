@@ -15,7 +15,7 @@ from annotator.annotation.drafts import MOST_BYTES, DraftTooLarge
 from annotator.models import Draft, Project, QualificationRun, Task, User
 from annotator.refusals import Refusal
 from annotator.review import exclude, judge
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_task, rate, submission
 from tests.conftest import Cast
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from annotator import workers
+from annotator.background import heartbeats
 from annotator.models import Project
 from tests import servers
 from tests.annotator.api.test_work import form, leased
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 @pytest.fixture
 def hung_redis() -> Iterator[None]:
     """All queues have workers, as far as Redis was ever told; then it stops."""
-    workers.beat("all", list(workers.QUEUES))
+    heartbeats.beat("all", list(heartbeats.QUEUES))
     (server,) = (each for each in servers.running if each.name == "redis")
     assert server.process.pid
     os.kill(server.process.pid, signal.SIGSTOP)
@@ -32,7 +32,7 @@ def hung_redis() -> Iterator[None]:
         yield
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
-        workers.forget("all")
+        heartbeats.forget("all")
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def carol(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> APIC
     imported(project, label_row("What is it?", "It is this."))
     make_task(project)
     rate(project, cast.bob)
-    monkeypatch.setattr("annotator.review.excluding.AT_THE_DOOR", 0)
+    monkeypatch.setattr("annotator.review.exclusions.AT_THE_DOOR", 0)
     client = APIClient(raise_request_exception=False)
     client.force_authenticate(cast.carol)
     cast.carol.is_staff = True

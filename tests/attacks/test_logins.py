@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotator import logins
+from annotator.accounts import logins
 from annotator.models import AuditEntry, LoginFailures, User
 from tests.conftest import Cast
 
@@ -227,7 +227,7 @@ def test_logins_failures_and_lockouts_are_in_the_audit(carol: User) -> None:
 
 def test_neither_audit_nor_log_nor_counts_hold_what_was_typed(carol: User, caplog: pytest.LogCaptureFixture) -> None:
     """Passwords end up in the name's field."""
-    with caplog.at_level(logging.INFO, "annotator.logins"):
+    with caplog.at_level(logging.INFO, "annotator.accounts.logins"):
         by_page("my secret", name="a slipped secret")
         by_page("my secret")
     kept = str([*AuditEntry.objects.values(), *LoginFailures.objects.values()]) + caplog.text

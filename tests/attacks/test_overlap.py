@@ -9,8 +9,9 @@ from django.conf import LazySettings
 from django.db import IntegrityError, connection, transaction
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, gold, quality
+from annotator import annotation, assignment, quality
 from annotator.annotation import NotAtWork, TooMany
+from annotator.gold import gold_tasks
 from annotator.models import Assignment, Label, PauseReason, Project, Report, Skip, Task, User
 from annotator.review import adjudicate, exclude, judge, withdraw
 from tests.builders import (
@@ -206,7 +207,7 @@ def barred(project: Project, cast: Cast, how: str) -> None:
         exclude(project, cast.alice, reason="no", by=cast.carol, now=NOW)
     else:
         member = cast.alice.memberships.get(project=project)
-        gold.pause(member, because=PauseReason.MANAGER, now=NOW)
+        gold_tasks.pause(member, because=PauseReason.MANAGER, now=NOW)
 
 
 @pytest.mark.parametrize("how", ["excluded", "paused"])

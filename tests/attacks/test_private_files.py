@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from annotator import embedded, running
-from annotator.embedded import accounts
+from annotator.launch import embedded, run
+from annotator.launch.embedded import accounts
 from tests.attacks.test_full_disk import var_dir
 
 __all__ = ["var_dir"]
@@ -47,9 +47,9 @@ def open_to_others(folder: Path) -> list[str]:
 def test_others_read_nothing_below_var_dir(var_dir: Path, usual_umask: None, addresses: None) -> None:
     (var_dir / "artifacts").mkdir(mode=0o755)
     (var_dir / "artifacts" / "old.jsonl").write_text("a text that somebody wrote")
-    running.keep_private(var_dir)
-    running.keep_secret_key(var_dir / "secret-key")
-    with embedded.services(var_dir) as started, running.published(started, var_dir / "services.json"):
+    run.keep_private(var_dir)
+    run.keep_secret_key(var_dir / "secret-key")
+    with embedded.services(var_dir) as started, run.published(started, var_dir / "services.json"):
         (var_dir / "logs" / "web.log").write_text("an address")
         assert open_to_others(var_dir) == []
 

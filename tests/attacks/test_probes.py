@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from annotator import tokens
+from annotator.accounts import tokens
 from tests.conftest import Cast
 from tests.web import Web, web
 

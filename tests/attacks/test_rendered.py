@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.openrlhf import MOST_CHARACTERS, RewardRequestSerializer
-from rewards.rendered import NotItsPrompt, conversation_of, item_of
+from rewards.api.openrlhf import MOST_CHARACTERS, RewardRequestSerializer
+from rewards.chat_markup import NotItsPrompt, conversation_of, item_of
 
 HOSTILE: dict[str, Callable[[int], str]] = {
     "special tokens": lambda length: "<s>" * (length // 3) + "x",

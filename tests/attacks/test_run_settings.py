@@ -14,9 +14,9 @@ from django.forms import model_to_dict
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import workers
+from annotator.background import heartbeats
 from annotator.models import Project
-from rewards import registry, retraining, supervising, tasks
+from rewards import registry, runs, tasks, trainer_process
 from rewards.learning.backbones import PickledBackbone, find_backbone
 from rewards.learning.config import BadConfig, EvaluateConfig, ScoreConfig, TrainConfig, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
@@ -54,8 +54,8 @@ BEYOND: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _workers_listen(monkeypatch: pytest.MonkeyPatch) -> None:
-    health = dict.fromkeys(workers.QUEUES, workers.QueueHealth(1, 0.5))
-    monkeypatch.setattr(workers, "listening", lambda: health)
+    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
+    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_a_run_ends_when_its_time_is_over(
     db: None, slow_trainer: Path, settings: LazySettings, hours: float, config: dict[str, Any], said: str
 ) -> None:
     settings.RUN_HOURS = hours
-    run = retraining.request(labelled_project(), reason="a test", config=config)
+    run = runs.request(labelled_project(), reason="a test", config=config)
     began = time.monotonic()
     tasks.train(run.pk)
     run.refresh_from_db()
@@ -220,7 +220,7 @@ def test_a_run_ends_when_its_time_is_over(
 
 def test_the_time_of_earlier_attempts_counts(db: None, slow_trainer: Path, settings: LazySettings) -> None:
     settings.RUN_HOURS = 1
-    run = retraining.request(labelled_project(), reason="a test")
+    run = runs.request(labelled_project(), reason="a test")
     TrainingRun.objects.filter(pk=run.pk).update(worked_seconds=3599.9)
     tasks.train(run.pk)
     run.refresh_from_db()
@@ -251,7 +251,7 @@ def test_a_managers_run_names_no_folder_of_the_machine(
     program.write_text(TALKATIVE.format(base=settings.BASE_DIR, artifacts=settings.ARTIFACTS))
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    run = retraining.request(labelled_project(), reason="a test")
+    run = runs.request(labelled_project(), reason="a test")
     tasks.train(run.pk)
     run.project.memberships.create(user=cast.carol, role="manager")
     shown = as_user(cast.carol).get(f"/api/v1/training-runs/{run.pk}/").json()
@@ -266,9 +266,9 @@ def test_an_error_that_nobody_foresaw_names_none_either(db: None, monkeypatch: p
     def lost(*_: Any) -> None:
         raise FileNotFoundError(2, "No such file", "/srv/somewhere/else/metrics.json")
 
-    monkeypatch.setattr(supervising, "_progress", lost)
+    monkeypatch.setattr(trainer_process, "_progress", lost)
     monkeypatch.setattr(sys, "executable", "/bin/true")
-    run = retraining.request(labelled_project(), reason="a test")
+    run = runs.request(labelled_project(), reason="a test")
     with pytest.raises(FileNotFoundError):
         tasks.train(run.pk)
     run.refresh_from_db()
@@ -294,7 +294,7 @@ def test_what_is_wrong_with_files_is_told_by_their_names(cast: Cast, project: Pr
 @pytest.mark.slow
 def test_a_stored_model_names_no_folder_of_the_machine(db: None, settings: LazySettings) -> None:
     """Nor the one of its snapshot, nor the one of its backbone."""
-    run = retraining.request(labelled_project(), reason="a test", config={"epochs": 0, "threads": 1})
+    run = runs.request(labelled_project(), reason="a test", config={"epochs": 0, "threads": 1})
     tasks.train(run.pk)
     run.refresh_from_db()
     model = RewardModel.objects.get(run=run)

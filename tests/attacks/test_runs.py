@@ -16,14 +16,14 @@ from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import workers
+from annotator.background import heartbeats
 from annotator.models import AuditEntry, Project, Task, User
-from rewards import retraining, snapshots, unlikely
+from rewards import runs, snapshots, unlikely_ratings
 from rewards.learning.config import config_hash
 from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, TrainingRun
 from rewards.promotion import Verdict
 from rewards.run_settings import check_config, settled
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project, preferred_project
@@ -35,8 +35,8 @@ NO = Verdict(False, "No evidence that it is better.", "the champion", -0.1, -0.3
 @pytest.fixture
 def listening(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a worker listened to each queue."""
-    health = dict.fromkeys(workers.QUEUES, workers.QueueHealth(1, 0.5))
-    monkeypatch.setattr(workers, "listening", lambda: health)
+    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
+    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 # Asked for twice --------------------------------------------------------------------------------------------
@@ -45,9 +45,9 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def empty_queue() -> Iterator[None]:
     """Also for those who come after: no worker can read what these tests put in."""
-    workers.connection().delete("train")
+    heartbeats.connection().delete("train")
     yield
-    workers.connection().delete("train")
+    heartbeats.connection().delete("train")
 
 
 def test_hours_behind_a_long_run_add_no_messages(
@@ -56,11 +56,11 @@ def test_hours_behind_a_long_run_add_no_messages(
     """Real messages in a real Redis, which no worker takes."""
     run = TrainingRun.objects.create(project=project, reason="a test")
     with django_capture_on_commit_callbacks(execute=True):
-        retraining.send(run)
+        runs.send(run)
     for minute in range(1, 50):
         with django_capture_on_commit_callbacks(execute=True):
-            retraining.recover_lost(now=run.created_at + timedelta(minutes=1.1 * minute))
-    assert workers.connection().llen("train") == 1
+            runs.recover_lost(now=run.created_at + timedelta(minutes=1.1 * minute))
+    assert heartbeats.connection().llen("train") == 1
 
 
 def test_a_run_that_redis_has_forgotten_is_sent_again_within_two_minutes(
@@ -68,15 +68,15 @@ def test_a_run_that_redis_has_forgotten_is_sent_again_within_two_minutes(
 ) -> None:
     run = TrainingRun.objects.create(project=project, reason="a test")
     with django_capture_on_commit_callbacks(execute=True):
-        assert retraining.recover_lost(now=run.created_at + timedelta(minutes=2)) == [run]
-    assert workers.connection().llen("train") == 1
+        assert runs.recover_lost(now=run.created_at + timedelta(minutes=2)) == [run]
+    assert heartbeats.connection().llen("train") == 1
 
 
 def test_a_message_of_another_run_hides_a_forgotten_one_for_an_hour_only(project: Project, empty_queue: None) -> None:
     run = TrainingRun.objects.create(project=project, reason="a test")
-    workers.connection().lpush("train", "another's")
-    assert retraining.recover_lost(now=run.created_at + timedelta(minutes=59)) == []
-    assert retraining.recover_lost(now=run.created_at + timedelta(minutes=61)) == [run]
+    heartbeats.connection().lpush("train", "another's")
+    assert runs.recover_lost(now=run.created_at + timedelta(minutes=59)) == []
+    assert runs.recover_lost(now=run.created_at + timedelta(minutes=61)) == [run]
 
 
 def test_asking_for_a_run_reads_no_labels_on_the_webs_thread(
@@ -86,10 +86,10 @@ def test_asking_for_a_run_reads_no_labels_on_the_webs_thread(
     project = labelled_project()
     model = make_model(project, 1)
     config = check_config(settled(project, {}))
-    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": retraining.code_version()}
+    origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": runs.code_version()}
     TrainingRun.objects.filter(pk=model.run_id).update(snapshot=snapshots.take(project, now=NOW), **origin)
     monkeypatch.setattr(snapshots, "_write_rows", None)  # whoever takes a snapshot now fails
-    assert retraining.request(project, reason="a test").state == RunState.QUEUED
+    assert runs.request(project, reason="a test").state == RunState.QUEUED
 
 
 @pytest.mark.django_db(transaction=True)
@@ -123,7 +123,7 @@ def test_two_snapshots_at_once_are_one(as_user: As, monkeypatch: pytest.MonkeyPa
 
 def test_preferences_alone_start_a_run_by_policy(db: None, listening: None) -> None:
     preferred_project(retrain_after_labels=12)
-    (run,) = retraining.start_due(now=NOW)
+    (run,) = runs.start_due(now=NOW)
     assert run.reason == "12 new preferences, and the project retrains after 12"
 
 
@@ -142,17 +142,17 @@ SOON = timedelta(minutes=5)
 
 
 def test_known_preferences_start_none(known: Project) -> None:
-    assert retraining.start_due(now=NOW + SOON) == []
+    assert runs.start_due(now=NOW + SOON) == []
 
 
 def test_imported_preferences_are_news_even_of_tasks_that_were_there(known: Project) -> None:
     for number in range(2):
         imported(known, {"prompt": f"Later {number}", "response_1": "C.", "response_2": "D."})
-    assert retraining.due(known, now=NOW + SOON) == ""
+    assert runs.due(known, now=NOW + SOON) == ""
     for number in range(2):
         row = {"prompt": f"Later {number}", "response_1": "C.", "response_2": "D.", "preference_strength": 2}
         imported(known, row)
-    assert retraining.due(known, now=NOW + SOON).startswith("2 new preferences")
+    assert runs.due(known, now=NOW + SOON).startswith("2 new preferences")
 
 
 def test_a_preference_that_raters_agree_on_anew_is_news(known: Project) -> None:
@@ -162,7 +162,7 @@ def test_a_preference_that_raters_agree_on_anew_is_news(known: Project) -> None:
         given = {"all_preferences_unprocessed": [{"strength": -2, "justification": "so"} for _ in range(3)]}
         row = {"prompt": prompt, "response_1": first, "response_2": second, "preference_strength": -2, **given}
         imported(known, row)
-    assert retraining.due(known, now=NOW + SOON).startswith("2 new preferences")
+    assert runs.due(known, now=NOW + SOON).startswith("2 new preferences")
 
 
 def project_responses(project: Project, prompt: str) -> list[str]:
@@ -174,9 +174,9 @@ def test_hours_count_preferences_too(known: Project) -> None:
     Project.objects.filter(pk=known.pk).update(retrain_after_labels=0, retrain_after_hours=1)
     known.refresh_from_db()
     later = NOW + timedelta(hours=2)
-    assert retraining.due(known, now=later) == ""
+    assert runs.due(known, now=later) == ""
     imported(known, {"prompt": "Later", "response_1": "C.", "response_2": "D.", "preference_strength": 1})
-    assert "1 new preferences" in retraining.due(known, now=later)
+    assert "1 new preferences" in runs.due(known, now=later)
 
 
 # Against the gate -------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def peak_of_noting(count: int) -> int:
             file.write(f'{{"id": "{pk}", "scores": {{{values}}}}}\n')
     np.zeros(1)
     tracemalloc.start()
-    unlikely.note(run, now=NOW)
+    unlikely_ratings.note(run, now=NOW)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert Task.objects.filter(project=project).count() == count

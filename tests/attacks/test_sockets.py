@@ -15,9 +15,9 @@ import pytest
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from annotator import tokens
+from annotator.accounts import tokens
+from annotator.launch.webserver import channel
 from annotator.models import Project, Response
-from annotator.serving import channel
 from tests.builders import claimed, make_task, rate
 from tests.celery_workers import wait_for
 from tests.conftest import Cast

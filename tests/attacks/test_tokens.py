@@ -17,7 +17,7 @@ from knox.crypto import hash_token
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
-from annotator import tokens
+from annotator.accounts import tokens
 from annotator.api.scopes import scopes_for
 from annotator.models import AuditEntry, Scope, Token, User
 from tests.builders import make_task

@@ -12,10 +12,11 @@ from threading import Event
 import pytest
 from django.conf import settings
 
-from annotator import tokens, workers
+from annotator.accounts import tokens
+from annotator.background import heartbeats
+from annotator.launch.webserver.lanes import lanes
 from annotator.models import Project
-from annotator.serving.lanes import lanes
-from rewards.api import SCORE_WAIT_SECONDS
+from rewards.api.scores import SCORE_WAIT_SECONDS
 from tests.conftest import Cast
 from tests.rewards.scored import make_model
 from tests.web import Web, web
@@ -47,17 +48,17 @@ def beating(name: str) -> Iterator[None]:
 
     def beat() -> None:
         while not ended.is_set():
-            workers.beat(name, ["score"])
+            heartbeats.beat(name, ["score"])
             ended.wait(settings.WORKER_HEARTBEAT_SECONDS)
 
-    workers.beat(name, ["score"])
+    heartbeats.beat(name, ["score"])
     with ThreadPoolExecutor(1) as heart:
         heart.submit(beat)
         try:
             yield
         finally:
             ended.set()
-    workers.forget(name)
+    heartbeats.forget(name)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.models import Task, User
-from rewards import openrlhf
+from rewards.api import openrlhf
 from tests.audited.world import Change, World
 from tests.builders import ATTRIBUTES, imported, label_row, pseudonym
 

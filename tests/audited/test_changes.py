@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import workers
 from annotator.admin.audit import KINDS
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Token, User
-from annotator.workers import QueueHealth
-from rewards import admin_urls
+from rewards.admin import urls
 from tests.audited.changes import CHANGES, LEAVES_NONE
 from tests.audited.doors import doors
 from tests.audited.sending import TALK
@@ -18,7 +18,7 @@ from tests.audited.world import World
 from tests.builders import task_row
 from tests.conftest import Cast
 
-BUTTONS = [f"page {url.name}" for url in admin_urls.urlpatterns]
+BUTTONS = [f"page {url.name}" for url in urls.urlpatterns]
 BUTTONS += ["page admin-login", "page admin-logout", "page admin-password"]
 
 
@@ -29,8 +29,8 @@ def world(project: Project, cast: Cast, client: Client, tmp_path: Path, monkeypa
     client.force_login(cast.carol)
     rest = APIClient()
     rest.credentials(HTTP_AUTHORIZATION=f"Token {Token.objects.create(cast.carol)[1]}")
-    monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.5)))
-    monkeypatch.setattr("rewards.api.SCORE_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
+    monkeypatch.setattr("rewards.api.scores.SCORE_WAIT_SECONDS", 0.0)
     return World(project, cast, client, rest, tmp_path)
 
 

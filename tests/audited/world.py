@@ -10,7 +10,7 @@ from django.forms import model_to_dict
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import tokens
+from annotator.accounts import tokens
 from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Role, Task, Token, User
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Playwrigh
 from playwright.sync_api import Error as PlaywrightError
 from pytest_django.live_server_helper import LiveServer
 
-from annotator.bootstrap import BROWSERS
+from annotator.launch.install import BROWSERS
 from annotator.models import Project, User
 from tests.builders import make_member, make_project, make_user
 

@@ -8,8 +8,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from annotator import qualification, quality
+from annotator import quality
 from annotator.annotation import report, submit
+from annotator.gold import qualification
 from annotator.models import Assignment, Guideline, Membership, Project, Role, User
 from annotator.review import adjudicate, judge
 from tests.browser.conftest import Complaints

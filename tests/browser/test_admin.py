@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from annotator.models import Project, User
 from rewards.models import RewardModel, Score
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.browser.conftest import PASSWORD
 from tests.builders import imported, label_row, make_member, make_project, make_task, make_user, rate
 

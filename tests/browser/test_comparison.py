@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from annotator.models import Project, User
 from rewards.models import RewardModel
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.browser.test_accessible import violations
 from tests.builders import ATTRIBUTES, make_member, make_user
 from tests.rewards.evaluated import benchmark_metrics, make_evaluation, noisy_metrics

@@ -30,7 +30,7 @@ from tests.builders import make_member, make_task, make_user
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_MS = 20_000
-WEB = ["-m", "annotator.serving"]
+WEB = ["-m", "annotator.launch.webserver"]
 
 
 class Server:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotator import tokens
+from annotator.accounts import tokens
 from annotator.models import Token, User
 from tests.browser.test_accessible import violations
 

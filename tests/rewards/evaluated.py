@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from rewards.learning.calibration import pairwise_calibration
-from rewards.learning.measures import attribute_measures
+from rewards.learning.metrics import attribute_measures
 from rewards.models import Evaluation, RewardModel
 
 HASH = "0" * 64

@@ -10,7 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotator import tokens, workers
+from annotator.accounts import tokens
+from annotator.background import heartbeats
 from annotator.models import Project, Response, Role, User
 from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, TrainingRun
 from rewards.scoring import MOST_ITEMS
@@ -29,8 +30,8 @@ def carol(cast: Cast, as_user: As) -> APIClient:
 @pytest.fixture
 def listening(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a worker listened to each queue."""
-    health = dict.fromkeys(workers.QUEUES, workers.QueueHealth(1, 0.5))
-    monkeypatch.setattr(workers, "listening", lambda: health)
+    health = dict.fromkeys(heartbeats.QUEUES, heartbeats.QueueHealth(1, 0.5))
+    monkeypatch.setattr(heartbeats, "listening", lambda: health)
 
 
 def make_run(project: Project, state: str = RunState.PROMOTED, **fields: Any) -> TrainingRun:
@@ -317,7 +318,7 @@ def test_what_takes_longer_answers_202_with_a_job(
     carol: APIClient, project: Project, listening: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make_model(project, is_champion=True)
-    monkeypatch.setattr("rewards.api.SCORE_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("rewards.api.scores.SCORE_WAIT_SECONDS", 0.0)
     answer = scored(carol)
     job = ScoringJob.objects.get()
     assert (answer.status_code, answer.headers["Location"]) == (202, f"/api/v1/scoring-jobs/{job.pk}/")
@@ -341,7 +342,7 @@ def test_old_jobs_are_cleared(
     model = make_model(project, is_champion=True)
     old = ScoringJob.objects.create(reward_model=model, requested_by=cast.carol, items=[])
     ScoringJob.objects.update(created_at=timezone.now() - timedelta(days=2))
-    monkeypatch.setattr("rewards.api.SCORE_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("rewards.api.scores.SCORE_WAIT_SECONDS", 0.0)
     scored(carol)
     assert not ScoringJob.objects.filter(pk=old.pk).exists()
 

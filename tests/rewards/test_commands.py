@@ -3,16 +3,16 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotator import workers
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
-from annotator.workers import QueueHealth
 from rewards.models import TrainingRun
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 
 
 @pytest.fixture
 def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "listening", lambda: {queue: QueueHealth(0, None) for queue in workers.QUEUES})
+    monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(0, None) for queue in heartbeats.QUEUES})
 
 
 def test_retrain_without_a_worker_says_how_to_start_one(project: Project, nobody: None) -> None:

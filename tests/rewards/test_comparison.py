@@ -6,12 +6,12 @@ import io
 import numpy as np
 import pytest
 
+from annotator.exporting.spreadsheets import csv_lines
 from annotator.models import Project
-from annotator.spreadsheets import csv_lines
-from rewards import pages
 from rewards.comparison import COLUMNS, Line, compare, groups_of, lines_of, rows_of
-from rewards.learning.measures import attribute_measures
-from tests.annotator.test_constraints import make_model
+from rewards.learning.metrics import attribute_measures
+from rewards.views import pages
+from tests.annotator.models.test_constraints import make_model
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics
 
 

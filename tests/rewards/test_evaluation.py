@@ -15,7 +15,7 @@ from rewards import evaluation, training
 from rewards.comparison import compare
 from rewards.evaluation import EvaluationFailed
 from rewards.models import Evaluation, Snapshot
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import make_member, make_project, make_user
 from tests.conftest import Cast
 from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, snapshot_metrics

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from annotator import workers
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
-from annotator.workers import QueueHealth
-from rewards import erasing, retraining, snapshots, supervising, tasks
+from rewards import erasure, runs, snapshots, tasks, trainer_process
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project
 from tests.rewards.labelled import labelled_project
 
@@ -26,12 +26,12 @@ CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512}
 
 @pytest.fixture(autouse=True)
 def _a_worker_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.5)))
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
 
 
 def error_of(project: Project, *, snapshot: Snapshot | None = None, **config: Any) -> str:
     """What stands on the row of a run that the train worker has taken on."""
-    run = retraining.request(project, reason="a test", config={**CONFIG, **config})
+    run = runs.request(project, reason="a test", config={**CONFIG, **config})
     TrainingRun.objects.filter(pk=run.pk).update(snapshot=snapshot)
     tasks.train(run.pk)
     run.refresh_from_db()
@@ -126,7 +126,7 @@ def small_disk(tmp_path: Path, settings: LazySettings) -> Iterator[Path]:
 def test_a_disk_that_is_full(small_disk: Path) -> None:
     said = "The disk is full: there is no room for the run's files under artifacts."
     assert error_of(labelled_project()) == said
-    erasing.sweep(now=NOW)
+    erasure.sweep(now=NOW)
     assert not list(small_disk.glob("runs/*/.*")), "what was half-written makes room again"
 
 
@@ -138,5 +138,5 @@ def test_a_disk_so_full_that_not_even_the_snapshot_fits(small_disk: Path) -> Non
 def test_a_trainer_that_cannot_even_write_its_log_is_understood(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervising, "FULL_BELOW_BYTES", 1 << 60)
-    assert supervising._last_word(1, "", tmp_path).startswith("The disk is full")
+    monkeypatch.setattr(trainer_process, "FULL_BELOW_BYTES", 1 << 60)
+    assert trainer_process._last_word(1, "", tmp_path).startswith("The disk is full")

@@ -13,9 +13,9 @@ from django.conf import LazySettings
 from django.db import connection
 from django.utils import timezone
 
-from annotator import workers
-from annotator.embedded import Postgres
-from rewards import retraining
+from annotator.background import heartbeats
+from annotator.launch.embedded import Postgres
+from rewards import runs
 from rewards.models import RewardModel, RunState, TrainingRun
 from tests import servers
 from tests.celery_workers import wait_for, worker
@@ -28,7 +28,7 @@ CONFIG = {"epochs": 3, "max_steps": 12, "batch_tokens": 512, "checkpoint_steps":
 @pytest.fixture(autouse=True)
 def _same_artifacts(settings: LazySettings, tmp_path: Path) -> Iterator[None]:
     yield
-    workers.connection().delete(workers.KEY)
+    heartbeats.connection().delete(heartbeats.KEY)
 
 
 def trainer_of(run: TrainingRun) -> int | None:
@@ -79,7 +79,7 @@ def resumed(run: TrainingRun) -> list[int]:
 def test_a_trainer_killed_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     project = labelled_project(tasks=16, training_config=CONFIG)
     with worker("train", tmp_path):
-        run = retraining.request(project, reason="a test")
+        run = runs.request(project, reason="a test")
         wait_for(lambda: steps_in(run) >= 3, seconds=120, what="the first steps")
         kill_trainer(run)
         assert ended(run).attempt == 2
@@ -90,7 +90,7 @@ def test_a_trainer_killed_in_the_middle_goes_on_from_its_checkpoint(tmp_path: Pa
 def test_a_trainer_killed_again_and_again_fails_the_run(tmp_path: Path) -> None:
     project = labelled_project(training_config=CONFIG)
     with worker("train", tmp_path):
-        run = retraining.request(project, reason="a test")
+        run = runs.request(project, reason="a test")
         for attempt in (1, 2, 3):
             claimed = TrainingRun.objects.filter(pk=run.pk, attempt=attempt)
             wait_for(claimed.exists, what=f"attempt {attempt}")
@@ -104,7 +104,7 @@ def test_a_trainer_killed_again_and_again_fails_the_run(tmp_path: Path) -> None:
 def test_a_restart_of_postgresql_costs_no_step(tmp_path: Path) -> None:
     project = labelled_project(tasks=16, training_config=CONFIG)
     with worker("train", tmp_path):
-        run = retraining.request(project, reason="a test")
+        run = runs.request(project, reason="a test")
         wait_for(lambda: steps_in(run) >= 2, seconds=120, what="the first steps")
         trainer = trainer_of(run)
         restart_postgres(away_seconds=5)
@@ -126,9 +126,9 @@ def restart_postgres(*, away_seconds: float) -> None:
 def test_a_cancelled_run_stops_its_trainer(tmp_path: Path) -> None:
     project = labelled_project(training_config=CONFIG)
     with worker("train", tmp_path):
-        run = retraining.request(project, reason="a test")
+        run = runs.request(project, reason="a test")
         wait_for(lambda: trainer_of(run), what="the trainer")
-        retraining.cancel(run, now=timezone.now())
+        runs.cancel(run, now=timezone.now())
         wait_for(lambda: trainer_of(run) is None, what="the trainer's end")
     assert TrainingRun.objects.get(pk=run.pk).state == RunState.CANCELLED
 
@@ -136,14 +136,14 @@ def test_a_cancelled_run_stops_its_trainer(tmp_path: Path) -> None:
 def test_a_killed_worker_leaves_no_trainer_and_the_next_worker_goes_on(tmp_path: Path) -> None:
     project = labelled_project(tasks=16, training_config=CONFIG)
     with worker("train", tmp_path) as first:
-        run = retraining.request(project, reason="a test")
+        run = runs.request(project, reason="a test")
         wait_for(lambda: steps_in(run) >= 3, seconds=120, what="the first steps")
         os.kill(first.pid, signal.SIGKILL)
         wait_for(lambda: trainer_of(run) is None, what="the orphan's end")
     run.refresh_from_db()
     assert run.state == RunState.TRAINING
     with worker("train", tmp_path):
-        assert retraining.recover_lost(now=timezone.now() + timedelta(minutes=5))
+        assert runs.recover_lost(now=timezone.now() + timedelta(minutes=5))
         assert ended(run).attempt == 2
     assert RewardModel.objects.count() == 1
 
@@ -151,7 +151,7 @@ def test_a_killed_worker_leaves_no_trainer_and_the_next_worker_goes_on(tmp_path:
 def test_a_stopped_worker_puts_its_run_down(tmp_path: Path) -> None:
     project = labelled_project(training_config=CONFIG)
     with worker("train", tmp_path) as first:
-        run = retraining.request(project, reason="a test")
+        run = runs.request(project, reason="a test")
         wait_for(lambda: trainer_of(run), what="the trainer")
         first.terminate()
         first.wait(timeout=20)
@@ -161,10 +161,10 @@ def test_a_stopped_worker_puts_its_run_down(tmp_path: Path) -> None:
 
 def test_a_flushed_redis_loses_no_run(tmp_path: Path) -> None:
     project = labelled_project(training_config={**CONFIG, "epochs": 0})
-    workers.beat("train@nowhere", ["train"])
-    run = retraining.request(project, reason="a test")
-    workers.connection().flushdb()
-    assert retraining.recover_lost(now=timezone.now() + timedelta(minutes=5)) == [run]
+    heartbeats.beat("train@nowhere", ["train"])
+    run = runs.request(project, reason="a test")
+    heartbeats.connection().flushdb()
+    assert runs.recover_lost(now=timezone.now() + timedelta(minutes=5)) == [run]
     with worker("train", tmp_path):
         ended(run)
     assert RewardModel.objects.count() == 1

@@ -9,11 +9,11 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator import workers
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
 from annotator.models import AuditEntry, Project, Token
-from annotator.workers import QueueHealth
-from rewards import openrlhf
+from rewards.api import openrlhf
 from rewards.models import RewardModel, ScoringJob
 from tests.builders import ATTRIBUTES, make_project
 from tests.conftest import Cast
@@ -59,7 +59,7 @@ def items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         ]
         ScoringJob.objects.filter(pk=job.pk).update(results=results, state=ScoringJob.State.DONE)
 
-    monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.0)))
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.0)))
     monkeypatch.setattr(app, "send_task", work)
     return seen
 
@@ -146,7 +146,7 @@ def test_with_no_worker_or_no_time_it_says_503(
     champion: RewardModel, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (sent(token).status_code, sent(token).json()["code"]) == (503, "no_worker")
-    monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.0)))
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.0)))
     monkeypatch.setattr(openrlhf, "WAIT_SECONDS", 0.01)
     answer = sent(token)
     assert (answer.status_code, answer.json()["code"]) == (503, "scoring_too_slow")

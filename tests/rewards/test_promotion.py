@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from annotator.models import AuditEntry, Project
 from rewards import promotion
-from rewards.learning.bootstrap import Gain, paired_bootstrap
 from rewards.learning.data import Response, Task, Turn
+from rewards.learning.paired_bootstrap import Gain, paired_bootstrap
 from rewards.models import RewardModel
 from rewards.promotion import HeldOut, Predicted, decide
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 
 

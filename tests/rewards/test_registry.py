@@ -9,7 +9,7 @@ from django.test import Client
 
 from rewards import registry, snapshots
 from rewards.models import RewardModel, TrainingRun
-from tests.annotator.test_constraints import make_model
+from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW
 from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project

@@ -6,7 +6,7 @@ import pytest
 from django.conf import LazySettings
 from django.core.exceptions import ImproperlyConfigured
 
-from annotator import environment
+from annotator.launch import environment
 from rewards.run_settings import UnusableConfig, for_trainer, hours_allowed
 
 

@@ -15,10 +15,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotator import workers
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 from annotator.celery import app
 from annotator.models import Project, Response, Task
-from annotator.workers import QueueHealth
 from rewards import scoring, tasks
 from rewards.models import RewardModel, Score, ScoringLane, ScoringPass
 from rewards.scoring import chunks, lanes
@@ -37,7 +37,7 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def listen(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(number, 0.0)))
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(number, 0.0)))
 
 
 @pytest.fixture(autouse=True)

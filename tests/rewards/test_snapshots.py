@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from annotator.models import NEITHER_VALID, Consensus, Label, Project, Response, Task
-from annotator.pii.redacting import Choice, redact
+from annotator.pii.redaction import Choice, redact
 from annotator.review import adjudicate
 from rewards import snapshots
 from rewards.learning.data import read_snapshot

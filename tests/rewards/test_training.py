@@ -3,10 +3,10 @@
 import pytest
 from django.test import Client
 
-from annotator import workers
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
-from annotator.workers import QueueHealth
-from rewards import promotion, registry, retraining, tasks
+from rewards import promotion, registry, runs, tasks
 from rewards.models import RewardModel, RunState, TrainingRun
 from tests.builders import NOW, make_user
 from tests.rewards.labelled import labelled_project, preferred_project
@@ -17,11 +17,11 @@ CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "seed": 5}
 
 @pytest.fixture(autouse=True)
 def listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "listening", lambda: dict.fromkeys(workers.QUEUES, QueueHealth(1, 0.5)))
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
 
 
 def trained(project: Project) -> TrainingRun:
-    run = retraining.request(project, reason="a test")
+    run = runs.request(project, reason="a test")
     tasks.train(run.pk)
     run.refresh_from_db()
     return run

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotator.public_ids import response_of, task_of
+from annotator.models.public_ids import response_of, task_of
 from benchmarks.load import ATTRIBUTES, Connection, near
 from tests.storm.journal import STORED, Call, Journal, Ratings, Sent
 from tests.storm.preparing import SLUG

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from annotator.public_ids import response_number
+from annotator.models.public_ids import response_number
 
 Ratings = dict[int, dict[str, int]]
 STORED = (200, 201)

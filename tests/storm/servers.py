@@ -18,10 +18,10 @@ from typing import Any
 import psycopg
 from django.conf import settings
 
-from annotator import children
-from annotator.embedded import Postgres, Redis
-from annotator.embedded.accounts import postgres_account, postgres_home
-from annotator.running import COMMANDS, ROOT
+from annotator.launch import child_processes
+from annotator.launch.embedded import Postgres, Redis
+from annotator.launch.embedded.accounts import postgres_account, postgres_home
+from annotator.launch.run import COMMANDS, ROOT
 from tests.celery_workers import wait_for
 
 WEB = next(each.line for each in COMMANDS if each.name == "web").split()[1:]
@@ -55,7 +55,7 @@ class Server:
                 stderr=log,
                 cwd=ROOT,
                 start_new_session=True,
-                preexec_fn=children.die_with_parent(signal.SIGKILL),
+                preexec_fn=child_processes.die_with_parent(signal.SIGKILL),
             )
 
     def wait(self) -> None:

@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand
 from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.agreement import Agreement, Report, Selection, rebuild, refresh_until_done, report
-from annotator.agreement.telling import told
-from annotator.clock import database_now
+from annotator.agreement.report_json import told
+from annotator.db.clock import database_now
 from annotator.management.projects import named_project
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator.exporting import FORMATS, LAYOUTS, export
+from annotator.exporting.rows import FORMATS, LAYOUTS, export
 from annotator.management.projects import named_project
 from annotator.refusals import Refusal
 

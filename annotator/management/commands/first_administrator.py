@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator import administrator
+from annotator.launch import first_administrator
 from annotator.refusals import Refusal
 
 
@@ -13,7 +13,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            made = administrator.make_first()
+            made = first_administrator.make_first()
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
         if made:

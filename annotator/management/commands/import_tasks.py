@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.importing import ImportResult, import_rows
 from annotator.management.projects import named_project
 from annotator.refusals import Refusal

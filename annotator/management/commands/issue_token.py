@@ -5,10 +5,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator import tokens
+from annotator.accounts import tokens
+from annotator.db.storable_text import fault_in
 from annotator.models import User, every_scope
 from annotator.refusals import Refusal
-from annotator.storable import fault_in
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from annotator import agreement, quality
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.management.projects import named_project
 from annotator.quality.findings import Finding, findings, most_flagged_first
 

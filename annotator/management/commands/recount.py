@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from annotator import assignment
-from annotator.clock import database_now
+from annotator.db.clock import database_now
 from annotator.management.projects import named_project
 from annotator.models import Project
 

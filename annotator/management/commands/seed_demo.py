@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from annotator import demo
-from annotator.clock import database_now
+from annotator.db.clock import database_now
+from annotator.launch import demo
 
 
 class Command(BaseCommand):

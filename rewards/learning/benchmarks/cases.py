@@ -10,7 +10,7 @@ import numpy as np
 
 from rewards.learning.data import Floats, Item, Turn
 from rewards.learning.intervals import bounds, by_prompt, drawn_means
-from rewards.learning.measures import spearman
+from rewards.learning.metrics import spearman
 
 Row = Mapping[str, Any]
 Measures = dict[str, Any]

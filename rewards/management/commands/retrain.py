@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotator.management.projects import named_project
 from annotator.refusals import Refusal
-from rewards import retraining
+from rewards import runs
 from rewards.models import ACTIVE_STATES, RunState, TrainingRun
 
 POLL_SECONDS = 1.0
@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            run = retraining.request(named_project(options["project"]), reason=options["reason"])
+            run = runs.request(named_project(options["project"]), reason=options["reason"])
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
         self.stdout.write(f"Run {run.pk} is queued.")

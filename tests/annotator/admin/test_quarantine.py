@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from annotator import annotation
 from annotator.models import Assignment, Project, Report, Task
-from tests.annotator.pii.test_redacting import MAIL, SECRET, find_in_database
+from tests.annotator.pii.test_redaction import MAIL, SECRET, find_in_database
 from tests.builders import NOW, claimed, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
 

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from annotator.agreement.counting import Columns, Counts, Flag, Kind, Records, tallied
 from annotator.agreement.measures import Tables
+from annotator.agreement.pair_counts import Columns, Counts, Flag, Kind, Records, tallied
 from annotator.models import Project
 from tests.builders import imported, ratings_row
 

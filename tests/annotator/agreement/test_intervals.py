@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from annotator.agreement import intervals
-from annotator.agreement.counting import Kind, tallied, tallied_by_task
+from annotator.agreement.pair_counts import Kind, tallied, tallied_by_task
 from tests.annotator.agreement.samples import COLUMNS, HELPFULNESS, Samples, by_definition, records_of
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annotator.agreement import measures
-from annotator.agreement.counting import Kind
 from annotator.agreement.measures import Meetings
+from annotator.agreement.pair_counts import Kind
 from tests.annotator.agreement.samples import (
     COLUMNS,
     HELPFULNESS,

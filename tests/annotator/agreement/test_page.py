@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 
 from annotator import agreement
-from annotator.agreement import refreshing
+from annotator.agreement import totals_refresh
 from annotator.models import Project, Role, User
-from annotator.templatetags.measures import measure, percent, signed
+from annotator.templatetags.number_formats import measure, percent, signed
 from tests.builders import NOW, make_member, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 
@@ -59,7 +59,7 @@ def test_it_tells_every_measure(cast: Cast, client: Client, rated: None) -> None
 def test_it_tells_its_age_while_much_is_to_be_counted(
     cast: Cast, client: Client, rated: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refreshing, "AT_ONCE", 0)
+    monkeypatch.setattr(totals_refresh, "AT_ONCE", 0)
     assert "Nothing is counted yet: 18 changes wait" in shown(client, cast.carol)
     agreement.refresh(Project.objects.get(), now=NOW, most=10)
     assert "Jan. 31, 2026, noon: 8 changes since then are still to be counted." in shown(client, cast.carol)

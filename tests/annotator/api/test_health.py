@@ -6,12 +6,12 @@ from django.test import Client
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from annotator import workers
+from annotator.background import heartbeats
 
 
 @pytest.fixture
 def redis_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "connection", lambda: redis.Redis(port=1, retry=Retry(NoBackoff(), 0)))
+    monkeypatch.setattr(heartbeats, "connection", lambda: redis.Redis(port=1, retry=Retry(NoBackoff(), 0)))
 
 
 def test_live_needs_nothing(client: Client) -> None:
@@ -25,7 +25,7 @@ def test_ready_names_every_queue(client: Client, db: None) -> None:
         "status": "ready",
         "database": True,
         "redis": True,
-        "queues": dict.fromkeys(workers.QUEUES, silent),
+        "queues": dict.fromkeys(heartbeats.QUEUES, silent),
         "disk": True,
         "artifacts": True,
         "failures": 0,
@@ -34,11 +34,11 @@ def test_ready_names_every_queue(client: Client, db: None) -> None:
 
 
 def test_ready_tells_the_age_of_a_heartbeat(client: Client, db: None) -> None:
-    workers.beat("w1", ["train"])
+    heartbeats.beat("w1", ["train"])
     try:
         train = client.get("/api/v1/health/ready/").json()["queues"]["train"]
     finally:
-        workers.forget("w1")
+        heartbeats.forget("w1")
     assert train["workers"] == 1
     assert 0 <= train["heartbeat_age"] < 5
 

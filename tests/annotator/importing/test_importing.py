@@ -12,9 +12,9 @@ from django.apps import apps
 from django.core import serializers
 from django.db import connection
 
-from annotator import disk
 from annotator.importing import ImportResult, UnreadableFile, import_rows
 from annotator.models import Annotation, Assignment, AuditEntry, Label, Project, Rating, Task, User
+from annotator.storage import disk_space
 from tests.builders import (
     NOW,
     imported,
@@ -365,7 +365,7 @@ def test_a_dry_run_counts_what_a_real_one_does_and_writes_nothing(project: Proje
 def test_a_dry_run_takes_for_new_what_stood_in_an_earlier_batch(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("annotator.importing.writing.BATCH", 1)
+    monkeypatch.setattr("annotator.importing.batches.BATCH", 1)
     rows = [task_row("mine", prompt="p")] * 2
     assert counted(imported(project, *rows, dry_run=True)) == (2, 0, 0)
     assert counted(imported(project, *rows)) == (1, 1, 0)
@@ -374,9 +374,9 @@ def test_a_dry_run_takes_for_new_what_stood_in_an_earlier_batch(
 @pytest.mark.django_db(transaction=True)
 def test_nobody_waits_for_more_than_a_batch_of_a_dry_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     imported(project, *(label_row(f"p{number}", "a") for number in range(4)))
-    monkeypatch.setattr("annotator.importing.writing.BATCH", 1)
+    monkeypatch.setattr("annotator.importing.batches.BATCH", 1)
     held: list[bool] = []
-    monkeypatch.setattr(disk, "require_room", lambda: held.append(connection.in_atomic_block))
+    monkeypatch.setattr(disk_space, "require_room", lambda: held.append(connection.in_atomic_block))
     imported(project, *(label_row(f"p{number}", "b") for number in range(4)), dry_run=True)
     assert held == [False] * 4
 
@@ -386,7 +386,7 @@ def test_nobody_waits_for_more_than_a_batch_of_a_dry_run(project: Project, monke
 
 def test_the_first_tasks_come_with_an_entry_of_the_audit(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed process runs no `finally`: what it would have written at the end is missing here."""
-    monkeypatch.setattr("annotator.importing.writing._record", lambda *_: None)
+    monkeypatch.setattr("annotator.importing.batches._record", lambda *_: None)
     imported(project, *(task_row(f"t-{number}") for number in range(3)))
     entry = AuditEntry.objects.get(project=project.slug)
     assert (entry.action, entry.subject) == ("import.begun", "a file")

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from annotator.importing.layouts import GivenPreference, Rejected, TaskRow, read_tasks
+from annotator.importing.layouts import read_tasks
+from annotator.importing.rows import GivenPreference, Rejected, TaskRow
 from annotator.importing.sources import RawRow
 from tests.builders import ATTRIBUTES, label_row, ratings_row, task_row
 

@@ -7,18 +7,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
-from annotator import annotation, assignment, disk, qualification
-from annotator.importing import (
-    AlreadyRated,
-    TakenBack,
-    import_rows,
-    take_back,
-    withdrawal,
-    withdrawal_preview,
-    writing,
-)
+from annotator import annotation, assignment
+from annotator.background.heartbeats import NoWorker
+from annotator.gold import qualification
+from annotator.importing import AlreadyRated, TakenBack, batches, import_rows, take_back, withdrawal, withdrawal_preview
 from annotator.models import AuditEntry, Import, Label, Project, QualificationRun, Tally, Task, User
-from annotator.workers import NoWorker
+from annotator.storage import disk_space
 from tests.builders import (
     ATTRIBUTES,
     NOW,
@@ -128,8 +122,8 @@ def test_a_task_that_is_rated_meanwhile_stays(project: Project, cast: Cast) -> N
 
 def test_an_import_that_is_taken_back_while_it_runs_ends(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     rooms = iter([None, lambda: take_back(Import.objects.get(), by=None, now=NOW)])
-    monkeypatch.setattr(writing, "BATCH", 1)
-    monkeypatch.setattr(disk, "require_room", lambda: (act := next(rooms)) and act())
+    monkeypatch.setattr(batches, "BATCH", 1)
+    monkeypatch.setattr(disk_space, "require_room", lambda: (act := next(rooms)) and act())
     with pytest.raises(TakenBack, match="import the file again"):
         import_rows(project, json_lines(task_row("a"), task_row("b"), task_row("c")), now=NOW)
     made = Import.objects.get()

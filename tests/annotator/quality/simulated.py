@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from annotator.quality.effects import Effects, Floats, Ints, rater_effects
-from annotator.quality.reading import Work
+from annotator.quality.rater_effects import Effects, Floats, Ints, rater_effects
+from annotator.quality.work_arrays import Work
 
 ATTRIBUTES = ("helpfulness", "verbosity")
 

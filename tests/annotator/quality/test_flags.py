@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.utils.translation import override
 
+from annotator.quality.flag_texts import sentence
 from annotator.quality.flags import Flag, Kind, Measured, flagged
-from annotator.quality.telling import sentence
 
 NAMES = {"helpfulness": "Helpfulness", "verbosity": "Verbosity"}
 FINE: dict[str, Any] = {

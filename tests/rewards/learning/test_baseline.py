@@ -10,8 +10,8 @@ from rewards.learning.data import Floats, Response, Task
 from rewards.learning.encoding import Encoded
 from rewards.learning.finetune import Rows
 from rewards.learning.objectives import Answers, as_pairs
-from rewards.learning.parts import Part
 from rewards.learning.ridge import fit_ridge
+from rewards.learning.splits import Part
 
 PAIRS = 80
 

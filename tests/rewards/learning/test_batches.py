@@ -4,22 +4,26 @@ from collections.abc import Sequence
 
 import pytest
 
-from rewards.learning.batches import Sizes, token_budget_batches
+from rewards.learning.batches import Batch, Sizes
+
+
+def padded_batches(lengths: Sequence[int], budget: int) -> list[Batch]:
+    return Sizes(lengths, [1] * len(lengths), lengths, padded=True).batches(range(len(lengths)), budget)
 
 
 def test_no_batch_exceeds_the_budget() -> None:
     lengths = [3, 50, 7, 20, 1, 9, 33]
-    batches = token_budget_batches(lengths, 60)
+    batches = padded_batches(lengths, 60)
     assert all(len(batch) * max(lengths[i] for i in batch) <= 60 for batch in batches)
 
 
 def test_every_item_is_in_one_batch() -> None:
-    batches = token_budget_batches([5, 1, 9, 9, 2], 10)
+    batches = padded_batches([5, 1, 9, 9, 2], 10)
     assert sorted(i for batch in batches for i in batch) == [0, 1, 2, 3, 4]
 
 
 def test_an_item_longer_than_the_budget_stands_alone() -> None:
-    assert token_budget_batches([100, 2, 3], 10) == [[1, 2], [0]]
+    assert padded_batches([100, 2, 3], 10) == [[1, 2], [0]]
 
 
 def steps(sizes: Sizes, *, batch_size: int = 0, seed: int = 1, epoch: int = 0) -> list[list[int]]:

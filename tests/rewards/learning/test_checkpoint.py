@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from rewards.learning.atomic_directories import whole_directory
 from rewards.learning.backbones import Source
 from rewards.learning.checkpoint import (
     MANIFEST,
@@ -22,7 +23,6 @@ from rewards.learning.checkpoint import (
     save_checkpoint,
 )
 from rewards.learning.data import Item, Turn
-from rewards.learning.directories import whole_directory
 from rewards.learning.encoding import template_hash
 from rewards.learning.inference import predict
 from rewards.learning.model import IncompleteWeights, load_backbone

@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from rewards.learning.adapting import NotForEncoders
+from rewards.learning.adaptation import NotForEncoders
 from rewards.learning.checkpoint import load_checkpoint
 from rewards.learning.config import TrainConfig
 from rewards.learning.data import items_of, read_snapshot

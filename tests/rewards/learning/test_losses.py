@@ -6,39 +6,28 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from rewards.learning.losses import bradley_terry, margin_bradley_terry, masked_mse, scaled_bradley_terry
+from rewards.learning.losses import bradley_terry, margin_bradley_terry, scaled_bradley_terry, squared_errors
 
 PAIR_LOSSES = [bradley_terry, margin_bradley_terry, scaled_bradley_terry]
 
 
-def test_it_equals_the_value_computed_by_hand() -> None:
+def test_squared_errors_equal_the_values_computed_by_hand() -> None:
     predicted, target = torch.tensor([[1.0, 2.0], [3.0, 0.0]]), torch.tensor([[2.0, math.nan], [1.0, 3.0]])
-    assert masked_mse(predicted, target).item() == pytest.approx((1 + 4 + 9) / 3)
+    assert squared_errors(predicted, target).tolist() == [[1.0, 0.0], [4.0, 9.0]]
 
 
-def test_with_all_labels_it_is_the_plain_mean_squared_error() -> None:
+def test_with_all_labels_their_mean_is_the_plain_mean_squared_error() -> None:
     predicted, target = torch.randn(5, 3), torch.randn(5, 3)
-    torch.testing.assert_close(masked_mse(predicted, target), torch.nn.functional.mse_loss(predicted, target))
+    plain = torch.nn.functional.mse_loss(predicted, target)
+    torch.testing.assert_close(squared_errors(predicted, target).mean(), plain)
 
 
 def test_the_gradient_pulls_towards_the_label_and_spares_what_has_none() -> None:
     predicted = torch.tensor([[1.0, 3.0, 5.0]], requires_grad=True)
-    masked_mse(predicted, torch.tensor([[2.0, 2.0, math.nan]])).backward()  # type: ignore[no-untyped-call]
+    errors = squared_errors(predicted, torch.tensor([[2.0, 2.0, math.nan]]))
+    errors.sum().backward()  # type: ignore[no-untyped-call]
     assert predicted.grad is not None
     assert predicted.grad.sign().tolist() == [[-1.0, 1.0, 0.0]]
-
-
-def test_without_any_label_it_is_zero() -> None:
-    assert masked_mse(torch.ones(2, 2), torch.full((2, 2), math.nan)).item() == 0
-
-
-def test_splitting_a_batch_changes_no_gradient() -> None:
-    """Stock trainers multiply it by the number of parts; summed by their share of labels, parts equal the whole."""
-    weight = torch.tensor([0.5], requires_grad=True)
-    inputs, target = torch.arange(8.0)[:, None], torch.ones(8, 1)
-    whole = torch.autograd.grad(masked_mse(inputs * weight, target), weight)[0]
-    parts = [masked_mse(inputs[i : i + 2] * weight, target[i : i + 2]) / 4 for i in range(0, 8, 2)]
-    torch.testing.assert_close(torch.autograd.grad(torch.stack(parts).sum(), weight)[0], whole)
 
 
 def test_the_pair_losses_equal_the_values_computed_by_hand() -> None:

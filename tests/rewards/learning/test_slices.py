@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rewards.learning.data import Response, Task, Turn, targets_of
-from rewards.learning.measures import Measures
+from rewards.learning.metrics import Measures
 from rewards.learning.pairs import pairs_of
 from rewards.learning.slices import MOST_VALUES, length_correlation, slices
 

@@ -1,0 +1,1 @@
+"""How people and scripts prove who they are: logins and their limits, passwords, tokens."""

@@ -1,0 +1,87 @@
+"""REST tokens: opaque, stored as digests, shown once."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotator import audit
+from annotator.db.statements import Statement
+from annotator.models import Token, User, every_scope
+from annotator.refusals import Refusal
+
+USE_NOTED_EVERY = timedelta(hours=1)
+
+
+class UnusableToken(Refusal):
+    """A token that was asked for would do nothing, last too long, or do more than the one that asks for it."""
+
+    status = 400
+    code = "unusable_token"
+
+
+@transaction.atomic
+def issue(
+    user: User, *, name: str = "", scopes: list[str] | None = None, days: int | None = None, by: Token | None = None
+) -> tuple[Token, str]:
+    """A new token's row, and the token itself, which is never seen again. Tokens that have run out go.
+
+    Without scopes it has all, without days it lasts TOKEN_DAYS. One that is asked for with another token (`by`) has no
+    scope that the other lacks, and ends no later.
+    """
+    wanted = every_scope() if scopes is None else [each for each in every_scope() if each in scopes]
+    most = settings.TOKEN_DAYS_MOST
+    lasting = settings.TOKEN_DAYS if days is None else days
+    if not wanted or set(scopes or ()) - set(wanted):
+        raise UnusableToken(_("Name at least one scope: %(scopes)s.") % {"scopes": ", ".join(every_scope())})
+    if not 1 <= lasting <= most:
+        raise UnusableToken(_("A token lasts at least one day and at most %(days)d.") % {"days": most})
+    expiry = timedelta(days=lasting)
+    if by is not None:
+        if beyond := set(wanted) - set(by.scopes):
+            raise UnusableToken(f"The token that you sent has no scope {' or '.join(sorted(beyond))} to pass on.")
+        expiry = min(expiry, by.expiry - timezone.now()) if by.expiry else expiry
+    Token.objects.filter(user=user, expiry__lte=timezone.now()).delete()
+    row, token = Token.objects.create(user, expiry=expiry, name=name, scopes=wanted)
+    told = {"token": audit.shown(row), "name": name, "scopes": list(wanted), "expiry": row.expiry.isoformat()}
+    audit.record("token.issued", f"account {user.username}", **told)
+    return row, token
+
+
+def living(user: User) -> QuerySet[Token]:
+    """The account's tokens that still work."""
+    lasting = Q(expiry__isnull=True) | Q(expiry__gt=timezone.now())
+    found: QuerySet[Token] = Token.objects.filter(lasting, user=user)
+    return found
+
+
+@transaction.atomic
+def end(token: Token) -> None:
+    """The token opens nothing from now on."""
+    audit.record("token.ended", f"account {token.user.username}", token=audit.shown(token), name=token.name)
+    token.delete()
+
+
+@transaction.atomic
+def end_all(user: User, *, because: str) -> None:
+    """Ends whatever the account has."""
+    ended = list(living(user))
+    Token.objects.filter(user=user).delete()
+    if ended:
+        audit.record("token.ended", f"account {user.username}", tokens=list(map(audit.shown, ended)), because=because)
+
+
+def note_use(token: Token) -> None:
+    """Remembers that the token is used, at most once an hour: most calls write nothing."""
+    now = timezone.now()
+    if token.last_used_at is None or now - token.last_used_at >= USE_NOTED_EVERY:
+        _NOTE_USE.run(id=token.pk, now=now, before=now - USE_NOTED_EVERY)
+
+
+_NOTE_USE = Statement("""
+UPDATE annotator_token SET last_used_at = %(now)s
+WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at <= %(before)s)
+""")

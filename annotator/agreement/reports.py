@@ -1,0 +1,187 @@
+"""What the totals say, for the doors: kappa of each selection, the other measures, raters, pairs, weeks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from django.utils.translation import gettext as _
+
+from annotator.agreement import intervals, measures, raters, totals
+from annotator.agreement.measures import Floats, Tables, known
+from annotator.agreement.pair_counts import LEVELS, SELECTIONS, Columns, Kind, Selection, tallied_by_task
+from annotator.agreement.raters import Pair, Rater, Week
+from annotator.agreement.totals_refresh import up_to_date
+from annotator.models import Project, User
+
+FEW = 1_000
+"""Tasks up to which the bootstrap draws each by itself."""
+_ALL = SELECTIONS.index(Selection.ALL)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Kappa of one attribute over `samples` responses with two or more ratings; None where it is undefined.
+
+    `interval` holds 95 % of what other tasks of the same kind would give.
+    """
+
+    kappa: float | None
+    samples: int
+    ratings: int
+    undefined_because: str = ""
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """One attribute of all annotations; None where nothing was rated twice, or never differently.
+
+    `confusion` counts how often a rating met which other of the same response, in both orders. The others weigh each
+    response alike: but for alpha, which weighs each rating alike.
+    """
+
+    alpha_ordinal: float | None
+    alpha_interval: float | None
+    spearman: float | None
+    exact: float | None
+    within_one: float | None
+    confusion: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """`agreement` is over the strengths but "neither"; the shares are of pairs of raters, and of preferences."""
+
+    agreement: Agreement
+    same_side: float | None
+    neither: float | None
+
+
+@dataclass(frozen=True)
+class Safety:
+    """Of the binary verdicts; `exact` is the raw agreement, `unsafe` the share of verdicts."""
+
+    agreement: Agreement
+    exact: float | None
+    unsafe: float | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """All of a project's agreement. `pairs` holds those that share most, of everybody or of one annotator."""
+
+    selections: Mapping[Selection, Mapping[str, Agreement]]
+    closeness: Mapping[str, Closeness]
+    preference: Preferences
+    safety: Safety
+    raters: Sequence[Rater]
+    pairs: Sequence[Pair]
+    weeks: Sequence[Week]
+    as_of: datetime | None
+    pending: int
+
+
+def agreement(project: Project, selection: Selection, *, now: datetime) -> dict[str, Agreement]:
+    """Agreement by attribute key, in the rubric's order, over open and complete tasks; without intervals."""
+    return kappas(project, now=now)[selection]
+
+
+def kappas(project: Project, *, now: datetime) -> dict[Selection, dict[str, Agreement]]:
+    """Of each selection by attribute; without intervals."""
+    columns = up_to_date(project, now=now).columns
+    return _kappas(Tables.of(totals.stored(project, Kind.PROJECT), columns), columns)
+
+
+def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> Report:
+    """Everything, as of now or, if much has changed, as of the last count."""
+    standing = up_to_date(project, now=now)
+    columns = standing.columns
+    tables = Tables.of(totals.stored(project, Kind.PROJECT), columns)
+    ends = _intervals(project, columns)
+    return Report(
+        selections=_kappas(tables, columns, ends),
+        closeness=_closeness(tables, columns),
+        preference=_preferences(tables, columns, ends),
+        safety=_safety(tables, columns, ends),
+        raters=raters.raters(project, columns),
+        pairs=raters.pairs(project, columns, of=pairs_of),
+        weeks=raters.weeks(project, columns),
+        as_of=standing.as_of,
+        pending=standing.pending,
+    )
+
+
+def _intervals(project: Project, columns: Columns) -> Floats:
+    few = totals.few_counted(project, columns.record, most=FEW)
+    groups = totals.stored(project, Kind.BUCKET) if few is None else tallied_by_task(few, columns)
+    return intervals.intervals(groups, columns)
+
+
+# Kappa -----------------------------------------------------------------------------------------------------
+
+
+def _kappas(tables: Tables, columns: Columns, ends: Floats | None = None) -> dict[Selection, dict[str, Agreement]]:
+    found = measures.kappa(tables.by_sample)
+    return {
+        selection: {
+            key: _agreement(tables, found, ends, (row, column)) for column, key in enumerate(columns.attributes)
+        }
+        for row, selection in enumerate(SELECTIONS)
+    }
+
+
+def _agreement(tables: Tables, kappas: Floats, ends: Floats | None, place: tuple[int, int]) -> Agreement:
+    samples, ratings = round(tables.by_sample[place].sum()), round(tables.by_rating[place].sum())
+    if not samples:
+        return Agreement(None, 0, 0, _("no response has two ratings yet"))
+    kappa = known(kappas[place])
+    reason = _("every rating is the same, so agreement by chance is complete") if kappa is None else ""
+    interval = None if ends is None or kappa is None or np.isnan(ends[place]).any() else ends[place].tolist()
+    return Agreement(kappa, samples, ratings, reason, interval and (interval[0], interval[1]))
+
+
+# The other measures ----------------------------------------------------------------------------------------
+
+
+def _closeness(tables: Tables, columns: Columns) -> dict[str, Closeness]:
+    chosen = slice(0, len(columns.attributes))
+    met, by_sample, by_rating = (each[_ALL, chosen] for each in (tables.met, tables.by_sample, tables.by_rating))
+    ordinal, interval = (measures.alpha(by_rating, ordinal=each) for each in (True, False))
+    spearman, exact, within = (
+        measure(by_sample) for measure in (measures.spearman, measures.exact, measures.within_one)
+    )
+    return {
+        key: Closeness(
+            alpha_ordinal=known(ordinal[place]),
+            alpha_interval=known(interval[place]),
+            spearman=known(spearman[place]),
+            exact=known(exact[place]),
+            within_one=known(within[place]),
+            confusion=met[place, :LEVELS, :LEVELS].astype(int).tolist(),
+        )
+        for place, key in enumerate(columns.attributes)
+    }
+
+
+def _preferences(tables: Tables, columns: Columns, ends: Floats) -> Preferences:
+    """The first three ranks are on the side of the first response."""
+    place = (_ALL, columns.preference)
+    table = tables.by_sample[place]
+    same = table[:3, :3].sum() + table[3:, 3:].sum()
+    neither = tables.by_rating[_ALL, columns.neither].sum(-1)
+    return Preferences(
+        agreement=_agreement(tables, measures.kappa(tables.by_sample), ends, place),
+        same_side=float(same / table.sum()) if table.any() else None,
+        neither=float(neither[1] / neither.sum()) if neither.any() else None,
+    )
+
+
+def _safety(tables: Tables, columns: Columns, ends: Floats) -> Safety:
+    place = (_ALL, columns.safety)
+    verdicts = tables.by_rating[place].sum(-1)
+    return Safety(
+        agreement=_agreement(tables, measures.kappa(tables.by_sample), ends, place),
+        exact=known(float(measures.exact(tables.by_sample[place]))),
+        unsafe=float(verdicts[0] / verdicts.sum()) if verdicts.any() else None,
+    )

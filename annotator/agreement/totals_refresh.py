@@ -1,0 +1,155 @@
+"""Keeps a project's totals in line with its ratings: what changed is taken back as it was counted, and counted anew.
+
+Whatever changes a task's ratings queues the task (consensus.settle, and triggers for its state and its deletion). One
+transaction counts a batch of the queue; a lock a project lets no two count at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from django.db import connection, transaction
+
+from annotator.agreement import counted_ratings, totals
+from annotator.agreement.pair_counts import Columns, Kind, added, tallied
+from annotator.background import failures
+from annotator.db import locks
+from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
+
+BATCH = 5_000
+AT_ONCE = 250
+"""Changes that a page counts itself before it answers."""
+
+_TAKE = """
+WITH taken AS (
+    DELETE FROM annotator_staleagreement WHERE id IN (
+        SELECT id FROM annotator_staleagreement WHERE project_id = %s ORDER BY id LIMIT %s
+    ) RETURNING task_id
+)
+SELECT DISTINCT task_id FROM taken ORDER BY task_id
+"""
+_QUEUE_ALL = """
+INSERT INTO annotator_staleagreement (project_id, task_id)
+SELECT t.project_id, t.id FROM annotator_task t
+WHERE t.project_id = %s AND EXISTS (SELECT FROM annotator_assignment s WHERE s.task_id = t.id AND s.state = 'submitted')
+"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """As of when the totals hold, how many changes are still to be counted, and what they go over."""
+
+    as_of: datetime | None
+    pending: int
+    columns: Columns
+
+
+def up_to_date(project: Project, *, now: datetime) -> Standing:
+    """Counts what has changed, unless it is much: then the totals are told with their age."""
+    pending, state, attributes = waiting(project), _state(project), _attributes(project)
+    if 0 < pending <= AT_ONCE or (state and state.attributes != attributes):
+        _refresh_unless_busy(project, now=now, most=AT_ONCE)
+        pending, state = waiting(project), _state(project)
+    columns = Columns(tuple(state.attributes if state else attributes))
+    counted_at = state.refreshed_at if state else None
+    return Standing(counted_at if pending else now, pending, columns)
+
+
+def waiting(project: Project) -> int:
+    """Changes that are not counted yet."""
+    return StaleAgreement.objects.filter(project=project).count()
+
+
+@transaction.atomic
+def refresh(project: Project, *, now: datetime, most: int = BATCH) -> int:
+    """Counts up to `most` changes; returns how many tasks."""
+    _lock(project)
+    attributes, state = _attributes(project), _state(project)
+    if state and state.attributes != attributes:
+        _forget(project)
+    # Taken first, read afterwards: a change that is committed in between is counted, and stays queued. Harmless.
+    tasks = _taken(project, most)
+    if tasks:
+        _recount(project, tasks, Columns(tuple(attributes)))
+        news = {"attributes": attributes, "refreshed_at": now}
+        AgreementState.objects.update_or_create(project=project, defaults=news)
+    return len(tasks)
+
+
+def refresh_all(*, now: datetime) -> int:
+    """Counts everything that waits, of every project that nobody else is counting; returns how many tasks."""
+    stale = StaleAgreement.objects.order_by().values_list("project", flat=True).distinct()
+    projects = Project.objects.select_related("rubric").in_bulk(list(stale))
+    StaleAgreement.objects.filter(project__in=set(stale) - set(projects)).delete()
+    return failures.each_project("refresh_agreement", projects.values(), partial(_refresh_all_of, now=now))
+
+
+def _refresh_all_of(project: Project, *, now: datetime) -> int:
+    counted = 0
+    while found := _refresh_unless_busy(project, now=now, most=BATCH):
+        counted += found
+    return counted
+
+
+def refresh_until_done(project: Project, *, now: datetime, at_once: int = BATCH) -> int:
+    """Counts all that waits, a batch a transaction; returns how many tasks."""
+    counted = 0
+    while found := refresh(project, now=now, most=at_once):
+        counted += found
+    return counted
+
+
+def rebuild(project: Project, *, now: datetime) -> int:
+    """Forgets all counts and counts every task again; returns how many."""
+    with transaction.atomic():
+        _lock(project)
+        _forget(project)
+    return refresh_until_done(project, now=now, at_once=4 * BATCH)
+
+
+@transaction.atomic
+def _refresh_unless_busy(project: Project, *, now: datetime, most: int) -> int:
+    """Nobody waits for somebody else who counts."""
+    return refresh(project, now=now, most=most) if locks.transaction_lock("agreement", project.pk) else 0
+
+
+def _lock(project: Project) -> None:
+    """Nor does the transaction wait for the disk: what a crash would lose goes back into the queue with it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit TO off")
+    locks.waiting_transaction_lock("agreement", project.pk)
+
+
+def _state(project: Project) -> AgreementState | None:
+    return AgreementState.objects.filter(project=project).first()
+
+
+def _attributes(project: Project) -> list[str]:
+    """The rubric's as they are stored now: what a process has in its memory may be a minute old."""
+    rated = Attribute.objects.filter(rubric=project.rubric_id, scope="response")
+    return list(rated.order_by("position").values_list("key", flat=True))
+
+
+def _forget(project: Project) -> None:
+    """Drops the counts and queues every rated task. Under the lock."""
+    AgreementState.objects.filter(project=project).delete()
+    AgreementTotal.objects.filter(project=project).delete()
+    CountedTask.objects.filter(project=project).delete()
+    StaleAgreement.objects.filter(project=project).delete()
+    with connection.cursor() as cursor:
+        cursor.execute(_QUEUE_ALL, [project.pk])
+
+
+def _taken(project: Project, most: int) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE, [project.pk, most])
+        return [task for (task,) in cursor.fetchall()]
+
+
+def _recount(project: Project, tasks: Sequence[int], columns: Columns) -> None:
+    before, after = totals.counted(tasks, columns.record), counted_ratings.read(tasks, columns)
+    old, new = tallied(before, columns), tallied(after, columns)
+    for kind in Kind:
+        totals.change(project, kind, added(new[kind], old[kind].taken_back()))
+    totals.remember(project, tasks, after)

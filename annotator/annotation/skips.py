@@ -1,0 +1,184 @@
+"""A task is passed by: skipped, reported, set aside until a manager decides."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from annotator import consensus
+from annotator.annotation.recorded_refusals import Refused, record
+from annotator.assignment import free_slot, locked, passed_lately, require_holding_or_at_work
+from annotator.db.retries import in_transaction
+from annotator.db.storable_text import check_written
+from annotator.gold import gold_tasks
+from annotator.models import Assignment, Report, Skip, SkipReason, Task
+from annotator.pii import quotations
+
+UNDO_FOR = timedelta(seconds=10)
+ON_THE_WAY = timedelta(seconds=5)
+"""What an undo in the last of the ten seconds may take to arrive."""
+
+
+class TooMany(Refused):
+    """The person has done this so often, or has so much of it open, that it is no honest work."""
+
+    status = 429
+    code = "too_many"
+
+
+@in_transaction
+def skip(
+    assignment_id: int,
+    *,
+    reason: str,
+    note: str = "",
+    spans: Collection[int] = (),
+    quotes: Sequence[str] = (),
+    now: datetime,
+) -> Skip:
+    """Passes the task by. PII takes it from everyone until a manager decides; the rest is for this person only.
+
+    With PII the annotator may say what is personal: detected spans by id, and quotes of the task's texts. Who finds it
+    after another reason, or after rating the task, says so in the same way; a rating stays.
+
+    Raises:
+        Refused: it has been rated already, and the reason is another than PII.
+        NotAtWork: the annotator is excluded or paused, and does not hold the task.
+        TooMany: they have skipped, or set aside, too many tasks.
+        pii.quoting.NotInTheText, pii.quoting.MarksWithoutReason: what is marked makes no sense.
+    """
+    check_written(note, "note")
+    if (spans or quotes) and reason != SkipReason.PII:
+        raise quotations.MarksWithoutReason
+    assignment = locked(assignment_id)
+    earlier = assignment.skips.order_by("created_at", "pk").last()
+    if assignment.state == Assignment.State.SUBMITTED and reason != SkipReason.PII:
+        raise Refused(_("You have rated this task already, so it cannot be skipped."))
+    if earlier and (reason != SkipReason.PII or assignment.skips.filter(reason=SkipReason.PII).exists()):
+        return earlier
+    require_holding_or_at_work(assignment)
+    if assignment.state not in (Assignment.State.SKIPPED, Assignment.State.SUBMITTED):
+        _refuse_skipping_everything(assignment, now)
+        _let_go(assignment, Assignment.State.SKIPPED)
+    if reason == SkipReason.PII:
+        _refuse_setting_everything_aside(assignment)
+        quotations.mark(assignment.task, spans=spans, quotes=quotes, by=assignment.annotator, now=now)
+        _quarantine(assignment.task)
+    consensus.settle([assignment.task], project=assignment.task.project, now=now)
+    record("task.skipped", assignment.task, reason=reason)
+    return Skip.objects.create(assignment=assignment, reason=reason, note=note, created_at=now)
+
+
+def _refuse_skipping_everything(assignment: Assignment, now: datetime) -> None:
+    """Who skips one task after the other only reads them."""
+    if passed_lately(assignment, state=Assignment.State.SKIPPED, now=now) >= settings.SKIPS_AN_HOUR:
+        text = _("You have skipped %(number)s tasks within an hour. Rate this one, or go on later.")
+        raise TooMany(text % {"number": settings.SKIPS_AN_HOUR})
+
+
+def _refuse_setting_everything_aside(assignment: Assignment) -> None:
+    """One person alone must not take all tasks from the others: after a few, a manager looks first."""
+    theirs = Assignment.objects.filter(annotator=assignment.annotator_id, task__project=assignment.task.project_id)
+    waiting = theirs.filter(task__state=Task.State.QUARANTINED).exclude(pk=assignment.pk)
+    said = Q(reports__decision="") | Q(skips__reason=SkipReason.PII)
+    if waiting.filter(said).distinct().count() >= settings.OPEN_REPORTS:
+        text = _(
+            "%(number)s tasks that you have set aside wait for a manager's decision. Ask your manager to look at them; "
+            "until then, skip this task for another reason."
+        )
+        raise TooMany(text % {"number": settings.OPEN_REPORTS})
+
+
+@in_transaction
+def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
+    """Takes a skip back: the task, with its draft, is the annotator's next one again.
+
+    Raises:
+        Refused: too late, or others have the task or have set it aside by now.
+        NotAtWork: the annotator is excluded or paused.
+    """
+    assignment = locked(assignment_id)
+    task, skipped = assignment.task, assignment.skips.order_by("created_at", "pk").last()
+    if skipped is None or assignment.state != Assignment.State.SKIPPED:
+        raise Refused(_("This task is not skipped, so there is nothing to undo."))
+    if now > skipped.created_at + UNDO_FOR + ON_THE_WAY:
+        raise Refused(_("It is too late to undo the skip."))
+    require_holding_or_at_work(assignment)
+    assignment.skips.all().delete()
+    quotations.unmark(task, by=assignment.annotator)
+    if task.state == Task.State.QUARANTINED and not _set_aside_by_others(task):
+        task.state = task.state_in_use()
+    if task.state == Task.State.GOLD:
+        gold_tasks.make_room(task)
+    slot = free_slot(task)
+    if slot is None or task.state not in (Task.State.OPEN, Task.State.GOLD):
+        raise Refused(_("The skip cannot be undone: by now others have this task, or it is set aside."))
+    assignment.state, assignment.slot = Assignment.State.LEASED, slot
+    assignment.leased_at, assignment.lease_expires_at = now, now + timedelta(minutes=task.project.lease_minutes)
+    assignment.save(update_fields=["state", "slot", "leased_at", "lease_expires_at"])
+    task.save(update_fields=["state"])
+    consensus.settle([task], project=task.project, now=now)
+    record("task.unskipped", task)
+    return assignment
+
+
+def _set_aside_by_others(task: Task) -> bool:
+    skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
+    return skips.exists() or Report.objects.filter(assignment__task=task, decision="").exists()
+
+
+@in_transaction
+def report(assignment_id: int, *, category: str, note: str = "", now: datetime) -> Report:
+    """Reports unsafe content and takes the task from everyone until a manager decides. A finished rating stays.
+
+    Raises:
+        NotAtWork: the annotator is excluded or paused, and does not hold the task.
+        TooMany: they have set too many tasks aside that still wait for a decision.
+    """
+    check_written(note, "note")
+    assignment = locked(assignment_id)
+    require_holding_or_at_work(assignment)
+    _refuse_setting_everything_aside(assignment)
+    if assignment.state == Assignment.State.LEASED:
+        _let_go(assignment, Assignment.State.RELEASED)
+    _quarantine(assignment.task)
+    consensus.settle([assignment.task], project=assignment.task.project, now=now)
+    record("task.reported", assignment.task, category=category)
+    found, _ = Report.objects.update_or_create(
+        assignment=assignment, decision="", defaults={"category": category, "note": note, "created_at": now}
+    )
+    return found
+
+
+def _let_go(assignment: Assignment, state: str) -> None:
+    assignment.state = state
+    assignment.slot = None
+    assignment.save(update_fields=["state", "slot"])
+
+
+def _quarantine(task: Task) -> None:
+    """A gold task stays in use: what is said of it is kept, and nobody gets rid of what measures them."""
+    if task.state not in (Task.State.RETIRED, Task.State.GOLD):
+        task.state = Task.State.QUARANTINED
+        task.save(update_fields=["state"])
+
+
+@in_transaction
+def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task:
+    """A manager's word on a quarantined task: back into the queue, or retired for good."""
+    task = Task.objects.select_for_update().select_related("project").get(pk=task_id)
+    if task.state != Task.State.QUARANTINED:
+        text = _("%(task)s is not set aside any more: look at the task to see what was decided.")
+        raise Refused(text % {"task": task})
+    task.state = task.state_in_use() if safe_to_use else Task.State.RETIRED
+    task.save(update_fields=["state"])
+    decision = Report.Decision.DISMISSED if safe_to_use else Report.Decision.UPHELD
+    Report.objects.filter(assignment__task=task, decision="").update(decision=decision)
+    consensus.settle([task], project=task.project, now=now)
+    if safe_to_use:
+        consensus.put_in_force([task.pk], now=now)
+    decided = "task.released" if safe_to_use else "task.retired"
+    record(decided, task)
+    return task

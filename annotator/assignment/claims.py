@@ -1,0 +1,205 @@
+"""Who rates what next: leases on tasks, one slot an annotator."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from annotator.assignment import task_choice
+from annotator.assignment.entitlement import REASONS, Entitlement
+from annotator.assignment.leases import (
+    ONE_CLAIM_AT_A_TIME,
+    in_order,
+    reclaim_expired,
+    responses_in_order,
+    responses_of,
+    shuffled,
+    with_responses,
+)
+from annotator.assignment.task_choice import Seeker
+from annotator.db.retries import in_transaction
+from annotator.db.statements import Statement
+from annotator.gold import gold_tasks
+from annotator.models import Assignment, Membership, Project, Response, Task, User
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A leased task with its responses as the annotator sees them, or the reason (a key of REASONS) for none."""
+
+    assignment: Assignment | None
+    responses: list[Response] = field(default_factory=list)
+    reason: str = ""
+
+    @property
+    def explanation(self) -> str:
+        return str(REASONS[self.reason]) if self.reason else ""
+
+
+@dataclass(frozen=True)
+class _Situation:
+    """How the annotator stands in the project: membership or None, tasks rated, and what they have begun.
+
+    `leases_ran_out`: somebody's, whose slots can be had again.
+    """
+
+    member: Membership | None
+    excluded: bool
+    done: int
+    line: int
+    own: int | None
+    half_done: list[int]
+    leases_ran_out: bool
+
+    def entitlement(self, project: Project) -> Entitlement:
+        """What bars them in the project."""
+        member = self.member
+        paused = member.paused_because if member and member.paused_at else None
+        return Entitlement(project, self.excluded, paused, member.quota if member else None, self.done)
+
+
+@in_transaction
+def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
+    """Leases the annotator's own unfinished task, else the best open one that they have not had yet.
+
+    In a project with gold tasks, one in about `gold_every` is a gold task instead.
+    """
+    one_claim_at_a_time(annotator)
+    return next_task(project, annotator, now=now)
+
+
+def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
+    """What `claim` does, for whoever has made sure of `one_claim_at_a_time` in this transaction."""
+    situation = _situation(project, annotator, now)
+    entitlement = situation.entitlement(project)
+    expires = now + timedelta(minutes=project.lease_minutes)
+    # Whoever is paused, or whose project is, hands in what they have begun.
+    if not entitlement.excluded and (own := _renewed(situation.own, project, expires)):
+        return Claim(own, responses_in_order(own))
+    if barred := _barred_because(entitlement, situation.member):
+        return Claim(None, reason=barred)
+    if situation.leases_ran_out:
+        reclaim_expired(now=now)
+    languages = tuple(situation.member.languages) if situation.member else ()
+    seeker = Seeker(project.pk, annotator.pk, situation.line, languages or None)
+    half_done = task_choice.lock_one(situation.half_done) if situation.half_done else None
+    found = half_done or task_choice.pick(seeker)
+    if not found:
+        return Claim(None, reason=why_nothing(seeker))
+    gold_task = _gold_instead(project, annotator, half_done)
+    task, responses = (gold_task, responses_of(gold_task)) if gold_task else with_responses(found)
+    task.project = project
+    order = shuffled((response.position for response in responses), task, annotator)
+    leased = _lease(task, annotator, order, now=now, expires=expires)
+    return Claim(leased, in_order(responses, leased.response_order))
+
+
+_LOCK = Statement(ONE_CLAIM_AT_A_TIME)
+
+
+def one_claim_at_a_time(annotator: User) -> None:
+    """Without this, a double click would lease two tasks: neither transaction sees the other's."""
+    _LOCK.rows(annotator=annotator.pk)
+
+
+# The newest task still with the annotator counts, expired or not: nobody has reclaimed it. A draft whose lease was
+# freed is next, while there is room: who comes back goes on where they were.
+_SITUATION = Statement("""
+SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.languages,
+    EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
+    coalesce(y.done, 0), coalesce(y.line, 0),
+    (SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
+     WHERE s.annotator_id = %(annotator)s AND s.state = 'leased' AND t.project_id = %(project)s
+        AND t.state IN ('open', 'gold') ORDER BY s.leased_at DESC LIMIT 1),
+    ARRAY(SELECT s.task_id FROM annotator_assignment s JOIN annotator_draft d ON d.assignment_id = s.id
+     JOIN annotator_task t ON t.id = s.task_id
+     WHERE s.annotator_id = %(annotator)s AND s.state = 'expired' AND t.project_id = %(project)s
+     ORDER BY d.saved_at DESC LIMIT 5),
+    EXISTS (SELECT FROM annotator_assignment s WHERE s.state = 'leased' AND s.lease_expires_at < %(now)s)
+FROM (SELECT 1) AS one
+LEFT JOIN annotator_membership m ON m.user_id = %(annotator)s AND m.project_id = %(project)s
+LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id = %(project)s
+""")
+_OF_MEMBER = ("id", "role", "paused_at", "paused_because", "qualified_at", "quota", "languages")
+
+
+def _situation(project: Project, annotator: User, now: datetime) -> _Situation:
+    (row,) = _SITUATION.rows(project=project.pk, annotator=annotator.pk, now=now)
+    values = dict(zip(_OF_MEMBER, row, strict=False))
+    member = Membership(**values, project=project, user=annotator) if values["id"] else None
+    return _Situation(member, *row[len(_OF_MEMBER) :])
+
+
+def _barred_because(entitlement: Entitlement, member: Membership | None) -> str:
+    if barred := entitlement.idle_because():
+        return barred
+    if member and member.lacks_test():
+        return "not_qualified"
+    return "quota" if entitlement.has_filled_quota() else ""
+
+
+def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> Assignment | None:
+    """The annotator's own lease for as long again; None if it has been reclaimed a moment ago."""
+    if assignment_id is None:
+        return None
+    leased = Assignment.objects.leased().filter(pk=assignment_id)
+    if not leased.update(lease_expires_at=expires):
+        return None
+    own = leased.select_related("task").get()
+    own.task.project = project
+    return own
+
+
+def _gold_instead(project: Project, annotator: User, half_done: int | None) -> Task | None:
+    return gold_tasks.next_for(project, annotator) if not half_done and gold_tasks.is_due(project) else None
+
+
+# The lowest free slot of a locked task, on the annotator's earlier row if they let the task go before.
+_LEASE = Statement("""
+WITH free AS (
+    SELECT min(number) AS slot FROM annotator_task t, generate_series(1, t.slots_wanted) AS number
+    WHERE t.id = %(task)s AND NOT EXISTS (
+        SELECT FROM annotator_assignment s WHERE s.task_id = t.id AND s.slot = number
+    )
+), taken AS (
+    UPDATE annotator_task SET open_slots = open_slots - 1 WHERE id = %(task)s
+)
+INSERT INTO annotator_assignment
+    (task_id, annotator_id, slot, state, response_order, leased_at, lease_expires_at)
+SELECT %(task)s, %(annotator)s, slot, 'leased', %(order)s::smallint[], %(now)s, %(expires)s FROM free
+ON CONFLICT (task_id, annotator_id) DO UPDATE SET slot = excluded.slot, state = excluded.state,
+    leased_at = excluded.leased_at, lease_expires_at = excluded.lease_expires_at
+RETURNING id, slot, response_order
+""")
+
+
+def _lease(task: Task, annotator: User, order: list[int], *, now: datetime, expires: datetime) -> Assignment:
+    if task.state == Task.State.GOLD:
+        gold_tasks.make_room(task)
+    leased = _LEASE.rows(task=task.pk, annotator=annotator.pk, now=now, expires=expires, order=order)
+    number, slot, order = leased[0]
+    task.open_slots -= 1
+    return Assignment(
+        pk=number,
+        task=task,
+        annotator=annotator,
+        slot=slot,
+        state=Assignment.State.LEASED,
+        response_order=order,
+        counts=True,
+        leased_at=now,
+        lease_expires_at=expires,
+    )
+
+
+def why_nothing(seeker: Seeker) -> str:
+    """The key of the reason in REASONS."""
+    tasks = Task.objects.filter(project=seeker.project).exclude(state=Task.State.GOLD)
+    if not tasks.exists():
+        return "empty"
+    if not tasks.open().exists():
+        return "all_done"
+    left = tasks.open().untouched_by(seeker.annotator, states=tuple(task_choice.OUT_OF_REACH))
+    if not left.exists():
+        return "you_did_all"
+    if seeker.languages and not left.filter(language__in=["", *seeker.languages]).exists():
+        return "other_languages"
+    return "leased_by_others"

@@ -1,0 +1,163 @@
+"""Which task comes next: begun ones first, in their line; then untouched ones, by priority and by what the reward
+model is least certain of, from a random place.
+
+The cost depends neither on how many tasks there are nor on how many an annotator has done. Each read follows an index
+and stops at the first task found; begun tasks that are no use to an annotator are passed once, as their Tally remembers
+how far down the line they have looked. Only when all this finds nothing is everything read: no task is ever missed.
+"""
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from annotator.db.statements import Row, Statement
+
+OUT_OF_REACH = ["leased", "submitted", "skipped"]
+HAD_BEFORE = [*OUT_OF_REACH, "released"]
+LOOK_BACK = 32
+"""Places in line that are looked at again: a transaction may take a place and commit after those behind it."""
+STEP = 64
+"""Places after which it pays to write down how far somebody has looked."""
+
+
+@dataclass(frozen=True)
+class Seeker:
+    """Who looks for a task, where, from which place in line; `languages` is None where any will do."""
+
+    project: int
+    annotator: int
+    line: int = 0
+    languages: tuple[str, ...] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        languages = None if self.languages is None else [*self.languages, ""]
+        return {**vars(self), "languages": languages, "states": HAD_BEFORE}
+
+
+_ROOM = "t.project_id = %(project)s AND t.state = 'open' AND t.open_slots > 0"
+_MINE = """(SELECT FROM annotator_assignment s
+            WHERE s.task_id = t.id AND s.annotator_id = %(annotator)s AND s.state = ANY(%(states)s))"""
+_SPOKEN = "(%(languages)s::text[] IS NULL OR t.language = ANY(%(languages)s::text[]))"
+
+
+def pick(seeker: Seeker) -> int | None:
+    """Locks the best task with room for the seeker, and returns its id. Tasks locked by others are passed over."""
+    return _next_in_line(seeker) or _untouched(seeker) or _any_at_all(seeker)
+
+
+# Begun tasks -----------------------------------------------------------------------------------------------
+
+# `first` is read without a lock: behind it lies nothing for this annotator, locked or not.
+_NEXT_IN_LINE = Statement(f"""
+WITH first AS (
+    SELECT t.line FROM annotator_task t
+    WHERE {_ROOM} AND t.begun AND t.line > %(line)s AND {_SPOKEN} AND NOT EXISTS {_MINE}
+    ORDER BY t.line LIMIT 1
+), picked AS (
+    SELECT t.id FROM annotator_task t
+    WHERE {_ROOM} AND t.begun AND t.line >= (SELECT line FROM first) AND {_SPOKEN} AND NOT EXISTS {_MINE}
+    ORDER BY t.line LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+)
+SELECT (SELECT id FROM picked), coalesce(
+    (SELECT line FROM first) - 1,
+    (SELECT t.line FROM annotator_task t WHERE {_ROOM} AND t.begun ORDER BY t.line DESC LIMIT 1),
+    0
+)
+""")
+_LOOKED = Statement("""
+INSERT INTO annotator_tally (annotator_id, project_id, line) VALUES (%(annotator)s, %(project)s, %(line)s)
+ON CONFLICT (annotator_id, project_id) DO UPDATE SET line = excluded.line
+""")
+
+
+def _next_in_line(seeker: Seeker) -> int | None:
+    task, passed = _NEXT_IN_LINE.rows(**seeker.parameters())[0]
+    if passed - LOOK_BACK >= seeker.line + STEP:
+        _look_from(seeker, passed - LOOK_BACK)
+    return task if task is None else int(task)
+
+
+def _look_from(seeker: Seeker, line: int) -> None:
+    _LOOKED.run(annotator=seeker.annotator, project=seeker.project, line=line)
+
+
+# Untouched tasks -------------------------------------------------------------------------------------------
+
+# A place at random keeps annotators out of each other's way, and spreads topics that were imported in a row.
+_UNTOUCHED = f"""
+WITH top AS (
+    SELECT t.priority, t.doubt FROM annotator_task t
+    WHERE {_ROOM} AND NOT t.begun {{language}} ORDER BY t.priority DESC, t.doubt DESC LIMIT 1
+), onwards AS (
+    SELECT t.id FROM annotator_task t
+    WHERE {_ROOM} AND NOT t.begun {{language}} AND t.priority = (SELECT priority FROM top)
+        AND t.doubt = (SELECT doubt FROM top) AND t.shuffle >= %(place)s AND NOT EXISTS {_MINE}
+    ORDER BY t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+), around AS (
+    SELECT t.id FROM annotator_task t
+    WHERE {_ROOM} AND NOT t.begun {{language}} AND NOT EXISTS (SELECT FROM onwards) AND NOT EXISTS {_MINE}
+    ORDER BY t.priority DESC, t.doubt DESC, t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+)
+SELECT id FROM onwards UNION ALL SELECT id FROM around
+"""
+_IN_ANY_LANGUAGE = Statement(_UNTOUCHED.format(language=""))
+_IN_ONE_LANGUAGE = Statement(_UNTOUCHED.format(language="AND t.language = %(language)s"))
+_LANGUAGES_BY_PRIORITY = Statement(f"""
+SELECT spoken.language FROM unnest(%(languages)s::text[]) AS spoken (language), LATERAL (
+    SELECT t.priority, t.doubt FROM annotator_task t
+    WHERE {_ROOM} AND NOT t.begun AND t.language = spoken.language ORDER BY t.priority DESC, t.doubt DESC LIMIT 1
+) best ORDER BY best.priority DESC, best.doubt DESC, random()
+""")
+
+
+def random_place() -> int:
+    """Among the values of Task.shuffle."""
+    return random.randrange(2**31)
+
+
+def _untouched(seeker: Seeker) -> int | None:
+    values = seeker.parameters() | {"place": random_place()}
+    if seeker.languages is None:
+        return _number(_IN_ANY_LANGUAGE.row(**values))
+    languages = [language for (language,) in _LANGUAGES_BY_PRIORITY.rows(**values)]
+    found = (_number(_IN_ONE_LANGUAGE.row(**values, language=language)) for language in languages)
+    return next((task for task in found if task), None)
+
+
+def _number(row: Row | None) -> int | None:
+    return int(row[0]) if row else None
+
+
+def plans(seeker: Seeker) -> list[str]:
+    """What EXPLAIN says of both reads, the line's and that of untouched tasks."""
+    values = seeker.parameters()
+    return [_NEXT_IN_LINE.plan(**values), _IN_ANY_LANGUAGE.plan(**values, place=random_place())]
+
+
+# When nothing was found ------------------------------------------------------------------------------------
+
+_ANY = Statement(f"""
+SELECT t.id, CASE WHEN t.begun THEN t.line END FROM annotator_task t
+WHERE {_ROOM} AND {_SPOKEN} AND NOT EXISTS {_MINE}
+ORDER BY t.begun DESC, t.line, t.priority DESC, t.doubt DESC LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+""")
+_ONE_OF = Statement("""
+SELECT t.id FROM annotator_task t WHERE t.id = ANY(%(tasks)s) AND t.state = 'open' AND t.open_slots > 0
+ORDER BY array_position(%(tasks)s::bigint[], t.id) LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+""")
+
+
+def _any_at_all(seeker: Seeker) -> int | None:
+    """What was missed in the line, where looking begins anew then; else what this annotator once gave back."""
+    if found := _ANY.row(**seeker.parameters()):
+        task, line = found
+        if line is not None and line <= seeker.line:
+            _look_from(seeker, line)
+        return int(task)
+    return _number(_ANY.row(**seeker.parameters() | {"states": OUT_OF_REACH}))
+
+
+def lock_one(tasks: Iterable[int]) -> int | None:
+    """The first of these tasks that has room and is not locked, locked."""
+    return _number(_ONE_OF.row(tasks=list(tasks)))

@@ -1,0 +1,237 @@
+"""Counters, states and labels of tasks, brought in line with their assignments and annotations.
+
+Called in the transaction of whatever changed them. What people have decided stays: rejected annotations and excluded
+annotators do not count, a reviewer's labels are not touched, retired and quarantined tasks keep their state.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from annotator.consensus.rules import (
+    Outcome,
+    Rated,
+    Rules,
+    differ_on_safety,
+    outcome,
+    preference_alone,
+    spread,
+    wanted,
+)
+from annotator.db.statements import Statement
+from annotator.models import Consensus, Label, Project, Task
+
+
+@dataclass
+class Standing:
+    """What has come for one task: its slots taken, those of them submitted, and all annotations that count."""
+
+    held: int = 0
+    done: int = 0
+    rated: list[Rated] = field(default_factory=list)
+    has_consensus: bool = False
+    was_dropped: bool = False
+
+    def annotators(self) -> int:
+        """Those who rated; where nobody did, those who preferred."""
+        return sum(1 for each in self.rated if each.ratings) or len(self.rated)
+
+
+def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
+    """Recomputes the tasks from their assignments and annotations. The caller holds the tasks' row locks."""
+    rules = Rules.of(project)
+    found = standings([task.pk for task in tasks])
+    outcomes = {}
+    for task in tasks:
+        standing = found[task.pk]
+        _count(task, standing, rules)
+        result = _outcome(task, standing, rules)
+        if result:
+            outcomes[task] = result
+        _ask_for_review(task, standing, result, rules)
+    _write_tasks(tasks)
+    _take_back([task for task in tasks if task not in outcomes and found[task.pk].has_consensus])
+    _write_labels(outcomes, found, now)
+
+
+def _count(task: Task, standing: Standing, rules: Rules) -> None:
+    """Slots and state. A gold task has room for everybody; one that a reviewer has settled wants nobody else."""
+    task.done = standing.done
+    if task.state != Task.State.GOLD:
+        more = 0 if task.adjudicated else wanted(standing.rated, standing.done, rules)
+        task.slots_wanted = max(standing.done, more)
+    task.open_slots = max(task.slots_wanted - standing.held, 0)
+    if task.state in (Task.State.OPEN, Task.State.COMPLETE):
+        task.state = Task.State.COMPLETE if standing.done >= task.slots_wanted else Task.State.OPEN
+
+
+def _outcome(task: Task, standing: Standing, rules: Rules) -> Outcome | None:
+    if task.state == Task.State.GOLD or not standing.rated:
+        return None
+    if standing.done >= task.slots_wanted:
+        return outcome(standing.rated, rules)
+    preferred = any(each.preference is not None for each in standing.rated)
+    return preference_alone(standing.rated, rules) if preferred else None
+
+
+def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rules: Rules) -> None:
+    rated = [each for each in standing.rated if each.ratings]
+    task.review_spread = spread(rated, rules.attribute) or 0
+    task.review_because = ""
+    if task.state == Task.State.QUARANTINED:
+        task.review_because = Task.Review.QUARANTINE
+    elif task.state == Task.State.COMPLETE and not task.adjudicated:
+        if result and result.dropped_because:
+            task.review_because = Task.Review.DROPPED
+        elif differ_on_safety(rated):
+            task.review_because = Task.Review.SAFETY
+
+
+# Reading ---------------------------------------------------------------------------------------------------
+
+# In the order of submission. Read at every submission, hence the plan of its own for one task.
+_STANDINGS = """
+SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, r.response_id, r.scores, r.safe,
+    (SELECT c.dropped_because FROM annotator_consensus c WHERE c.task_id = s.task_id)
+FROM annotator_assignment s
+LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
+LEFT JOIN annotator_rating r ON r.annotation_id = a.id
+WHERE s.task_id {chosen}
+ORDER BY s.task_id, a.submitted_at, a.id, s.id
+"""
+_STANDING_OF_ONE = Statement(_STANDINGS.format(chosen="= %(task)s"))
+_STANDINGS_OF_MANY = Statement(_STANDINGS.format(chosen="= ANY(%(tasks)s)"), prepared=False)
+
+
+def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
+    """Of each task, annotations in the order of submission."""
+    found: dict[int, Standing] = defaultdict(Standing)
+    last = 0
+    one = len(task_ids) == 1
+    rows = _STANDING_OF_ONE.rows(task=task_ids[0]) if one else _STANDINGS_OF_MANY.rows(tasks=list(task_ids))
+    for task, assignment, slot, state, annotation, preference, response, scores, safe, dropped in rows:
+        standing = found[task]
+        standing.has_consensus, standing.was_dropped = dropped is not None, bool(dropped)
+        if assignment != last:
+            last = assignment
+            standing.held += slot is not None
+            standing.done += slot is not None and state == "submitted"
+            if annotation:
+                standing.rated.append(Rated(annotation, {}, preference, {}))
+        if response:
+            _add(standing.rated[-1], response, scores, safe)
+    return found
+
+
+def _add(rated: Rated, response: int, scores: Any, safe: bool | None) -> None:
+    rated.ratings[response] = json.loads(scores) if isinstance(scores, str) else scores  # type: ignore[index]
+    if safe is not None:
+        rated.safe[response] = safe  # type: ignore[index]
+
+
+# Writing ---------------------------------------------------------------------------------------------------
+
+_WRITTEN = ("state", "slots_wanted", "open_slots", "done", "review_because", "review_spread")
+_WRITE_TASK = Statement("""
+WITH changed AS (
+    UPDATE annotator_task SET
+        state = %(state)s, slots_wanted = %(slots_wanted)s, open_slots = %(open_slots)s, done = %(done)s,
+        review_because = %(review_because)s, review_spread = %(review_spread)s
+    WHERE id = %(task)s RETURNING project_id, id
+)
+INSERT INTO annotator_staleagreement (project_id, task_id) SELECT project_id, id FROM changed ON CONFLICT DO NOTHING
+""")
+_WRITE_TASKS = Statement(
+    """
+    WITH changed AS (
+        UPDATE annotator_task t SET
+            state = x.state, slots_wanted = x.slots_wanted, open_slots = x.open_slots, done = x.done,
+            review_because = x.review_because, review_spread = x.review_spread
+        FROM jsonb_to_recordset(%(rows)s) AS x (
+            id bigint, state text, slots_wanted smallint, open_slots smallint, done smallint, review_because text,
+            review_spread smallint
+        )
+        WHERE t.id = x.id RETURNING t.project_id, t.id
+    )
+    INSERT INTO annotator_staleagreement (project_id, task_id) SELECT project_id, id FROM changed ON CONFLICT DO NOTHING
+    """,
+    prepared=False,
+)
+
+
+def _write_tasks(tasks: Sequence[Task]) -> None:
+    """Writes counters and states, and notes that the tasks' agreement has to be counted anew."""
+    if len(tasks) == 1:
+        _WRITE_TASK.run(task=tasks[0].pk, **{name: getattr(tasks[0], name) for name in _WRITTEN})
+        return
+    rows = [{"id": task.pk} | {name: getattr(task, name) for name in _WRITTEN} for task in tasks]
+    _WRITE_TASKS.run(rows=json.dumps(rows))
+
+
+def _take_back(tasks: Sequence[Task]) -> None:
+    """Consensus and labels of tasks that are not settled any more."""
+    if tasks:
+        Consensus.objects.filter(task__in=tasks).delete()
+        Label.objects.filter(response__task__in=tasks, source=Label.Source.CONSENSUS).delete()
+
+
+_WRITE_CONSENSUS = Statement("""
+INSERT INTO annotator_consensus
+    (task_id, kept, annotators, spread, spread_of_all, preference, dropped_because, computed_at)
+SELECT task, kept, annotators, spread, spread_of_all, preference, dropped_because, %(now)s
+FROM jsonb_to_recordset(%(rows)s) AS x (
+    task bigint, kept bigint[], annotators smallint, spread float8, spread_of_all float8, preference smallint,
+    dropped_because text
+)
+ON CONFLICT (task_id) DO UPDATE SET kept = excluded.kept, annotators = excluded.annotators, spread = excluded.spread,
+    spread_of_all = excluded.spread_of_all, preference = excluded.preference,
+    dropped_because = excluded.dropped_because, computed_at = excluded.computed_at
+""")
+# A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
+_WRITE_LABELS = Statement("""
+INSERT INTO annotator_label AS l (response_id, source, scores, means, made_at)
+SELECT response, 'consensus', scores, means, %(now)s
+FROM jsonb_to_recordset(%(rows)s) AS x (response bigint, scores jsonb, means jsonb)
+ON CONFLICT (response_id, source) DO UPDATE
+SET scores = excluded.scores, means = excluded.means, made_at = excluded.made_at WHERE l.means <> excluded.means
+""")
+
+
+def _write_labels(outcomes: Mapping[Task, Outcome], found: Mapping[int, Standing], now: datetime) -> None:
+    if not outcomes:
+        return
+    _WRITE_CONSENSUS.run(
+        rows=json.dumps([_consensus_row(task, each, found[task.pk]) for task, each in outcomes.items()]), now=now
+    )
+    labels = [
+        {"response": response, "scores": each.labels[response], "means": means}
+        for each in outcomes.values()
+        for response, means in each.means.items()
+    ]
+    _WRITE_LABELS.run(rows=json.dumps(labels), now=now)
+    kept = (task.pk for task, each in outcomes.items() if not each.dropped_because)
+    if kept_again := [task for task in kept if found[task].was_dropped]:
+        put_in_force(kept_again, now=now)
+    if earlier := [task for task in outcomes if found[task.pk].has_consensus]:
+        agreed = Label.objects.filter(response__task__in=earlier, source=Label.Source.CONSENSUS)
+        agreed.exclude(response__in=[label["response"] for label in labels]).delete()
+
+
+def put_in_force(tasks: Sequence[int], *, now: datetime) -> None:
+    """Labels that were there and come into force only now are news to retraining, and to `since` exports."""
+    Label.objects.filter(response__task__in=tasks).update(made_at=now)
+
+
+def _consensus_row(task: Task, found: Outcome, standing: Standing) -> dict[str, Any]:
+    return {
+        "task": task.pk,
+        "kept": found.kept,
+        "annotators": standing.annotators(),
+        "spread": found.spread,
+        "spread_of_all": found.spread_of_all,
+        "preference": found.preference,
+        "dropped_because": found.dropped_because,
+    }

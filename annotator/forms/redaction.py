@@ -1,0 +1,98 @@
+"""The manager's choice of what is erased from a quarantined task."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.utils.functional import cached_property
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from annotator.models import PiiKind, Task
+from annotator.pii import redaction
+from annotator.pii.highlights import Mark, marked
+from annotator.pii.texts import Place, text_at, texts_of
+from annotator.refusals import Refusal
+
+
+@dataclass
+class Marked:
+    """One text that is marked in a task, however often."""
+
+    span: int
+    text: str
+    kind: str
+    by: list[str]
+
+    def title(self) -> str:
+        return str(PiiKind(self.kind).label)
+
+
+class RedactForm(forms.Form):
+    """Every marked text is ticked at first; others can be named. Always shows what would become of the task."""
+
+    spans = forms.TypedMultipleChoiceField(coerce=int, required=False, widget=forms.CheckboxSelectMultiple)
+    quotes = forms.CharField(required=False, max_length=20_000, widget=forms.Textarea)
+    previewed = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, task: Task, data: Any = None) -> None:
+        self.task, prefix = task, f"task-{task.pk}"
+        self.marked = marked_in(task)
+        first = {f"{prefix}-spans": [each.span for each in self.marked]} if self.marked else None
+        super().__init__(first if data is None else data, prefix=prefix)
+        self.fields["spans"].choices = [(each.span, each) for each in self.marked]  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        try:
+            self.cleaned_data["preview"] = redaction.preview(self.task, self.choice)
+        except Refusal as refused:
+            self.add_error(None, str(refused))
+        return data
+
+    @cached_property
+    def choice(self) -> redaction.Choice:
+        lines = self.cleaned_data.get("quotes", "").splitlines()
+        quotes = [line.strip() for line in lines if line.strip()]
+        return redaction.Choice(self.cleaned_data.get("spans", []), quotes)
+
+    def key(self) -> str:
+        """Stands for the choice whose preview is shown; no text of the task is in it."""
+        content = [sorted(self.choice.spans), list(self.choice.quotes)] if self.is_valid() else []
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    def is_confirmed(self) -> bool:
+        """Whether exactly this choice was previewed."""
+        return self.is_valid() and self.cleaned_data["previewed"] == self.key()
+
+    def preview(self) -> list[tuple[str, SafeString]]:
+        """Each text that changes: where it stands, and how it would be."""
+        if not self.is_valid():
+            return []
+        placeholders = [Mark(text, kind) for kind, text in redaction.PLACEHOLDERS.items()]
+        shown = self.cleaned_data["preview"].items()
+        return [(self._name(place), mark_safe(marked(escape(text), placeholders))) for place, text in shown]
+
+    def _name(self, place: Place) -> str:
+        if place.turn is not None:
+            role = self.task.conversation[place.turn]["role"]
+            return _("Turn %(number)s (%(role)s)") % {"number": place.turn + 1, "role": role}
+        positions = dict(self.task.responses.values_list("pk", "position"))
+        return _("Response %(number)s") % {"number": positions[place.response or 0] + 1}
+
+
+def marked_in(task: Task) -> list[Marked]:
+    """The marked texts in the order of the task, each once, with who marked it."""
+    texts, found = texts_of(task), dict[str, Marked]()
+    for span in task.pii_spans.select_related("marked_by").in_order():
+        text = text_at(span, texts)
+        if not text.strip():
+            continue
+        each = found.setdefault(text, Marked(span.pk, text, span.kind, []))
+        by = str(span.marked_by) if span.marked_by else _("found by patterns")
+        each.by += [by] if by not in each.by else []
+        each.kind = span.kind if each.kind == PiiKind.OTHER else each.kind
+    return list(found.values())

@@ -1,0 +1,22 @@
+"""A stored annotation as the form that its annotator filled."""
+
+from annotator.annotation import by_position
+from annotator.models import Annotation
+from annotator.models.public_ids import response_number
+
+
+def filled(annotation: Annotation) -> dict[str, object]:
+    """Initial values of the rating form. The preference is relative to the order its annotator saw."""
+    values: dict[str, object] = {
+        "justification": annotation.justification,
+        "active_seconds": annotation.active_seconds,
+        "preference": by_position(annotation.preference, annotation.assignment.response_order),
+    }
+    for rating in annotation.ratings.all():
+        response = response_number(rating.response_id)
+        values |= {f"{key}-{response}": score for key, score in rating.scores.items()}
+        values |= {f"checks-{key}-{response}": rating.checks for key in rating.scores}
+        values[f"confidence-{response}"] = rating.confidence
+        values[f"safe-{response}"] = None if rating.safe is None else int(rating.safe)
+        values[f"unsafe-{response}"] = rating.unsafe_category
+    return values

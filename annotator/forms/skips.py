@@ -1,0 +1,54 @@
+"""Passing a task by: a skip, a report."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from annotator.db.storable_text import LONGEST_NOTE
+from annotator.models import SkipReason, Task, UnsafeCategory
+from annotator.pii import quotations
+from annotator.pii.highlights import Mark
+
+
+class SkipForm(forms.Form):
+    """Why the task is passed by; if for personal information, which. Nothing is ticked beforehand."""
+
+    reason = forms.ChoiceField(
+        choices=SkipReason.choices, widget=forms.RadioSelect, error_messages={"required": _("Choose a reason to skip.")}
+    )
+    spans = forms.TypedMultipleChoiceField(coerce=int, required=False, widget=forms.CheckboxSelectMultiple)
+    quotes = forms.CharField(required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 3}))
+    note = forms.CharField(required=False, max_length=LONGEST_NOTE)
+
+    def __init__(self, task: Task, found: list[Mark], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.task = task
+        self.fields["spans"].choices = [(mark.span, mark) for mark in found]  # type: ignore[attr-defined]
+
+    def clean_quotes(self) -> list[str]:
+        """One a line. A line that stands nowhere in the task comes back with what to do."""
+        quotes = [line.strip() for line in self.cleaned_data["quotes"].splitlines() if line.strip()]
+        try:
+            quotations.check_quotes(quotes, self.task)
+        except quotations.NotInTheText as missing:
+            raise forms.ValidationError(missing.errors["quotes"]) from missing
+        return quotes
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        marked = data.get("spans") or data.get("quotes")
+        if marked and data.get("reason", SkipReason.PII) != SkipReason.PII:
+            self.add_error("reason", str(quotations.MarksWithoutReason()))
+        return data
+
+
+class ReportForm(forms.Form):
+    """What is unsafe."""
+
+    category = forms.ChoiceField(
+        choices=UnsafeCategory.choices,
+        widget=forms.RadioSelect,
+        error_messages={"required": _("Choose what is unsafe about it.")},
+    )
+    note = forms.CharField(required=False, max_length=LONGEST_NOTE)

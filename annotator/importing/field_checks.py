@@ -1,0 +1,141 @@
+"""Checks of single values of a row: each returns what can be stored, or says what is wrong with it."""
+
+from heapq import nsmallest
+from math import isfinite
+from reprlib import Repr
+from typing import Any
+
+from django.conf import settings
+
+from annotator.db.storable_text import NUL, fault_in
+from annotator.models.project import MOST_ANNOTATORS
+
+DEEPEST = 50
+"""Levels of metadata. Deeper ones exhaust the stack of whoever reads them next."""
+MOST_VALUES = 10_000
+"""Of one object of metadata, at every level together."""
+MOST_RESPONSES = 26
+_REPR = Repr()
+_REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 2, 60, 60, 60
+
+
+class BadRow(Exception):
+    """The row breaks its layout; the message names the field."""
+
+
+def storable_text(value: Any, name: str) -> str:
+    """A storable, non-empty text, no longer than IMPORT_MAX_TEXT."""
+    text = _storable(value, name)
+    if len(text) > settings.IMPORT_MAX_TEXT:
+        raise BadRow(f"{name} has {_too_many(len(text), settings.IMPORT_MAX_TEXT, 'characters', 'IMPORT_MAX_TEXT')}")
+    return text
+
+
+def _storable(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise BadRow(f"{name} is {shown(value)}: it must be text")
+    if not value.strip():
+        raise BadRow(f"{name} is empty")
+    if fault := fault_in(value):
+        what = "has a NUL byte" if fault.what == NUL else "is not UTF-8"
+        raise BadRow(f"{name} {what} at position {fault.position}")
+    return value
+
+
+def _too_many(count: int, most: int, what: str, setting: str) -> str:
+    return f"{count:,} {what}, and at most {most:,} are taken: shorten it, or have the operator raise {setting}"
+
+
+def check_messages(count: int) -> None:
+    """A conversation has only so many turns."""
+    most = settings.IMPORT_MAX_MESSAGES
+    if count > most:
+        raise BadRow(f"the conversation has {_too_many(count, most, 'messages', 'IMPORT_MAX_MESSAGES')}")
+
+
+def check_responses(count: int) -> None:
+    """The rating page calls responses by letters."""
+    if count > MOST_RESPONSES:
+        raise BadRow(
+            f"the task has {count:,} responses, and at most {MOST_RESPONSES} are taken: make several tasks of it"
+        )
+
+
+def check_raters(count: int, name: str) -> None:
+    """Each place of the lists becomes an account and an annotation."""
+    if count > MOST_ANNOTATORS:
+        raise BadRow(f"{name} has {count:,} raters, and at most {MOST_ANNOTATORS} are taken")
+
+
+def level(value: Any, name: str) -> int:
+    if type(value) is not int:
+        raise BadRow(f"{name} is {shown(value)}: scores are the whole numbers 0 to 4")
+    if not 0 <= value <= 4:
+        raise BadRow(f"{name} is {value}: scores go from 0 to 4")
+    return value
+
+
+def required(values: dict[str, Any], name: str) -> Any:
+    if name not in values:
+        raise BadRow(f"the field {name} is missing")
+    return values[name]
+
+
+def only_known(values: dict[str, Any], allowed: set[str], what: str) -> None:
+    if not values.keys() <= allowed:
+        unknown = nsmallest(5, (name for name in values if name not in allowed), key=str)
+        raise BadRow(f"unknown {what} {', '.join(map(shown, unknown))}: known are {', '.join(sorted(allowed))}")
+
+
+def shown(value: Any) -> str:
+    """The beginning of a value as an error repeats it; the whole of a large one would be larger than its row."""
+    text = repr(value[:41]) if isinstance(value, str) else _REPR.repr(value)
+    return text if len(text) <= 40 else text[:40] + "..."
+
+
+def checked_metadata(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadRow(f"{name} is {shown(value)}: it must be an object")
+    _check_tree(value, name, DEEPEST, MOST_VALUES)
+    return value
+
+
+def with_metadata(extra: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, Any]:
+    if not extra and "metadata" not in values:
+        return {}
+    given = values.get("metadata", {})
+    return checked_metadata({**extra, **given} if isinstance(given, dict) else given, name)
+
+
+def _check_tree(value: Any, name: str, levels: int, room: int) -> int:
+    """PostgreSQL's JSONB refuses NUL and lone surrogates anywhere inside, and numbers that are none.
+
+    Returns for how many values there is room left: each takes far more memory than the bytes that stand for it.
+    """
+    if not levels:
+        raise BadRow(f"{name} is nested more than {DEEPEST} levels deep")
+    if not room:
+        raise BadRow(f"{name} has more than {MOST_VALUES:,} values: keep what is large in a file of its own")
+    room -= 1
+    if isinstance(value, str):
+        storable_text(value + ".", name)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            storable_text(key + ".", name)
+            room = _check_tree(each, name, levels - 1, room)
+    elif isinstance(value, list):
+        for each in value:
+            room = _check_tree(each, name, levels - 1, room)
+    elif isinstance(value, float) and not isfinite(value):
+        raise BadRow(f"{name} holds {value}: not a JSON number")
+    elif value is not None and not isinstance(value, int | float):
+        raise BadRow(f"{name} holds a {type(value).__name__}: not a JSON value")
+    return room
+
+
+def identifier(value: Any, name: str) -> str:
+    if type(value) is int:
+        value = str(value)
+    if not isinstance(value, str) or len(value) > 200:
+        raise BadRow(f"{name} is {shown(value)}: it must be text of at most 200 characters")
+    return _storable(value, name) if value else ""

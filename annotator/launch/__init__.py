@@ -1,0 +1,1 @@
+"""What installs, starts and watches over the product: processes, embedded servers, health."""

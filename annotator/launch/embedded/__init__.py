@@ -1,0 +1,69 @@
+"""A real PostgreSQL and a real Redis, started from the programs in their wheels.
+
+`services` starts both for `make run` and the tests; `python -m annotator.launch.embedded COMMAND ...` runs one command
+beside a throwaway pair. DATABASE_URL and REDIS_URL, where set, replace either server.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from annotator.launch.embedded.accounts import AccountRefused, postgres_account, postgres_home
+from annotator.launch.embedded.broker import Redis
+from annotator.launch.embedded.postgres import Postgres
+from annotator.launch.embedded.process import ServiceFailed
+
+__all__ = ["AccountRefused", "Postgres", "Redis", "ServiceFailed", "Services", "services"]
+
+
+@dataclass(frozen=True)
+class Services:
+    """The two addresses, and those servers behind them that we started ourselves."""
+
+    database_url: str
+    redis_url: str
+    servers: tuple[Postgres | Redis, ...]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        addresses = {"DATABASE_URL": self.database_url, "REDIS_URL": self.redis_url}
+        home = next((server.home for server in self.servers if isinstance(server, Postgres)), None)
+        return addresses | ({"DATABASE_DIR": str(home)} if home else {})
+
+
+@contextmanager
+def services(var_dir: Path, *, throwaway: bool = False) -> Iterator[Services]:
+    """Both servers, with their data under `var_dir`; a throwaway pair is faster and leaves no data behind.
+
+    Raises ServiceFailed or AccountRefused.
+    """
+    var_dir = var_dir.resolve()
+    database_url, redis_url = os.environ.get("DATABASE_URL"), os.environ.get("REDIS_URL")
+    servers: list[Postgres | Redis] = []
+    with ExitStack() as stack:
+        if not database_url:
+            postgres = _postgres(var_dir, throwaway)
+            if throwaway:
+                stack.callback(shutil.rmtree, postgres.home, ignore_errors=True)
+            servers.append(_started(postgres, stack))
+            database_url = postgres.url
+        if not redis_url:
+            broker = Redis(var_dir / "redis", var_dir / "logs" / "redis.log", throwaway)
+            servers.append(_started(broker, stack))
+            redis_url = broker.url
+        yield Services(database_url, redis_url, tuple(servers))
+
+
+def _postgres(var_dir: Path, throwaway: bool) -> Postgres:
+    var_dir.mkdir(parents=True, exist_ok=True)
+    account = postgres_account(var_dir)
+    return Postgres(postgres_home(var_dir, account), account, var_dir / "logs" / "postgres.log", throwaway)
+
+
+def _started(server: Postgres | Redis, stack: ExitStack) -> Postgres | Redis:
+    stack.callback(server.stop)
+    server.start()
+    return server

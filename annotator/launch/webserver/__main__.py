@@ -1,0 +1,31 @@
+"""`python -m annotator.launch.webserver`: serves on HOST and PORT by WEB_PROCESSES processes of WEB_THREADS threads."""
+
+import os
+import sys
+from io import BytesIO
+from wsgiref.handlers import SimpleHandler
+
+from django.conf import settings
+from django.urls import get_resolver
+
+from annotator.launch.webserver.lanes import LIVE
+from annotator.launch.webserver.processes import Processes, listening_socket
+from annotator.wsgi import application
+
+
+def warm_up() -> None:
+    """What the first request would load is loaded once, before the processes are forked. It asks no database."""
+    _ = get_resolver().url_patterns
+    server = {"SERVER_NAME": "localhost", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1"}
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": LIVE, **server}
+    SimpleHandler(BytesIO(), BytesIO(), sys.stderr, environ).run(application)
+
+
+def main() -> int:
+    warm_up()
+    listener = listening_socket(os.environ.get("HOST", "127.0.0.1"), settings.PORT)
+    return Processes(application, listener, number=settings.WEB_PROCESSES, threads=settings.WEB_THREADS).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Threads by what a request may do to them: what waits or streams has threads of its own and never takes the pages'."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from waitress.channel import HTTPChannel
+from waitress.task import ThreadedTaskDispatcher
+from waitress.utilities import Error
+
+from annotator.web import body_limits
+
+LIVE = "/api/v1/health/live/"
+RETRY_AFTER_SECONDS = 1
+MOST_LARGE_BODIES = 32
+"""That may arrive in one process at once: what they may fill of the disk is bounded, whoever sends them."""
+
+
+class Busy(Error):  # type: ignore[misc]
+    """A lane whose threads are all taken, with as many waiting as it lets wait."""
+
+    code = 429
+    reason = "Too Many Requests"
+
+    def to_response(self, ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
+        detail = "As many such requests as this server takes at once are under way. Send it again in a moment."
+        body = json.dumps({"detail": detail, "code": "busy", "errors": {}}).encode()
+        headers = [("Content-Type", "application/json"), ("Retry-After", str(RETRY_AFTER_SECONDS))]
+        return f"{self.code} {self.reason}", headers, body
+
+
+_SNAPSHOTS = re.compile(r"/api/v1/projects/[^/]+/snapshots/")
+_VERIFIED = re.compile(r"/api/v1/reward-models/\d+/verification/|/admin/reward-models/\d+/verify/")
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Which requests go there, by method and path, how many threads work on them, how many may wait for one."""
+
+    name: str
+    serves: Callable[[str, str], bool]
+    threads: int
+    waiting: int
+
+
+def lanes(threads: int) -> tuple[Lane, ...]:
+    """The first that serves a request; the last serves all."""
+    few = max(1, threads // 2)
+    return (
+        # Answered while every other thread is busy, and whatever the database does.
+        Lane("live", lambda _method, path: path == LIVE, 1, 1_000),
+        Lane("ready", lambda _method, path: path.startswith("/api/v1/health/"), 1, 100),
+        # A trainer's call waits for the score worker.
+        Lane("rewards", lambda _method, path: path.startswith("/api/v1/openrlhf/"), threads, 4 * threads),
+        # A slow client's download holds its thread for as long as it lasts.
+        Lane("exports", lambda _method, path: path.endswith("/export/"), few, 4 * few),
+        Lane("imports", lambda _method, path: body_limits.takes_files(path), few, 4 * few),
+        # What reads or writes whole files takes as long as they are large.
+        Lane("artifacts", _works_on_artifacts, 1, 4),
+        Lane("pages", lambda _method, path: True, threads, 10_000),
+    )
+
+
+def _works_on_artifacts(method: str, path: str) -> bool:
+    """Whether a snapshot is taken, or a model's files are hashed."""
+    return (method == "POST" and _SNAPSHOTS.fullmatch(path) is not None) or _VERIFIED.fullmatch(path) is not None
+
+
+def most_threads(threads: int) -> int:
+    """How many connections to the database one process may want at once."""
+    return sum(lane.threads for lane in lanes(threads))
+
+
+class Lanes:
+    """A task dispatcher for waitress: of one channel's request it asks for the method and the address."""
+
+    def __init__(self, threads: int) -> None:
+        self._lanes = [(lane, ThreadedTaskDispatcher()) for lane in lanes(threads)]
+        for lane, dispatcher in self._lanes:
+            dispatcher.set_thread_count(lane.threads)
+
+    def add_task(self, channel: HTTPChannel) -> None:
+        request = channel.requests[0]
+        lane, dispatcher = self._of(request.command, request.path)
+        if request.asking and channel.server.large_bodies() > MOST_LARGE_BODIES:
+            request.error = Busy("")
+        if request.asking or request.error:
+            dispatcher = self._lanes[-1][1]
+        elif len(dispatcher.queue) >= lane.waiting:
+            request.error, dispatcher = Busy(""), self._lanes[-1][1]
+        dispatcher.add_task(channel)
+
+    def _of(self, method: str, path: str) -> tuple[Lane, ThreadedTaskDispatcher]:
+        return next(pair for pair in self._lanes if pair[0].serves(method, path))
+
+    def shutdown(self) -> None:
+        """Nobody waits for threads that are still at work: the process ends with them."""
+        for _, dispatcher in self._lanes:
+            dispatcher.set_thread_count(0)

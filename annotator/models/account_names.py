@@ -1,0 +1,58 @@
+"""Names of new accounts: none that people take for another account's, and none that the product gives itself.
+
+Two names look alike if they differ only in case, in the form of a character, or in letters of another script that are
+drawn like Latin ones. The letters of a name are of one script, so the tables below need not be complete.
+"""
+
+import unicodedata
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+
+from annotator.db import locks
+
+RESERVED = ("imported", "simulated-")
+"""Beginnings of the names of raters that came with a file or are made up by the demo."""
+
+_DRAWN_LIKE_LATIN = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеѕіјорсухԁһԛԝӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορυօոսհյᎪᏴᏟᎠᎬᏀᎻᎫᏦᏞᎷᏢᏚᎢᏙᎳᏃıɑɡ",
+    "ABESIJKMHOPCTYXaesijopcyxdhqwlABEZHIKMNOPTYXayiknopuonuhjABCDEGHJKLMPSTVWZiag",
+)
+_DIGITS_AND_CAPITALS = str.maketrans("01I", "oll")
+_EASTERN = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL"}
+
+
+def require_unmistakable(name: str) -> None:
+    """Raises ValidationError unless a new account may have this name; the name of an account that exists passes."""
+    accounts = get_user_model().objects
+    if accounts.filter(username=name).exists():
+        return
+    if unicodedata.normalize("NFKC", name) != name:
+        raise ValidationError("Write the name in ordinary letters: some of its characters are variants of others.")
+    if len(_scripts(name)) > 1:
+        raise ValidationError("Write the name in letters of one script: this one mixes several.")
+    for beginning in RESERVED:
+        if any(drawn.startswith(beginning) for drawn in _drawn(name)):
+            raise ValidationError(f"Names that begin with {beginning!r} are kept for raters that are not people.")
+    # Until the transaction ends: two look-alikes at once would not see each other.
+    locks.waiting_transaction_lock("account name")
+    drawn = set(_drawn(name))
+    others = accounts.exclude(username__startswith=RESERVED[0]).values_list("username", flat=True)
+    if any(drawn & set(_drawn(other)) for other in others.iterator()):
+        raise ValidationError("The name looks like that of another account. Choose one that cannot be mistaken for it.")
+
+
+def _drawn(name: str) -> tuple[str, str]:
+    """What the name looks like, with a capital I as the small l that it resembles, and as the letter that it is."""
+    latin = unicodedata.normalize("NFKC", name).translate(_DRAWN_LIKE_LATIN)
+    return _joined(latin.translate(_DIGITS_AND_CAPITALS)), _joined(latin.translate({ord("0"): "o"}))
+
+
+def _joined(name: str) -> str:
+    return name.casefold().replace("rn", "m").replace("vv", "w")
+
+
+def _scripts(name: str) -> set[str]:
+    """The scripts of a name's letters; those that Chinese, Japanese and Korean mix count as one."""
+    words = {unicodedata.name(letter, "?").split(maxsplit=1)[0] for letter in name if letter.isalpha()}
+    return {"EASTERN" if word in _EASTERN else word for word in words}

@@ -1,0 +1,97 @@
+"""Creates projects and changes their settings. Where the protocol's numbers change, the tasks are recomputed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from annotator import assignment, audit
+from annotator.models import Project, Rubric, User
+from annotator.models.project import MOST_ANNOTATORS
+from annotator.projects import members
+from annotator.projects.guidelines import publish_guidelines
+from annotator.projects.rubrics import DEFAULT_RUBRIC
+from annotator.projects.settings_check import InvalidProject, check
+
+NUMBERS = (
+    "base_annotators",
+    "max_annotators",
+    "escalate_above",
+    "keep",
+    "drop_above",
+    "spread_scope",
+    "spread_attribute",
+)
+
+
+@transaction.atomic
+def create(given: Mapping[str, Any], *, by: User | None = None, guidelines: str = "") -> Project:
+    """A new project with the settings that are given and HelpSteer2's for the rest; it belongs to its maker.
+
+    Raises:
+        InvalidProject: no project can have these settings, or the slug is taken.
+    """
+    settings = _with_defaults(given)
+    check(None, settings)
+    project = Project(**settings)
+    _save(project)
+    audit.record("project.created", f"project {project.slug}", project=project, **audit.fields_of(project))
+    publish_guidelines(project, guidelines)
+    if by:
+        members.appoint_founder(project, by)
+    return project
+
+
+def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not given follows from what is."""
+    settings = dict(given)
+    rubric = settings.setdefault("rubric", Rubric.objects.get(key=DEFAULT_RUBRIC))
+    base = settings.setdefault("base_annotators", Project().base_annotators)
+    most = settings.setdefault("max_annotators", min(max(Project().max_annotators, base), MOST_ANNOTATORS))
+    settings.setdefault("keep", min(Project().keep, max(most, 1)))
+    keys = list(rubric.attributes.filter(scope="response").values_list("key", flat=True))
+    usual = Project().spread_attribute
+    settings.setdefault("spread_attribute", usual if usual in keys or not keys else keys[0])
+    return settings
+
+
+@transaction.atomic
+def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = "") -> bool:
+    """Changes settings; returns whether the light worker recomputes the tasks.
+
+    Where fewer annotators are asked than are kept, all of them are kept.
+
+    Raises:
+        InvalidProject: the project cannot have these settings, or the slug is taken.
+    """
+    # Not FOR UPDATE, which would hold up whoever adds rows that name the project.
+    stored = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    before = audit.fields_of(stored)
+    changes = dict(changes)
+    most = changes.get("max_annotators", stored.max_annotators)
+    if changes.get("keep", stored.keep) == stored.keep > most >= 1:
+        changes["keep"] = most
+    check(stored, changes)
+    for name, value in changes.items():
+        setattr(stored, name, value)
+    if changes:
+        _save(stored, update_fields=list(changes))
+    found = audit.differences(before, audit.fields_of(stored))
+    if found:
+        audit.record("project.changed", f"project {stored.slug}", project=stored, changed=found)
+    publish_guidelines(stored, guidelines)
+    if recounted := bool(set(found) & set(NUMBERS)):
+        assignment.recount_later(stored)
+    project.refresh_from_db()
+    return recounted
+
+
+def _save(project: Project, *, update_fields: list[str] | None = None) -> None:
+    """Two may take one slug at once: both have found it free."""
+    try:
+        with transaction.atomic():
+            project.save(update_fields=update_fields)
+    except IntegrityError as broken:
+        if Project.objects.filter(slug=project.slug).exclude(pk=project.pk).exists():
+            raise InvalidProject({"slug": ["Another project has this slug: choose another slug."]}) from broken
+        raise

@@ -1,0 +1,123 @@
+"""Looks into what a project's annotators did and stores what is found; who needs looking at is for people to judge."""
+
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from math import ceil
+from statistics import fmean
+from typing import Protocol
+
+import numpy as np
+from django.db import transaction
+from django.db.models import Exists, Max, OuterRef, Sum
+
+from annotator import agreement
+from annotator.background import failures
+from annotator.db import locks
+from annotator.models import AgreementState, Annotation, Project, RaterQuality, Rating, Tally, Task
+from annotator.quality.flags import flagged
+from annotator.quality.measurements import WithOthers, measured
+from annotator.quality.patterns import HURRY, LONGEST
+from annotator.quality.work_arrays import Work, lengths, read
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+ENOUGH, ENOUGH_SHARE = 5, 0.05
+"""New annotations, and as a share of the old ones, that are not kept waiting for the hour."""
+
+
+def assess(project: Project, *, now: datetime) -> int:
+    """Measures everybody anew, unless somebody is at it already; returns how many annotators."""
+    with locks.session_lock("quality", project.pk) as is_alone:
+        if not is_alone:
+            return 0
+        rated = _rated(project)
+        work = read(project)
+        everybody = measured(work, _lengths(project, work), _with_others(project, now))
+        rows = [
+            RaterQuality(
+                project=project,
+                annotator_id=annotator,
+                annotations=each.measures["tasks"],
+                measures=dict(each.measures) | {"rated_by_all": rated},
+                flags=[asdict(flag) for flag in flags],
+                computed_at=now,
+            )
+            for annotator, each, flags in zip(work.annotators.tolist(), everybody, flagged(everybody), strict=True)
+        ]
+        _store(project, rows)
+        return len(rows)
+
+
+def _lengths(project: Project, work: Work) -> dict[int, int]:
+    """Of the tasks that somebody may have hurried through."""
+    active = work.annotations["active"]
+    return lengths(project, np.unique(work.annotations["task"][(active >= 0) & (active * HURRY < LONGEST)]))
+
+
+def _with_others(project: Project, now: datetime) -> dict[int, WithOthers]:
+    found = {}
+    for rater in agreement.report(project, now=now).raters:
+        kappas = [kappa for kappa in rater.kappa.values() if kappa is not None]
+        found[rater.user.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
+    return found
+
+
+@transaction.atomic
+def _store(project: Project, rows: list[RaterQuality]) -> None:
+    kept = [row.annotator_id for row in rows]
+    RaterQuality.objects.filter(project=project).exclude(annotator__in=kept).delete()
+    RaterQuality.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["project", "annotator"],
+        update_fields=["annotations", "measures", "flags", "computed_at"],
+    )
+
+
+# When ------------------------------------------------------------------------------------------------------
+
+
+class Assess(Protocol):
+    def __call__(self, project: Project, *, now: datetime) -> int: ...
+
+
+def assess_due(*, now: datetime, by: Assess = assess) -> int:
+    """Every project in which enough has happened; returns how many annotators were looked into."""
+    rated = Project.objects.filter(tallies__done__gt=0).distinct().select_related("rubric")
+
+    def assess_if_due(project: Project) -> int:
+        return by(project, now=now) if is_due(project, now=now) else 0
+
+    return failures.each_project("assess_annotators", rated, assess_if_due)
+
+
+_ratings = Rating.objects.filter(annotation=OuterRef("pk"))
+
+
+def is_due(project: Project, *, now: datetime) -> bool:
+    """Whether ratings have changed for an hour, or many within minutes."""
+    last = RaterQuality.objects.filter(project=project).aggregate(at=Max("computed_at"))["at"]
+    if last is None:
+        # Who only prefers one response has nothing to be looked into.
+        looked_at = Annotation.objects.current().for_project(project.pk).filter(Exists(_ratings))
+        return looked_at.filter(assignment__task__state__in=[Task.State.OPEN, Task.State.COMPLETE]).exists()
+    # An hour at most, so that a project in which little happens is looked into too.
+    changed = AgreementState.objects.filter(project=project, refreshed_at__gt=last).exists()
+    if changed and now - last >= HOUR:
+        return True
+    return now - last >= MINUTE and more_wanted(project) == 0
+
+
+def more_wanted(project: Project) -> int:
+    """How many tasks have still to be rated for annotators to be looked into before the hour is over."""
+    return max(ceil(max(ENOUGH, ENOUGH_SHARE * _rated(project))) - since(project), 0)
+
+
+def since(project: Project) -> int:
+    """Tasks rated since the project's annotators were last looked into."""
+    then = RaterQuality.objects.filter(project=project).values_list("measures__rated_by_all", flat=True).first()
+    return 0 if then is None else max(_rated(project) - then, 0)
+
+
+def _rated(project: Project) -> int:
+    return Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0

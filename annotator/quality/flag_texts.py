@@ -1,0 +1,106 @@
+"""Flags in words, in the reader's language."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+
+from annotator.quality.flags import Kind
+from annotator.quality.patterns import WORDS_A_MINUTE
+
+MINUS = "\N{MINUS SIGN}"
+Evidence = Mapping[str, Any]
+Names = Mapping[str, str]
+
+
+def sentence(kind: Kind, evidence: Evidence, names: Names) -> str:
+    """What was seen, with its numbers. `names` are the attributes' by key."""
+    counts = {name: number(value, 0) for name, value in evidence.items() if isinstance(value, int)}
+    return _SENTENCES[kind]({**evidence, **counts}, names)
+
+
+def _speeding(evidence: Evidence, names: Names) -> str:
+    return _(
+        "%(hurried)s of %(timed)s tasks with a known time took less than a quarter of what reading their texts takes "
+        "at %(speed)s words a minute. Half of all took less than %(seconds)s seconds."
+    ) % {**evidence, "speed": WORDS_A_MINUTE, "seconds": number(evidence["seconds"], 0)}
+
+
+def _straight_lining(evidence: Evidence, names: Names) -> str:
+    return _(
+        "%(flat)s of %(tasks)s tasks have one and the same score for everything. Of the others' ratings of these "
+        "tasks, %(others)s %% do."
+    ) % {**evidence, "others": percent(evidence["others"])}
+
+
+def _repeating(evidence: Evidence, names: Names) -> str:
+    return _(
+        "%(longest)s tasks in a row have exactly the same scores. Of the others' ratings, any two do in %(alike)s %% "
+        "of cases."
+    ) % {**evidence, "alike": percent(evidence["alike"])}
+
+
+def _position(evidence: Evidence, names: Names) -> str:
+    return _(
+        "%(first)s of %(preferences)s preferences are for the response shown first. The order is drawn by lot, so that "
+        "about half would be."
+    ) % dict(evidence)
+
+
+def _disagreeing(evidence: Evidence, names: Names) -> str:
+    return _(
+        "Kappa with the others is %(kappa)s, the mean over the attributes on %(shared)s responses. Half of the others "
+        "reach %(usual)s."
+    ) % {**evidence, "kappa": number(evidence["kappa"]), "usual": number(evidence["usual"])}
+
+
+def _leaning(evidence: Evidence, names: Names) -> str:
+    levels = evidence["levels"]
+    parts = [f"{name} {signed(levels[key])}" for key, name in names.items() if key in levels]
+    return _("In levels, against what the others would give the same %(ratings)s responses: %(parts)s.") % {
+        "ratings": evidence["ratings"],
+        "parts": ", ".join(parts),
+    }
+
+
+def _scattering(evidence: Evidence, names: Names) -> str:
+    return _(
+        "Ratings scatter by %(levels)s levels around what all ratings together make likely; %(usual)s is usual here. "
+        "From %(ratings)s responses that others rated too."
+    ) % {**evidence, "levels": number(evidence["levels"]), "usual": number(evidence["usual"])}
+
+
+def _drifting(evidence: Evidence, names: Names) -> str:
+    text = (
+        _("The second half of %(tasks)s tasks is rated %(levels)s levels higher than the first, against the others.")
+        if evidence["levels"] > 0
+        else _(
+            "The second half of %(tasks)s tasks is rated %(levels)s levels lower than the first, against the others."
+        )
+    )
+    return text % {"tasks": evidence["tasks"], "levels": number(abs(evidence["levels"]))}
+
+
+_SENTENCES: Mapping[Kind, Callable[[Evidence, Names], str]] = {
+    Kind.SPEEDING: _speeding,
+    Kind.STRAIGHT_LINING: _straight_lining,
+    Kind.REPEATING: _repeating,
+    Kind.POSITION: _position,
+    Kind.DISAGREEING: _disagreeing,
+    Kind.LEANING: _leaning,
+    Kind.SCATTERING: _scattering,
+    Kind.DRIFTING: _drifting,
+}
+
+
+def number(value: float, places: int = 2) -> str:
+    return str(number_format(round(value, places), places, force_grouping=True))
+
+
+def signed(value: float) -> str:
+    return f"{'+' if value > 0 else MINUS}{number(abs(value))}"
+
+
+def percent(share: float) -> str:
+    return number(100 * share, 0)

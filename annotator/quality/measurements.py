@@ -1,0 +1,215 @@
+"""Each annotator's measures, from their work: what is stored, what flags are raised by, what the page shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from annotator.quality import patterns
+from annotator.quality.flags import Kind, Measured
+from annotator.quality.rater_effects import Effects, rater_effects
+from annotator.quality.work_arrays import Array, Work
+
+EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class WithOthers:
+    """Mean kappa against whoever rated the same responses, and how many these are."""
+
+    kappa: float | None
+    shared: int
+
+
+def measured(work: Work, lengths: Mapping[int, int], with_others: Mapping[int, WithOthers]) -> list[Measured]:
+    """Of each of the work's annotators, in their order; the mappings are by task's and by annotator's id."""
+    model = _fitted(work)
+    parts = [
+        _tasks(work, with_others),
+        _speed(work, lengths),
+        _sameness(work),
+        _repeats(work),
+        _position(work),
+        _of_model(work, model),
+        _drift(work, model),
+    ]
+    return [_together(each) for each in zip(*parts, strict=True)]
+
+
+def _together(parts: Sequence[Measured]) -> Measured:
+    measures: dict[str, Any] = {}
+    examples: dict[Kind, Sequence[int]] = {}
+    for part in parts:
+        measures |= part.measures
+        examples |= part.examples
+    return Measured(measures, examples)
+
+
+def _tasks(work: Work, with_others: Mapping[int, WithOthers]) -> list[Measured]:
+    tasks = patterns.of_each(work, np.ones(len(work.annotations))).astype(int).tolist()
+    nobody = WithOthers(None, 0)
+    found = [with_others.get(annotator, nobody) for annotator in work.annotators.tolist()]
+    return [
+        Measured({"tasks": number, "kappa": _number(each.kappa), "shared": each.shared})
+        for number, each in zip(tasks, found, strict=True)
+    ]
+
+
+def _number(value: float | None) -> float | None:
+    """As JSON keeps it; None for what is undefined."""
+    return None if value is None or np.isnan(value) else round(float(value), 4)
+
+
+def _most(work: Work, weight: Array) -> list[list[int]]:
+    """By annotator the tasks of greatest weight; none without."""
+    weight = np.nan_to_num(weight.astype(float))
+    order = np.lexsort((work.annotations["annotation"], -weight, work.annotations["annotator"]))
+    order = order[weight[order] > 0]
+    annotator = work.annotations["annotator"][order]
+    place = np.arange(len(order)) - np.searchsorted(annotator, annotator)
+    chosen = order[place < EXAMPLES]
+    found: list[list[int]] = [[] for _ in work.annotators]
+    for owner, task in zip(*(work.annotations[name][chosen].tolist() for name in ("annotator", "task")), strict=True):
+        found[owner].append(task)
+    return found
+
+
+# What annotations show by themselves -----------------------------------------------------------------------
+
+
+def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
+    found = patterns.hurry(work, lengths)
+    timed, hurried = (patterns.of_each(work, each).astype(int).tolist() for each in (found.timed, found.hurried))
+    median = patterns.median_seconds(work).tolist()
+    fastest = _most(work, np.where(found.hurried, patterns.LONGEST - work.annotations["active"], 0))
+    return [
+        Measured(
+            {"speed": {"timed": timed[place], "hurried": hurried[place], "median_seconds": _number(median[place])}},
+            {Kind.SPEEDING: fastest[place]},
+        )
+        for place in range(len(work.annotators))
+    ]
+
+
+def _sameness(work: Work) -> list[Measured]:
+    found = patterns.sameness(work)
+    compared, flat = found.compared.astype(int).tolist(), found.own.astype(int).tolist()
+    others = np.divide(found.expected, found.compared, out=np.zeros(len(compared)), where=found.compared > 0).tolist()
+    examples = _most(work, found.unlike)
+    return [
+        Measured(
+            {"sameness": {"compared": compared[place], "flat": flat[place], "others": round(others[place], 4)}},
+            {Kind.STRAIGHT_LINING: examples[place]},
+        )
+        for place in range(len(work.annotators))
+    ]
+
+
+def _repeats(work: Work) -> list[Measured]:
+    found = patterns.repeats(work)
+    tasks = patterns.of_each(work, ~work.annotations["imported"]).astype(int).tolist()
+    examples = _most(work, found.runs == found.longest_run[work.annotations["annotator"]])
+    rows = zip(found.longest.astype(int).tolist(), found.alike.tolist(), tasks, examples, strict=True)
+    return [
+        Measured({"repeats": {"longest": longest, "alike": _number(alike), "tasks": number}}, {Kind.REPEATING: of_run})
+        for longest, alike, number, of_run in rows
+    ]
+
+
+def _position(work: Work) -> list[Measured]:
+    found = patterns.position(work)
+    rows = zip(found.preferences.astype(int).tolist(), found.first.astype(int).tolist(), strict=True)
+    return [Measured({"position": {"preferences": preferences, "first": first}}) for preferences, first in rows]
+
+
+# Against everybody's ratings -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Model:
+    """The effects by attribute; by annotation the mean over its scores of how far they lie from what the others make
+    likely, without sign, and of their surprise, with it; nan where nobody else has rated."""
+
+    effects: Mapping[str, Effects]
+    distance: Array
+    surprise: Array
+
+
+def _fitted(work: Work) -> _Model:
+    effects, count = {}, len(work.annotations)
+    distance, surprise, seen = np.zeros(count), np.zeros(count), np.zeros(count)
+    for column, key in enumerate(work.attributes):
+        found, place = _of_attribute(work, column)
+        known = ~np.isnan(found.surprise)
+        distance += np.bincount(place[known], np.abs(found.distance[known]), count)
+        surprise += np.bincount(place[known], found.surprise[known], count)
+        seen += np.bincount(place[known], minlength=count)
+        effects[key] = found
+    some = np.where(seen, seen, np.nan)
+    return _Model(effects, distance / some, surprise / some)
+
+
+def _of_attribute(work: Work, column: int) -> tuple[Effects, Array]:
+    """The effects over the ratings that count, and the annotation of each of these."""
+    scores = work.ratings["scores"][:, column]
+    chosen = work.annotations["counts"][work.ratings["annotation"]] & (scores >= 0)
+    place = work.ratings["annotation"][chosen]
+    rater = work.annotations["annotator"][place]
+    return rater_effects(work.ratings["response"][chosen], rater, scores[chosen], count=len(work.annotators)), place
+
+
+def _of_model(work: Work, model: _Model) -> list[Measured]:
+    furthest = _most(work, model.distance)
+    most_off = _most(work, np.abs(model.surprise))
+    return [
+        Measured(
+            {
+                "ratings": max((int(each.ratings[place]) for each in model.effects.values()), default=0),
+                "leaning": {key: _leaning(each, place) for key, each in model.effects.items()},
+                "scatter": {key: _scatter(each, place) for key, each in model.effects.items()},
+            },
+            {
+                Kind.DISAGREEING: furthest[place],
+                Kind.LEANING: furthest[place],
+                Kind.SCATTERING: most_off[place],
+            },
+        )
+        for place in range(len(work.annotators))
+    ]
+
+
+def _leaning(effects: Effects, place: int) -> dict[str, float | None] | None:
+    if not effects.ratings[place]:
+        return None
+    return {"levels": _number(effects.leaning[place]), "error": _number(effects.error[place])}
+
+
+def _scatter(effects: Effects, place: int) -> dict[str, float | None] | None:
+    if not effects.ratings[place]:
+        return None
+    return {
+        "levels": _number(effects.scatter[place]),
+        "usual": _number(effects.usual_scatter),
+        "stretch": _number(effects.stretch[place]),
+        "reliability": _number(effects.reliability[place]),
+    }
+
+
+def _drift(work: Work, model: _Model) -> list[Measured]:
+    """How far the second half of each one's work lies above the first, against the others; imports have no order."""
+    places = np.flatnonzero(~np.isnan(model.surprise) & ~work.annotations["imported"])
+    places = places[np.lexsort((work.annotations["submitted"][places], work.annotations["annotator"][places]))]
+    annotator, off = work.annotations["annotator"][places], model.surprise[places]
+    size = np.bincount(annotator, minlength=len(work.annotators))
+    place = np.arange(len(places)) - (np.cumsum(size) - size)[annotator]
+    half = 2 * annotator + (2 * place >= size[annotator])
+    sums = [np.bincount(half, off**power, 2 * len(size)).reshape(-1, 2) for power in (0, 1, 2)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = sums[1] / sums[0]
+        error = np.sqrt(((sums[2] / sums[0] - mean**2) / (sums[0] - 1)).sum(1))
+    found = zip(size.tolist(), (mean[:, 1] - mean[:, 0]).tolist(), error.tolist(), strict=True)
+    return [
+        Measured({"drift": {"tasks": tasks, "levels": _number(levels), "error": _number(error)} if tasks > 3 else None})
+        for tasks, levels, error in found
+    ]

@@ -1,0 +1,113 @@
+"""What annotators may know about their own work: how much, how fast, and how far they agree with their peers.
+
+Peers stay unseen: agreement counts tasks that are complete, pools everybody else, and is silent below a floor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from statistics import median
+
+from django.db import connection
+from django.db.models import Count
+from django.db.models.functions import TruncDate
+
+from annotator.agreement.kappa import kappa_of_means
+from annotator.models import Annotation, Project, User
+
+FEWEST_SHARED = 10
+"""Responses rated with others before an agreement is shown: fewer would tell what they gave."""
+WEEKS = 8
+DAYS = 14
+PACE_OVER = 50
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Annotations by day, oldest first, without gaps; the median seconds of work on one of the latest."""
+
+    total: int
+    days: Sequence[tuple[date, int]]
+    seconds_per_task: float | None
+
+    @property
+    def today(self) -> int:
+        return self.days[-1][1]
+
+    @property
+    def most(self) -> int:
+        return max(count for _, count in self.days)
+
+
+def amount(user: User, project: Project, *, now: datetime) -> Amount:
+    """The user's annotations in the project; an edit is no new one."""
+    mine = Annotation.objects.for_project(project.pk).filter(assignment__annotator=user, revision=1)
+    first = now.date() - timedelta(days=DAYS - 1)
+    recent = mine.filter(submitted_at__date__gte=first).annotate(day=TruncDate("submitted_at"))
+    counts = dict(recent.values("day").annotate(n=Count("pk")).values_list("day", "n"))
+    timed = mine.filter(active_seconds__isnull=False).order_by("-pk").values_list("active_seconds", flat=True)
+    seconds = [each for each in timed[:PACE_OVER] if each is not None]
+    return Amount(
+        total=mine.count(),
+        days=[(day, counts.get(day, 0)) for day in (first + timedelta(days=n) for n in range(DAYS))],
+        seconds_per_task=median(seconds) if seconds else None,
+    )
+
+
+@dataclass(frozen=True)
+class PeerAgreement:
+    """Quadratic-weighted kappa with everybody else, by attribute: over all weeks shown, and of each week.
+
+    None where fewer than FEWEST_SHARED responses are shared, or nothing varies.
+    """
+
+    weeks: Sequence[date]
+    overall: dict[str, float | None]
+    by_week: dict[str, Sequence[float | None]]
+    shared: int
+
+
+_SQL = """
+WITH mine AS (
+    SELECT r.response_id, r.scores, a.id, date_trunc('week', a.submitted_at)::date AS week
+    FROM annotator_assignment s
+    JOIN annotator_task t ON t.id = s.task_id AND t.project_id = %s AND t.state = 'complete'
+    JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND a.submitted_at >= %s
+    JOIN annotator_rating r ON r.annotation_id = a.id
+    WHERE s.annotator_id = %s AND s.state = 'submitted' AND s.counts
+), pair AS (
+    SELECT mine.week, mine.response_id, score.key, score.value::float8 AS x, (r.scores ->> score.key)::float8 AS y
+    FROM mine
+    JOIN annotator_rating r ON r.response_id = mine.response_id
+    JOIN annotator_annotation b ON b.id = r.annotation_id AND b.is_current AND b.id <> mine.id
+    JOIN annotator_assignment peer ON peer.id = b.assignment_id AND peer.counts
+    CROSS JOIN LATERAL jsonb_each_text(mine.scores) AS score
+    WHERE r.scores ? score.key
+)
+SELECT key, week, count(DISTINCT response_id), avg((x - y) ^ 2), var_pop(x) + var_pop(y) + (avg(x) - avg(y)) ^ 2
+FROM pair GROUP BY GROUPING SETS ((key, week), (key))
+"""
+
+
+def agreement_with_peers(user: User, project: Project, *, now: datetime) -> PeerAgreement:
+    """Over the last WEEKS weeks; every pair of the user's score with a peer's counts alike."""
+    monday = now.date() - timedelta(days=now.weekday())
+    weeks = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS))]
+    with connection.cursor() as cursor:
+        cursor.execute(_SQL, [project.pk, weeks[0], user.pk])
+        found = {(key, week): tuple(row) for key, week, *row in cursor.fetchall()}
+    keys = project.attribute_keys()
+    return PeerAgreement(
+        weeks=weeks,
+        overall={key: _kappa(found.get((key, None))) for key in keys},
+        by_week={key: [_kappa(found.get((key, week))) for week in weeks] for key in keys},
+        shared=max((int(row[0]) for row in found.values()), default=0),
+    )
+
+
+def _kappa(row: tuple[float, ...] | None) -> float | None:
+    """None where so few responses are shared that kappa would tell of single ones."""
+    if row is None or row[0] < FEWEST_SHARED:
+        return None
+    _, squared_difference, by_chance = row
+    return kappa_of_means(squared_difference, by_chance)

@@ -1,0 +1,182 @@
+"""What annotations show by themselves: hurry, one score throughout, the same again and again, a side that is preferred.
+
+Everything here is an array over a `Work`'s annotations, or over its annotators.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from annotator.models import NEITHER_VALID
+from annotator.quality.work_arrays import Array, Work
+
+WORDS_A_MINUTE = 238
+"""Silent reading of English prose: Brysbaert, J. of Memory and Language 109 (2019) 104047."""
+CHARACTERS_A_WORD = 6
+HURRY = 4
+"""Times that speed: faster than anybody reads."""
+SHORTEST, LONGEST = 5.0, 600.0
+"""Seconds of reading. Shorter texts say nothing; nobody is expected to read longer than that."""
+FEWEST_SCORES = 4
+
+
+def of_each(work: Work, values: Array) -> Array:
+    """Sums by annotator."""
+    sums: Array = np.bincount(work.annotations["annotator"], values, len(work.annotators))
+    return sums
+
+
+# Hurry -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hurry:
+    """By annotation: whether its time says anything, and whether it was too short to have read the texts."""
+
+    timed: Array
+    hurried: Array
+
+
+def hurry(work: Work, lengths: Mapping[int, int]) -> Hurry:
+    """From the characters of each task."""
+    tasks, place = np.unique(work.annotations["task"], return_inverse=True)
+    characters = np.array([lengths.get(task, 0) for task in tasks.tolist()], float)[place]
+    reading = np.minimum(characters / CHARACTERS_A_WORD / WORDS_A_MINUTE * 60, LONGEST)
+    active = work.annotations["active"]
+    timed = (active >= 0) & (reading >= SHORTEST)
+    return Hurry(timed, timed & (active * HURRY < reading))
+
+
+def median_seconds(work: Work) -> Array:
+    """By annotator; nan where no time is known."""
+    known = work.annotations[work.annotations["active"] >= 0]
+    known = known[np.lexsort((known["active"], known["annotator"]))]
+    size = np.bincount(known["annotator"], minlength=len(work.annotators))
+    begin = np.cumsum(size) - size
+    found = np.full(len(work.annotators), np.nan)
+    some = size > 0
+    lower, upper = begin + (size - 1) // 2, begin + size // 2
+    found[some] = (known["active"][lower[some]] + known["active"][upper[some]]) / 2
+    return found
+
+
+# One score throughout --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sameness:
+    """By annotation: whether its scores are all the same and the others' of the task are not.
+
+    By annotator: tasks that somebody else has rated too; how many of those have one score throughout, own and expected.
+    """
+
+    unlike: Array
+    compared: Array
+    own: Array
+    expected: Array
+
+
+def sameness(work: Work) -> Sameness:
+    """What is expected is what the others did with the same tasks."""
+    flat = _is_flat(work)
+    _, task = np.unique(work.annotations["task"], return_inverse=True)
+    others = np.bincount(task)[task] - 1
+    flat_others = np.bincount(task, flat)[task] - flat
+    shared = others > 0
+    share = np.divide(flat_others, others, out=np.zeros(len(flat)), where=shared)
+    unlike = flat & shared & (flat_others == 0)
+    return Sameness(unlike, of_each(work, shared), of_each(work, shared & flat), of_each(work, share))
+
+
+def _is_flat(work: Work) -> Array:
+    if not len(work.annotations):
+        return np.empty(0, bool)
+    scores, begins = work.ratings["scores"], _begins(work)
+    given = np.add.reduceat((scores >= 0).sum(1), begins)
+    # With initial values, as a rubric need not ask for scores of whole responses.
+    least = np.minimum.reduceat(np.where(scores >= 0, scores, 127).min(1, initial=127), begins)
+    most = np.maximum.reduceat(scores.max(1, initial=-1), begins)
+    flat: Array = (least == most) & (given >= FEWEST_SCORES)
+    return flat
+
+
+def _begins(work: Work) -> Array:
+    """Where each annotation's ratings begin."""
+    return np.flatnonzero(np.diff(work.ratings["annotation"], prepend=-1))
+
+
+# The same again and again ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """By annotator: the longest run of annotations with the very same scores; how often others' are alike by chance.
+
+    `runs` numbers by annotation the run it stands in, `longest_run` is each annotator's longest one's number.
+    """
+
+    longest: Array
+    alike: Array
+    runs: Array
+    longest_run: Array
+
+
+def repeats(work: Work) -> Repeats:
+    """Runs in the order of submission. Imported annotations have none: they all came at once."""
+    vectors = _vectors(work)
+    order = np.lexsort((work.annotations["annotation"], work.annotations["submitted"], work.annotations["annotator"]))
+    annotator, vector = work.annotations["annotator"][order], vectors[order]
+    news = np.ones(len(order), bool)
+    news[1:] = (annotator[1:] != annotator[:-1]) | (vector[1:] != vector[:-1])
+    run = np.cumsum(news) - 1
+    size = np.bincount(run, ~work.annotations["imported"][order])
+    runs = np.empty(len(order), int)
+    runs[order] = run
+    owner = annotator[news]
+    by_size = np.lexsort((size, owner))
+    longest_run = by_size[np.flatnonzero(np.diff(owner[by_size], append=-1))]
+    return Repeats(size[longest_run], _alike_by_chance(work, vectors), runs, longest_run)
+
+
+def _vectors(work: Work) -> Array:
+    """A number for each annotation's scores in all, in the order of the responses; the same for the same scores."""
+    if not len(work.annotations):
+        return np.empty(0, np.int64)
+    begins = _begins(work)
+    place = np.arange(len(work.ratings)) - begins[work.ratings["annotation"]]
+    digits = work.ratings["scores"].astype(np.uint64) + np.uint64(2)
+    powers = np.uint64(1_000_003) ** np.arange(1, digits.shape[1] + 1, dtype=np.uint64)
+    mixed = (digits * powers).sum(1) * (place.astype(np.uint64) * np.uint64(2_654_435_761) + np.uint64(1))
+    number: Array = np.unique(np.add.reduceat(mixed, begins), return_inverse=True)[1]
+    return number
+
+
+def _alike_by_chance(work: Work, vectors: Array) -> Array:
+    """The chance that two of the others' annotations have the same scores, by annotator; nan without others."""
+    annotator, count = work.annotations["annotator"].astype(np.int64), len(work.annotators)
+    own, times = np.unique(annotator * (vectors.max(initial=0) + 1) + vectors, return_counts=True)
+    owner, vector = np.divmod(own, vectors.max(initial=0) + 1)
+    every = np.bincount(vectors) if len(vectors) else np.zeros(1)
+    left = (every**2).sum() + np.bincount(owner, times * (times - 2 * every[vector]), count)
+    others = len(vectors) - np.bincount(annotator, minlength=count)
+    alike: Array = np.divide(left, others.astype(float) ** 2, out=np.full(count, np.nan), where=others > 0)
+    return alike
+
+
+# A side that is preferred ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Position:
+    """By annotator: preferences for either response where the order shown is known; those for the one shown first."""
+
+    preferences: Array
+    first: Array
+
+
+def position(work: Work) -> Position:
+    preference, shown = work.annotations["preference"], work.annotations["first"]
+    stated = (preference != 0) & (preference != NEITHER_VALID) & (shown >= 0)
+    preferred = (preference > 0).astype(int)
+    return Position(of_each(work, stated), of_each(work, stated & (preferred == shown)))

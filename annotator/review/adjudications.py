@@ -1,0 +1,132 @@
+"""A reviewer's authoritative rating of a task. It stands beside the annotators' ratings, never over them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from django.utils.translation import gettext_lazy
+
+from annotator import audit, consensus
+from annotator.annotation import Refused, ResponseRating, Submission, check_complete
+from annotator.db.retries import in_transaction
+from annotator.db.storable_text import check_written
+from annotator.models import Adjudication, Label, Project, Task, User
+from annotator.review.blindness import require_not_rating, require_others_work
+
+WHY_NOT = {
+    Task.State.OPEN: gettext_lazy("This task still waits for annotators: it can be settled once it is complete."),
+    Task.State.QUARANTINED: gettext_lazy("This task is set aside: a manager decides first whether it may be used."),
+    Task.State.RETIRED: gettext_lazy("This task is retired, so it yields no labels."),
+    Task.State.GOLD: gettext_lazy("This task measures annotators: its scores are the experts'."),
+}
+Scores = Mapping[int, Mapping[str, int]]
+"""By response id, then attribute."""
+
+
+@in_transaction
+def adjudicate(
+    task_id: int,
+    *,
+    scores: Scores,
+    preference: int | None = None,
+    reason: str,
+    comment: str = "",
+    by: User,
+    now: datetime,
+) -> Adjudication:
+    """Makes these scores the labels of a complete task; the same again changes nothing, others take their place.
+
+    `preference` is relative to the responses' positions.
+
+    Raises:
+        IncompleteRating: a score is missing or off the scale.
+        Refused: the task is not complete.
+        StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
+    """
+    check_written(comment, "comment")
+    task = _locked(task_id)
+    require_not_rating(task, by)
+    if task.state != Task.State.COMPLETE:
+        raise Refused(str(WHY_NOT[Task.State(task.state)]))
+    require_others_work(task, by)
+    _check_complete(scores, preference, project=task.project, responses=[each.pk for each in task.responses.all()])
+    made = Adjudication(
+        task=task,
+        scores={str(response): dict(each) for response, each in scores.items()},
+        preference=preference,
+        reason=reason,
+        comment=comment.strip(),
+        by=by,
+        made_at=now,
+    )
+    current = current_of(task)
+    if current and _content(current) == _content(made):
+        return current
+    task.adjudications.filter(is_current=True).update(is_current=False)
+    made.save()
+    _write_labels(scores, now)
+    _settle(task, adjudicated=True, now=now)
+    replaces = current.pk if current else None
+    audit.record("label.adjudicated", f"task {task}", project=task.project, reason=reason, replaces=replaces)
+    return made
+
+
+@in_transaction
+def withdraw(task_id: int, *, by: User, now: datetime) -> Task:
+    """Takes the authoritative rating back: the annotators' consensus is in force again. Twice does no harm.
+
+    Raises:
+        StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
+    """
+    task = _locked(task_id)
+    require_not_rating(task, by)
+    require_others_work(task, by)
+    if task.adjudicated:
+        task.adjudications.filter(is_current=True).update(is_current=False)
+        Label.objects.filter(response__task=task, source=Label.Source.ADJUDICATED).delete()
+        _settle(task, adjudicated=False, now=now)
+        consensus.put_in_force([task.pk], now=now)
+        audit.record("label.withdrawn", f"task {task}", project=task.project)
+    return task
+
+
+def current_of(task: Task) -> Adjudication | None:
+    """The authoritative rating in force."""
+    return task.adjudications.filter(is_current=True).select_related("by").first()
+
+
+def _locked(task_id: int) -> Task:
+    tasks = Task.objects.select_for_update(of=("self",)).select_related("project")
+    return tasks.defer("conversation", "metadata").get(pk=task_id)
+
+
+def _check_complete(scores: Scores, preference: int | None, *, project: Project, responses: Sequence[int]) -> None:
+    """As a submission is checked; a reviewer is not asked for confidence and safety, so those are filled in."""
+    ratings = {response: ResponseRating(each, confidence=2, safe=True) for response, each in scores.items()}
+    check_complete(Submission(ratings, preference), project=project, responses=responses)
+
+
+def _content(made: Adjudication) -> tuple[object, ...]:
+    return (made.scores, made.preference, made.reason, made.comment)
+
+
+def _write_labels(scores: Scores, now: datetime) -> None:
+    """A label that stays what it was keeps its time, as in consensus."""
+    present = Label.objects.filter(source=Label.Source.ADJUDICATED, response__in=scores)
+    before = dict(present.values_list("response", "scores"))
+    source = Label.Source.ADJUDICATED
+    Label.objects.bulk_create(
+        [
+            Label(response_id=response, source=source, scores=dict(each), means=dict(each), made_at=now)
+            for response, each in scores.items()
+            if before.get(response) != each
+        ],
+        update_conflicts=True,
+        unique_fields=["response", "source"],
+        update_fields=["scores", "means", "made_at"],
+    )
+
+
+def _settle(task: Task, *, adjudicated: bool, now: datetime) -> None:
+    task.adjudicated = adjudicated
+    task.save(update_fields=["adjudicated"])
+    consensus.settle([task], project=task.project, now=now)

@@ -1,0 +1,116 @@
+"""What an exclusion or a readmission would change, counted before anybody decides. Nothing is locked or written."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from annotator.consensus import Outcome, Rules, outcome
+from annotator.consensus.rules import preference_alone, wanted
+from annotator.consensus.settlement import Standing, standings
+from annotator.models import Annotation, Assignment, Consensus, Label, Project, Task, User
+from annotator.review.exclusions import counting, to_return
+
+AT_ONCE = 1000
+MOST_LOOKED_AT = 5000
+"""Tasks whose outcome is computed while somebody waits for the page."""
+Means = dict[int, dict[str, float]]
+"""By response, then attribute."""
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """Annotations and tasks touched; tasks that have no label any more, or are open again; labels that change.
+
+    Of many tasks, what becomes of them is estimated from every n-th.
+    """
+
+    annotations: int = 0
+    tasks: int = 0
+    tasks_losing_labels: int = 0
+    tasks_reopened: int = 0
+    labels_changed: int = 0
+    estimated: bool = False
+
+
+def exclusion_preview(project: Project, annotator: User) -> Foreseen:
+    """What `exclude` would do now."""
+    theirs = counting(project, annotator).filter(state=Assignment.State.SUBMITTED).order_by("task")
+    assignments = list(theirs.only("task", "slot"))
+    step = -(-len(assignments) // MOST_LOOKED_AT) or 1
+    looked_at, found = assignments[::step], Counter[str]()
+    for start in range(0, len(looked_at), AT_ONCE):
+        found.update(_changes(project, looked_at[start : start + AT_ONCE]))
+    share = len(looked_at) / len(assignments) if assignments else 1
+    scaled = {name: round(number / share) for name, number in found.items()}
+    return Foreseen(annotations=len(assignments), tasks=len(assignments), estimated=step > 1, **scaled)
+
+
+def readmission_preview(project: Project, annotator: User) -> Foreseen:
+    """How much `readmit` would bring back."""
+    returning = to_return(project, annotator).filter(state=Assignment.State.SUBMITTED).count()
+    return Foreseen(annotations=returning, tasks=returning)
+
+
+def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
+    """Of some tasks: how many lose their label or reopen, and how many labels change."""
+    rules, found = Rules.of(project), Counter[str]()
+    slots = {each.task_id: each.slot for each in theirs}
+    annotations = dict(Annotation.objects.current().filter(assignment__in=theirs).values_list("assignment__task", "pk"))
+    labels, standing = _Labels.of(list(slots)), standings(list(slots))
+    tasks = Task.objects.filter(pk__in=slots, state__in=[Task.State.OPEN, Task.State.COMPLETE])
+    for task in tasks.only("state", "adjudicated"):
+        left = _without(standing[task.pk], annotations[task.pk], had_slot=slots[task.pk] is not None)
+        complete = task.adjudicated or left.done >= wanted(left.rated, left.done, rules)
+        before, after = labels.in_force(task.pk), labels.after(task.pk, _outcome(left, rules, complete=complete))
+        found["tasks_reopened"] += task.state == Task.State.COMPLETE and not complete
+        found["tasks_losing_labels"] += bool(before) and not after
+        found["labels_changed"] += sum(after.get(response, means) != means for response, means in before.items())
+    return found
+
+
+def _without(standing: Standing, annotation: int, *, had_slot: bool) -> Standing:
+    rated = [each for each in standing.rated if each.annotation != annotation]
+    return Standing(standing.held - had_slot, standing.done - had_slot, rated)
+
+
+def _outcome(standing: Standing, rules: Rules, *, complete: bool) -> Outcome | None:
+    """As consensus.settle finds it."""
+    if complete and standing.rated:
+        return outcome(standing.rated, rules)
+    preferred = any(each.preference is not None for each in standing.rated)
+    return preference_alone(standing.rated, rules) if preferred else None
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """The stored means of some tasks by (task, source), then response, and which tasks are dropped."""
+
+    means: Mapping[tuple[int, str], Means]
+    dropped: Collection[int]
+
+    @classmethod
+    def of(cls, tasks: Sequence[int]) -> "_Labels":
+        means: dict[tuple[int, str], Means] = defaultdict(dict)
+        rows = Label.objects.filter(response__task__in=tasks)
+        for task, source, response, found in rows.values_list("response__task", "source", "response", "means"):
+            means[task, source][response] = found
+        dropped = Consensus.objects.filter(task__in=tasks).exclude(dropped_because="")
+        return cls(means, set(dropped.values_list("task", flat=True)))
+
+    def in_force(self, task: int) -> Means:
+        """As Label.objects.in_force() has it."""
+        agreed = self.means.get((task, Label.Source.CONSENSUS), {})
+        return self._with_reviewers(task, None if task in self.dropped else agreed)
+
+    def after(self, task: int, result: Outcome | None) -> Means:
+        """What would be in force if this were the outcome."""
+        if result is None:
+            return self._with_reviewers(task, {})
+        means = {response: dict(each) for response, each in result.means.items()}
+        return self._with_reviewers(task, None if result.dropped_because else means)
+
+    def _with_reviewers(self, task: int, agreed: Means | None) -> Means:
+        """None: the task is dropped, and so are its imported labels."""
+        imported = self.means.get((task, Label.Source.IMPORTED), {})
+        others = {} if agreed is None else imported | agreed
+        return others | self.means.get((task, Label.Source.ADJUDICATED), {})

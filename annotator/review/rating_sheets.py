@@ -1,0 +1,182 @@
+"""What a reviewer sees of a task: all ratings side by side, blind to who gave them and which model answered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from string import ascii_uppercase
+from typing import Any
+
+from annotator.consensus import half_up
+from annotator.models import (
+    Adjudication,
+    Annotation,
+    Assignment,
+    Attribute,
+    Consensus,
+    Project,
+    Rating,
+    Report,
+    Response,
+    Skip,
+    SkipReason,
+    Task,
+    UnlikelyAnnotation,
+    User,
+    Verdict,
+)
+from annotator.review.adjudications import current_of
+from annotator.review.blindness import require_not_rating
+from annotator.review.verdicts import latest_verdicts
+
+
+@dataclass(frozen=True)
+class Rater:
+    """One submission under a number, which stays the same however often one looks.
+
+    `unlikely` holds the scores that a model did not expect, while the annotation waits for a reviewer because of them.
+    """
+
+    number: int
+    annotation: Annotation
+    ratings: Mapping[int, Rating]
+    kept: bool
+    verdict: Verdict | None
+    unlikely: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def counts(self) -> bool:
+        return self.annotation.assignment.counts
+
+    @property
+    def rejected(self) -> bool:
+        return self.verdict is not None and self.verdict.decision == Verdict.Decision.REJECTED
+
+
+@dataclass(frozen=True)
+class Row:
+    """An attribute of one response: a score or None per rater; spread of those that count, mean of those kept."""
+
+    attribute: Attribute
+    scores: Sequence[int | None]
+    spread: int | None
+    mean: float | None
+    settled: int | None
+    decides: bool
+    wide: bool
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One response as it was rated, in the raters' order."""
+
+    letter: str
+    response: Response
+    rows: Sequence[Row]
+    ratings: Sequence[Rating | None]
+    differ_on_safety: bool
+
+    def ticked(self) -> list[str]:
+        """The checks that anybody ticked, in the rubric's order."""
+        known = [key for row in self.rows for key, _ in row.attribute.checks]
+        return [key for key in known if any(each and key in each.checks for each in self.ratings)]
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """A task with everything that a reviewer may know."""
+
+    task: Task
+    raters: Sequence[Rater]
+    sheets: Sequence[Sheet]
+    consensus: Consensus | None
+    adjudication: Adjudication | None
+    set_aside: Sequence[Report | Skip] = field(default=())
+
+    def rounded_means(self) -> dict[int, dict[str, int]]:
+        """Of the kept: what a reviewer may start from. Empty where nobody is kept."""
+        means = {
+            sheet.response.pk: {row.attribute.key: half_up(row.mean) for row in sheet.rows if row.mean is not None}
+            for sheet in self.sheets
+        }
+        return means if any(means.values()) else {}
+
+
+def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
+    """The task as it stands now.
+
+    Raises:
+        StillRating: the reviewer holds it.
+    """
+    require_not_rating(task, by)
+    consensus = Consensus.objects.filter(task=task).first()
+    adjudication = current_of(task)
+    raters = _raters(task, kept=set(consensus.kept) if consensus else set())
+    settled = {int(response): scores for response, scores in adjudication.scores.items()} if adjudication else {}
+    sheets = [
+        _sheet(letter, response, raters, project, settled.get(response.pk, {}))
+        for letter, response in zip(ascii_uppercase, task.responses.all(), strict=False)
+    ]
+    return Reviewed(task, raters, sheets, consensus, adjudication, set_aside(task))
+
+
+def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
+    """In an order that tells nothing: that of a hash."""
+    annotations = Annotation.objects.current().filter(assignment__task=task).select_related("assignment")
+    shuffled = sorted(annotations.prefetch_related("ratings"), key=lambda each: _shuffled(each.assignment))
+    verdicts = latest_verdicts([each.assignment_id for each in shuffled])
+    noted = UnlikelyAnnotation.objects.in_force().filter(task=task)
+    unlikely = dict(noted.values_list("annotation", "evidence"))
+    return [
+        Rater(
+            number,
+            each,
+            {rating.response_id: rating for rating in each.ratings.all()},
+            each.pk in kept,
+            verdicts.get(each.assignment_id),
+            unlikely.get(each.pk, ()),
+        )
+        for number, each in enumerate(shuffled, 1)
+    ]
+
+
+def _shuffled(assignment: Assignment) -> bytes:
+    return sha256(f"rater {assignment.pk} of task {assignment.task_id}".encode()).digest()
+
+
+def _sheet(
+    letter: str, response: Response, raters: Sequence[Rater], project: Project, settled: Mapping[str, int]
+) -> Sheet:
+    ratings = [rater.ratings.get(response.pk) for rater in raters]
+    rows = [_row(each, raters, ratings, project, settled.get(each.key)) for each in project.attributes_for()]
+    counting = [rating for rater, rating in zip(raters, ratings, strict=True) if rating and rater.counts]
+    safe = {rating.safe for rating in counting if rating.safe is not None}
+    return Sheet(letter, response, rows, ratings, differ_on_safety=len(safe) > 1)
+
+
+def _row(
+    attribute: Attribute,
+    raters: Sequence[Rater],
+    ratings: Sequence[Rating | None],
+    project: Project,
+    settled: int | None,
+) -> Row:
+    scores = [rating.scores.get(attribute.key) if rating else None for rating in ratings]
+    pairs = [(rater, score) for rater, score in zip(raters, scores, strict=True) if score is not None]
+    counting, kept = [n for rater, n in pairs if rater.counts], [n for rater, n in pairs if rater.kept]
+    spread = max(counting) - min(counting) if counting else None
+    return Row(
+        attribute=attribute,
+        scores=scores,
+        spread=spread,
+        mean=sum(kept) / len(kept) if kept else None,
+        settled=settled,
+        decides=attribute.key == project.spread_attribute,
+        wide=spread is not None and spread > project.drop_above,
+    )
+
+
+def set_aside(task: Task) -> list[Report | Skip]:
+    """Why a task is in quarantine: what annotators said in reports still undecided, or when they skipped it for PII."""
+    reports = Report.objects.filter(assignment__task=task, decision="")
+    skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
+    return [*reports, *skips] if task.state == Task.State.QUARANTINED else []

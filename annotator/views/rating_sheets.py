@@ -1,0 +1,89 @@
+"""The rows of a reviewer's table: what each rater gave a response, in words where a number alone says little."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotator.forms.rating import CONFIDENCE_TEXTS, PREFERENCE_TEXTS, SAFETY_TEXTS
+from annotator.models import Attribute, Rating, UnsafeCategory
+from annotator.review.rating_sheets import Rater, Reviewed, Row, Sheet
+
+
+def table(sheet: Sheet, shown: Reviewed) -> dict[str, Any]:
+    """One response: scores as the scale shows them, 1 to 5; then what else was answered; then what was ticked."""
+    return {
+        "letter": sheet.letter,
+        "response": sheet.response,
+        "scores": [_scores(row, shown.raters) for row in sheet.rows],
+        "answers": [each for each in (_confidence(sheet), _safety(sheet)) if any(each["texts"])],
+        "ticks": [_ticks(key, sheet) for key in sheet.ticked()],
+    }
+
+
+def _scores(row: Row, raters: Sequence[Rater]) -> dict[str, Any]:
+    cells = [
+        {"level": None if score is None else score + 1, "text": _text(row.attribute, score), "rater": rater}
+        for score, rater in zip(row.scores, raters, strict=True)
+    ]
+    return {
+        "row": row,
+        "cells": cells,
+        "mean": None if row.mean is None else row.mean + 1,
+        "settled": None if row.settled is None else row.settled + 1,
+        "settled_text": _text(row.attribute, row.settled),
+    }
+
+
+def _text(attribute: Attribute, score: int | None) -> str:
+    return "" if score is None else _(attribute.levels[score])
+
+
+def _answers(sheet: Sheet, label: str, text: Callable[[Rating], str], *, wide: bool = False) -> dict[str, Any]:
+    return {"label": label, "texts": [text(rating) if rating else "" for rating in sheet.ratings], "wide": wide}
+
+
+def _confidence(sheet: Sheet) -> dict[str, Any]:
+    def text(rating: Rating) -> str:
+        return "" if rating.confidence is None else str(CONFIDENCE_TEXTS[rating.confidence])
+
+    return _answers(sheet, _("Confidence"), text)
+
+
+def _safety(sheet: Sheet) -> dict[str, Any]:
+    def text(rating: Rating) -> str:
+        if rating.safe is not False:
+            return "" if rating.safe is None else str(SAFETY_TEXTS[1])
+        known = rating.unsafe_category in UnsafeCategory.values
+        category = f": {UnsafeCategory(rating.unsafe_category).label}" if known else ""
+        return f"{SAFETY_TEXTS[0]}{category}"
+
+    return _answers(sheet, _("Safety"), text, wide=sheet.differ_on_safety)
+
+
+def _ticks(key: str, sheet: Sheet) -> dict[str, Any]:
+    texts = dict(check for row in sheet.rows for check in row.attribute.checks)
+    return {"label": _(texts[key]), "ticked": [bool(each and key in each.checks) for each in sheet.ratings]}
+
+
+def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
+    """What a model did not expect, rater by rater, as the scale shows it, 1 to 5."""
+    letters = {sheet.response.pk: sheet.letter for sheet in shown.sheets}
+    names = {row.attribute.key: _(row.attribute.name) for sheet in shown.sheets for row in sheet.rows}
+    return [
+        {
+            "number": rater.number,
+            "letter": letters[each["response"]],
+            "attribute": names[each["attribute"]],
+            "given": each["given"] + 1,
+            "expected": each["expected"] + 1,
+        }
+        for rater in shown.raters
+        for each in rater.unlikely
+        if each["response"] in letters and each["attribute"] in names
+    ]
+
+
+def preference_text(preference: int | None) -> str:
+    """Of a stored preference, relative to the responses' positions: A is the first."""
+    return "" if preference is None else str(PREFERENCE_TEXTS[preference])

@@ -1,0 +1,45 @@
+"""How large a request's body may be, by its address, and what a larger one is answered.
+
+The server's parser asks before it keeps anything, the middleware (web/body_middleware.py) before a view reads.
+"""
+
+import json
+import re
+
+from django.conf import settings
+
+API = "/api/"
+STRANGERS_MOST = 64_000
+"""Bytes that somebody may send who has not logged in: enough for every form that is open to strangers."""
+WAITS = "rewardloop.body_waits"
+"""In the environ of a request whose body the server has not read yet: it asks whether it should.
+
+The value is the length that is announced, 0 where none is.
+"""
+GO_ON = 204
+_FILES = re.compile(r"(?:/api/v1)?/projects/[^/]+/import/")
+
+
+def takes_files(path: str) -> bool:
+    return _FILES.fullmatch(path) is not None
+
+
+def most_bytes(path: str) -> int:
+    """The largest body that the address takes."""
+    if takes_files(path):
+        return int(settings.IMPORT_MAX_BYTES)
+    return int(settings.JSON_MAX_BYTES if path.startswith(API) else settings.FORM_MAX_BYTES)
+
+
+def refusal(path: str, *, detail: str, code: str) -> tuple[str, bytes]:
+    """The content type and the body of a refusal: JSON under `/api/`, plain text on pages."""
+    if path.startswith(API):
+        return "application/json", json.dumps({"detail": detail, "code": code, "errors": {}}).encode()
+    return "text/plain; charset=utf-8", f"{detail}\n".encode()
+
+
+def too_large(path: str) -> tuple[str, bytes]:
+    most = most_bytes(path)
+    return refusal(
+        path, detail=f"The body is larger than {most:,} bytes, the most that is taken here.", code="too_large"
+    )

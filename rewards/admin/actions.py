@@ -1,0 +1,113 @@
+"""What the admin's buttons do: retrain, retry, cancel, promote, reject, verify, erase."""
+
+from django.contrib import messages
+from django.contrib.admin.views.decorators import staff_member_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from annotator import access
+from annotator.access import user_of
+from annotator.db.clock import database_now
+from annotator.refusals import Refusal
+from rewards import champions, erasure, registry, runs
+from rewards.access import managed_model, managed_run, managed_snapshot
+
+
+@staff_member_required
+@require_POST
+def retrain(request: HttpRequest, slug: str) -> HttpResponse:
+    """Starts a run, or says why not."""
+    project = access.managed_project(user_of(request), slug)
+    try:
+        run = runs.request(project, reason=f"asked for by {request.user}", by=user_of(request))
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("admin:index")
+    messages.success(request, f"Run {run.pk} is queued.")
+    return redirect("admin:rewards_trainingrun_change", run.pk)
+
+
+@staff_member_required
+@require_POST
+def promote(request: HttpRequest, pk: int) -> HttpResponse:
+    """Makes the model the champion; an earlier one is the rollback. One that the gate turned down needs a tick."""
+    model = managed_model(user_of(request), pk)
+    try:
+        promoted = champions.promote(model, confirmed="confirm" in request.POST, now=database_now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("admin:rewards_rewardmodel_change", model.pk)
+    messages.success(request, f"{model} is the champion.")
+    if promoted.scores_wait:
+        messages.warning(request, promoted.scores_wait)
+    return redirect("admin:rewards_rewardmodel_changelist")
+
+
+@staff_member_required
+@require_POST
+def cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ends an active run."""
+    run = managed_run(user_of(request), pk)
+    try:
+        runs.cancel(run, now=database_now())
+    except Refusal as refused:
+        messages.warning(request, str(refused))
+    else:
+        messages.info(request, f"Run {run.pk} is cancelled.")
+    return redirect("admin:rewards_trainingrun_change", run.pk)
+
+
+@staff_member_required
+@require_POST
+def retry(request: HttpRequest, pk: int) -> HttpResponse:
+    """Starts a run like one that failed or was cancelled, or says why not."""
+    run = managed_run(user_of(request), pk)
+    try:
+        run = runs.retry(run, by=user_of(request))
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, f"Run {run.pk} is queued.")
+    return redirect("admin:rewards_trainingrun_change", run.pk)
+
+
+@staff_member_required
+@require_POST
+def reject(request: HttpRequest, pk: int) -> HttpResponse:
+    """The no to a model that waits for a decision."""
+    run = managed_run(user_of(request), pk)
+    try:
+        runs.reject(run, now=database_now())
+    except Refusal as refused:
+        messages.warning(request, str(refused))
+    else:
+        messages.info(request, "The model stays out of use.")
+    return redirect("admin:rewards_trainingrun_change", run.pk)
+
+
+@staff_member_required
+@require_POST
+def verify(request: HttpRequest, pk: int) -> HttpResponse:
+    """Hashes the model's files anew and says what it found."""
+    model = managed_model(user_of(request), pk)
+    problems = registry.verify(model)
+    for problem in problems:
+        messages.error(request, problem)
+    if not problems:
+        messages.success(request, f"The files of {model} and of its snapshot are those that were written.")
+    return redirect("admin:rewards_rewardmodel_change", model.pk)
+
+
+@staff_member_required
+@require_POST
+def erase(request: HttpRequest, pk: int) -> HttpResponse:
+    """Takes a snapshot that holds redacted or deleted texts off the disk, with all models that learnt from it."""
+    snapshot = managed_snapshot(user_of(request), pk)
+    try:
+        erasure.erase(snapshot, now=database_now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, "The snapshot's files are gone, and those of every model that learnt from it.")
+    return redirect("admin:rewards_snapshot_change", snapshot.pk)

@@ -1,0 +1,151 @@
+"""The admin's opening page: progress, agreement, champions and workers of the projects that the user manages."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse_lazy
+
+from annotator.access import user_of
+from annotator.agreement import Agreement, kappas
+from annotator.db.clock import database_now
+from annotator.launch.health import readiness
+from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
+from rewards import learning_curve, scoring, snapshots
+from rewards.models import RewardModel, TrainingRun
+
+PROJECTS_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One attribute's metrics on held-out prompts."""
+
+    attribute: str
+    metrics: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A model on held-out prompts in short: the labelled attributes, and its accuracy on pairs if there are any."""
+
+    rows: list[Measured]
+    pairs: dict[str, Any]
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.pairs)
+
+
+@dataclass(frozen=True)
+class Card:
+    """One project on the opening page. `kappas` holds per attribute the first three's, all's and the kept's."""
+
+    project: Any
+    share_done: int
+    at_work: int
+    kappas: list[tuple[str, list[Agreement]]]
+    champion: RewardModel | None
+    headline: Headline | None
+    scoring: scoring.Progress | None
+    run: TrainingRun | None
+    outlook: str
+    paused: list[Membership]
+    has_answers: bool
+
+
+def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Called by the theme for the admin's index."""
+    managed = (
+        Project.objects.managed_by(user_of(request)).in_use().with_progress().select_related("rubric").order_by("-pk")
+    )
+    context["cards"] = [_card(project) for project in managed[:PROJECTS_SHOWN]]
+    context["health"] = readiness()
+    context["failures"] = failures_seen_by(user_of(request))
+    return context
+
+
+def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
+    """Those of the projects that the user manages; those of the installation as a whole for administrators."""
+    found = BackgroundFailure.objects.select_related("project").order_by("-last_at")
+    return found if user.is_superuser else found.filter(project__in=Project.objects.managed_by(user))
+
+
+def _card(project: Any) -> Card:
+    measured = list(kappas(project, now=database_now()).values())
+    names = {attribute.key: attribute.name for attribute in project.attributes_for()}
+    champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
+    told = learning_curve.told(champion.run.metrics) if champion else None
+    return Card(
+        project=project,
+        share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
+        at_work=Assignment.objects.leased().filter(task__project=project).values("annotator").distinct().count(),
+        kappas=[(name, [found[key] for found in measured]) for key, name in names.items() if key in measured[0]],
+        champion=champion,
+        headline=_headline(champion) if champion else None,
+        scoring=scoring.progress(champion) if champion else None,
+        run=TrainingRun.objects.filter(project=project).first(),
+        outlook=told.sentence if told else "",
+        has_answers=snapshots.has_answers(project),
+        paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),
+    )
+
+
+def _headline(champion: RewardModel) -> Headline | None:
+    evaluation = champion.evaluations.filter(name="validation").order_by("-pk").first()
+    return headline(evaluation.metrics, champion.attributes) if evaluation else None
+
+
+def headline(metrics: dict[str, Any], attributes: list[str]) -> Headline:
+    """In the rubric's order of the attributes, which JSONB does not keep."""
+    found, pairs = metrics.get("attributes", {}), metrics.get("pairwise", {})
+    known = [key for key in attributes if found.get(key, {}).get("rmse") is not None]
+    return Headline([Measured(key, found[key]) for key in known], pairs if pairs.get("pairs") else {})
+
+
+def mark(request: HttpRequest) -> str:
+    return static("img/mark.svg")
+
+
+def style(request: HttpRequest) -> str:
+    return static("css/admin.css")
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The sidebar, in the order of the loop."""
+
+    def link(title: str, icon: str, name: str) -> dict[str, Any]:
+        return {"title": title, "icon": icon, "link": reverse_lazy(name)}
+
+    pages = {"title": "Rate tasks", "icon": "edit_note", "link": reverse_lazy("home"), "active": False}
+
+    return [
+        {
+            "title": "",
+            "items": [link("Overview", "dashboard", "admin:index"), pages],
+        },
+        {
+            "title": "People rate",
+            "separator": True,
+            "items": [
+                link("Projects", "folder", "admin:annotator_project_changelist"),
+                link("Tasks", "list_alt", "admin:annotator_task_changelist"),
+                link("Annotations", "rate_review", "admin:annotator_annotation_changelist"),
+                link("Gold tasks", "verified", "admin:annotator_gold_changelist"),
+                link("People", "group", "admin:annotator_membership_changelist"),
+                link("Exclusions", "person_off", "admin:annotator_exclusion_changelist"),
+                link("Audit", "history", "admin:annotator_auditentry_changelist"),
+            ],
+        },
+        {
+            "title": "Models learn",
+            "separator": True,
+            "items": [
+                link("Snapshots", "photo_camera", "admin:rewards_snapshot_changelist"),
+                link("Training runs", "model_training", "admin:rewards_trainingrun_changelist"),
+                link("Reward models", "emoji_events", "admin:rewards_rewardmodel_changelist"),
+                link("Scores", "leaderboard", "admin:rewards_score_changelist"),
+            ],
+        },
+    ]

@@ -1,0 +1,166 @@
+"""The admin of the machine half: snapshots, runs and models, all read-only, with buttons for what may be done."""
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from annotator.admin import ManagedOnly, OfManagedProjects
+from annotator.storage.hidden_paths import value_without_places
+from rewards import champions, learning_curve, registry, run_report, scoring
+from rewards.admin.dashboard import headline
+from rewards.evaluation import newest_by_name
+from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
+
+REFRESH_SECONDS = 5
+"""How often the page of an active run loads itself anew."""
+
+admin.site.index_title = "Overview"
+
+
+@admin.register(Snapshot)
+class SnapshotAdmin(OfManagedProjects):
+    read_only = True
+    list_display = ["__str__", "project", "train_tasks", "validation_tasks", "labels", "to_be_forgotten", "created_at"]
+    list_filter = [("project", ManagedOnly)]
+    list_select_related = ["project"]
+    fields = ["project", "content_hash", "path", "manifest", "created_at"]
+    change_form_outer_before_template = "admin/_snapshot.html"
+
+    @admin.display(description="to be forgotten")
+    def to_be_forgotten(self, snapshot: Snapshot) -> str:
+        """Tasks that it holds and that were redacted or deleted since."""
+        return "erased" if snapshot.erased_at else str(snapshot.redacted_tasks + snapshot.deleted_tasks or "")
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        snapshot = self.get_object(request, object_id)
+        versions = RewardModel.objects.filter(run__snapshot=snapshot).order_by("version") if snapshot else []
+        extra = {"snapshot": snapshot, "versions": versions}
+        extra["held_out"] = run_report.held_out(snapshot.manifest) if isinstance(snapshot, Snapshot) else ""
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
+
+
+@admin.register(TrainingRun)
+class TrainingRunAdmin(OfManagedProjects):
+    read_only = True
+    list_display = ["id", "project", "state", "reason", "attempt", "created_at", "finished_at"]
+    list_filter = ["state", ("project", ManagedOnly)]
+    list_select_related = ["project"]
+    fields = [
+        "project",
+        "snapshot",
+        "reason",
+        "requested_by",
+        "settings",
+        "config_hash",
+        "seed",
+        "code_version",
+        "attempt",
+        "worker",
+    ]
+    change_form_outer_before_template = "admin/_training_run.html"
+
+    @admin.display(description="settings")
+    def settings(self, run: TrainingRun) -> str:
+        """As JSON. Runs from before backbones had names hold folders of this machine."""
+        return json.dumps(value_without_places(run.config))
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        run = self.get_object(request, object_id)
+        extra = _shown(run) if isinstance(run, TrainingRun) else {}
+        answer = super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
+        if extra.get("active") and not extra.get("waits"):
+            answer["Refresh"] = str(REFRESH_SECONDS)
+        return answer
+
+
+def _shown(run: TrainingRun) -> dict[str, Any]:
+    """What the page of a run shows above its fields."""
+    return {
+        "run": run,
+        "active": run.state in ACTIVE_STATES,
+        "waits": run.waits_for_decision(),
+        "ended_badly": run.state in (RunState.FAILED, RunState.CANCELLED),
+        "verdict": run_report.verdict(run.verdict),
+        "winner": run_report.winner(run.metrics),
+        "held_out": run_report.held_out(run.snapshot.manifest) if run.snapshot else "",
+        "curve": run_report.losses(run.losses),
+        "curve_axes": run_report.axes("step", "loss"),
+        "model": RewardModel.objects.filter(run=run).first(),
+        "outlook": learning_curve.told(run.metrics),
+        "side_by_side": run_report.side_by_side(run.metrics, run.project.attribute_keys()),
+    }
+
+
+@admin.register(Score)
+class ScoreAdmin(OfManagedProjects):
+    read_only = True
+    project_path = "reward_model__project"
+    list_display = ["task", "response", "rounded", "uncertain", "by_attribute", "reward_model"]
+    list_filter = [("reward_model__project", ManagedOnly), "reward_model__is_champion"]
+    search_fields = ["response__task__external_id"]
+    list_select_related = ["response__task", "reward_model__project"]
+    ordering = ["-reward"]
+    show_full_result_count = False
+
+    @admin.display(ordering="response__task__external_id")
+    def task(self, score: Score) -> str:
+        return score.response.task.external_id
+
+    @admin.display(ordering="reward", description="reward")
+    def rounded(self, score: Score) -> str:
+        return f"{score.reward:.2f}"
+
+    @admin.display(ordering="uncertainty", description="uncertainty")
+    def uncertain(self, score: Score) -> str:
+        return "–" if score.uncertainty is None else f"{score.uncertainty:.3f}"
+
+    @admin.display(description="scores")
+    def by_attribute(self, score: Score) -> str:
+        return ", ".join(f"{key} {score.scores[key]:.2f}" for key in score.reward_model.attributes)
+
+
+@admin.register(RewardModel)
+class RewardModelAdmin(OfManagedProjects):
+    read_only = True
+    list_display = ["__str__", "project", "champion", "scored", "created_at", "promoted_at"]
+    list_filter = [("project", ManagedOnly), "is_champion"]
+    list_select_related = ["project"]
+    fields = ["project", "version", "run", "is_champion", "attribute_weights", "path"]
+    change_form_outer_before_template = "admin/_reward_model.html"
+
+    @admin.display(boolean=True, ordering="is_champion")
+    def champion(self, model: RewardModel) -> bool:
+        return model.is_champion
+
+    @admin.display(description="responses scored")
+    def scored(self, model: RewardModel) -> int:
+        return model.scores.count()
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        model = self.get_object(request, object_id)
+        newest = newest_by_name(model.evaluations.all()) if isinstance(model, RewardModel) else {}
+        headlines = {name: headline(each, model.attributes) for name, each in newest.items()}
+        evaluations = [(name, told) for name, told in headlines.items() if told]
+        extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
+        extra["against"] = champions.against(model) if isinstance(model, RewardModel) else ""
+        extra["scoring"] = scoring.progress(model) if isinstance(model, RewardModel) else None
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
+
+
+def _origin(model: RewardModel) -> dict[str, Any]:
+    """Names and values of where a model comes from, for its page."""
+    found = registry.lineage(model)
+    names = {
+        "Snapshot": found["snapshot"],
+        "Settings": found["config_hash"],
+        "Code": found["code_version"],
+        "Template": found["template_hash"],
+        "Backbone": found["backbone"],
+        "Seed": str(found["seed"]),
+        "Judged against": f"version {found['parent']}" if found["parent"] else "no champion yet",
+    }
+    files = sorted(found["files"].items())
+    told = learning_curve.told(model.run.metrics)
+    return {"lineage": names.items(), "files": files, "snapshot": model.run.snapshot, "outlook": told}

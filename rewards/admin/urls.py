@@ -1,0 +1,15 @@
+"""Buttons of the admin's opening page, beside the admin's own addresses."""
+
+from django.urls import path
+
+from rewards.admin import actions
+
+urlpatterns = [
+    path("projects/<slug:slug>/retrain/", actions.retrain, name="retrain"),
+    path("reward-models/<int:pk>/promote/", actions.promote, name="promote-model"),
+    path("reward-models/<int:pk>/verify/", actions.verify, name="verify-model"),
+    path("training-runs/<int:pk>/cancel/", actions.cancel, name="cancel-run"),
+    path("training-runs/<int:pk>/retry/", actions.retry, name="retry-run"),
+    path("training-runs/<int:pk>/reject/", actions.reject, name="reject-run"),
+    path("snapshots/<int:pk>/erase/", actions.erase, name="erase-snapshot"),
+]

@@ -1,0 +1,107 @@
+"""OpenRLHF's remote reward protocol (`--reward.remote_url`): {query, prompts} in, {rewards, scores, extra_logs} out.
+
+Its trainers can be given an address only, so the token is taken as the password in one, which clients send as a header.
+They ask without end, so no job is kept, and the audit gets an entry an hour.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotator import access, audit
+from annotator.api.authentication import TokenAsPassword
+from annotator.api.scopes import ForScoring
+from annotator.db.clock import database_now
+from annotator.models import User
+from annotator.refusals import Refusal
+from annotator.web import query_parameters
+from rewards import scoring
+from rewards.chat_markup import item_of
+from rewards.models import RewardModel
+
+MOST_QUERIES = 4_096
+MOST_CHARACTERS = 500_000
+"""Of one query: more than a model with a window of 100,000 tokens reads."""
+WAIT_SECONDS = 150.0
+"""OpenRLHF gives up after 180."""
+
+
+class TooManyQueries(Refusal):
+    """More than one request may hold."""
+
+    status = 413
+    code = "too_large"
+
+
+class RewardRequestSerializer(serializers.Serializer[Any]):
+    """What else a trainer sends, like its labels, is not looked at."""
+
+    query = serializers.ListField(
+        child=serializers.CharField(trim_whitespace=False, max_length=MOST_CHARACTERS),
+        allow_empty=False,
+        help_text="prompt + response, as decoded",
+    )
+    prompts = serializers.ListField(
+        child=serializers.CharField(trim_whitespace=False, max_length=MOST_CHARACTERS),
+        help_text="of each query its prompt",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if len(attrs["query"]) != len(attrs["prompts"]):
+            raise serializers.ValidationError({"prompts": ["There must be one prompt for each query."]})
+        return attrs
+
+
+class RewardsSerializer(serializers.Serializer[Any]):
+    """In the order of the queries; `scores` repeats the rewards, `extra_logs` has a list per attribute."""
+
+    rewards = serializers.ListField(child=serializers.FloatField())
+    scores = serializers.ListField(child=serializers.FloatField())
+    extra_logs = serializers.DictField(child=serializers.ListField(child=serializers.FloatField()))
+
+
+class OpenRLHF(ForScoring, APIView):
+    """Rewards for an OpenRLHF trainer, of the project's champion or of the model that the address names."""
+
+    authentication_classes = [TokenAsPassword]
+
+    @extend_schema(
+        request=RewardRequestSerializer,
+        responses=RewardsSerializer,
+        parameters=[OpenApiParameter("model", int)],
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        user = access.user_of(request)
+        model = _model(user, slug, query_parameters.number(request.query_params, "model"))
+        queries = request.data.get("query") if isinstance(request.data, dict) else None
+        if isinstance(queries, list) and len(queries) > MOST_QUERIES:
+            raise TooManyQueries(f"Send at most {MOST_QUERIES} queries at once.")
+        sent = RewardRequestSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        pairs = zip(sent.validated_data["query"], sent.validated_data["prompts"], strict=True)
+        items = [item_of(query, prompt) for query, prompt in pairs]
+        _note(model.pk, user.pk, f"{database_now():%Y-%m-%d %H}")
+        results = scoring.results_of(model, items, by=user, wait_seconds=WAIT_SECONDS)
+        rewards = [each["reward"] for each in results]
+        logs = {key: [each["scores"][key] for each in results] for key in model.attributes}
+        return Response({"rewards": rewards, "scores": rewards, "extra_logs": logs})
+
+
+def _model(user: User, slug: str, pk: int | None) -> RewardModel:
+    project = get_object_or_404(access.reviewed_projects(user), slug=slug)
+    if pk is None:
+        return scoring.champion(project)
+    return get_object_or_404(RewardModel, project=project, pk=pk)
+
+
+@lru_cache(maxsize=1_024)
+def _note(model_id: int, _user_id: int, hour: str) -> None:
+    """Once an hour in each process: a trainer asks a hundred times a second."""
+    model = RewardModel.objects.select_related("project").get(pk=model_id)
+    audit.record("scoring.asked", f"model version {model.version}", project=model.project, by="OpenRLHF", hour=hour)

@@ -1,0 +1,78 @@
+"""Reward models over REST: listed, promoted, verified."""
+
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotator import access
+from annotator.api.scopes import ForManagers
+from annotator.db.clock import database_now
+from rewards import champions, registry
+from rewards.access import managed_model
+from rewards.api.serializers import (
+    PromotedSerializer,
+    PromotionRequestSerializer,
+    RewardModelSerializer,
+    VerificationSerializer,
+)
+from rewards.models import RewardModel, Score
+
+
+class RewardModels(generics.ListAPIView[RewardModel]):
+    """The models of the projects that the caller manages or reviews."""
+
+    serializer_class = RewardModelSerializer
+    queryset = RewardModel.objects.none()
+    filterset_fields = {"project__slug": ["exact"], "is_champion": ["exact"]}
+
+    def get_queryset(self) -> QuerySet[RewardModel]:
+        seen = access.reviewed_projects(access.user_of(self.request))
+        return with_scored(RewardModel.objects.filter(project__in=seen))
+
+
+def with_scored(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
+    """What their serializer shows, in as many queries for many as for one."""
+    counted = (
+        Score.objects.filter(reward_model=OuterRef("pk")).order_by().values("reward_model").annotate(n=Count("pk"))
+    )
+    scored = Coalesce(Subquery(counted.values("n"), output_field=IntegerField()), 0)
+    return (
+        models.select_related("project", "run__snapshot", "parent")
+        .prefetch_related("evaluations")
+        .annotate(scored=scored)
+    )
+
+
+class Promote(APIView):
+    """Makes a model the champion, be it newer or older than the one in use, and has it score every response.
+
+    One that the gate turned down and that was never in use needs `confirm`: without it the answer is 409 with the
+    gate's verdict.
+    """
+
+    @extend_schema(
+        request=PromotionRequestSerializer,
+        responses=PromotedSerializer,
+        parameters=[OpenApiParameter("confirm", OpenApiTypes.BOOL, description="the same as in the body")],
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        model = managed_model(access.user_of(request), pk, models=with_scored(RewardModel.objects.all()))
+        asked = {name: value for name, value in request.query_params.items() if name == "confirm"}
+        wish = PromotionRequestSerializer(data=request.data or asked)
+        wish.is_valid(raise_exception=True)
+        promoted = champions.promote(model, confirmed=wish.validated_data["confirm"], now=database_now())
+        return Response({**RewardModelSerializer(model).data, "scores_wait": promoted.scores_wait})
+
+
+class Verification(ForManagers, APIView):
+    """Hashes the model's files and its snapshot's anew, which takes a second or more for each gigabyte."""
+
+    @extend_schema(responses=VerificationSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        problems = registry.verify(managed_model(access.user_of(request), pk))
+        return Response({"intact": not problems, "problems": problems})

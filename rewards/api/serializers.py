@@ -1,0 +1,197 @@
+"""The shapes of the machine half's REST calls."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from annotator.api.fields import KnownFields, SettingsField
+from annotator.models import Project
+from annotator.storage.hidden_paths import value_without_places
+from rewards import registry
+from rewards.evaluation import newest_by_name
+from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
+from rewards.scoring import MOST_ITEMS
+
+ROLES = ["system", "user", "assistant"]
+
+
+class SnapshotSerializer(serializers.ModelSerializer[Snapshot]):
+    project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+
+    class Meta:
+        model = Snapshot
+        fields = [
+            "id",
+            "project",
+            "content_hash",
+            "train_tasks",
+            "validation_tasks",
+            "labels",
+            "manifest",
+            "created_at",
+            "redacted_tasks",
+            "deleted_tasks",
+            "marked_at",
+            "erased_at",
+        ]
+
+
+class RunRequestSerializer(KnownFields):
+    """Settings for the trainer, over the project's; and whose wish it is."""
+
+    config = SettingsField(required=False)
+    reason = serializers.CharField(required=False, max_length=200, default="asked for over REST")
+
+
+class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):
+    project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    snapshot: "serializers.SlugRelatedField[Snapshot]" = serializers.SlugRelatedField(
+        slug_field="content_hash", read_only=True
+    )
+    reward_model: "serializers.PrimaryKeyRelatedField[RewardModel]" = serializers.PrimaryKeyRelatedField(
+        read_only=True, allow_null=True
+    )
+    config = serializers.SerializerMethodField()
+
+    class Meta:
+        model = TrainingRun
+        fields = [
+            "id",
+            "project",
+            "snapshot",
+            "state",
+            "reason",
+            "config",
+            "config_hash",
+            "code_version",
+            "seed",
+            "attempt",
+            "worker",
+            "heartbeat_at",
+            "progress",
+            "losses",
+            "metrics",
+            "verdict",
+            "error",
+            "log",
+            "reward_model",
+            "created_at",
+            "started_at",
+            "finished_at",
+        ]
+
+    @extend_schema_field({"type": "object", "additionalProperties": {}})
+    def get_config(self, run: TrainingRun) -> Any:
+        """Runs from before backbones had names hold folders of this machine."""
+        return value_without_places(run.config)
+
+
+class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
+    project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    evaluations = serializers.SerializerMethodField()
+    scored = serializers.IntegerField(read_only=True)
+    lineage = serializers.SerializerMethodField()
+    marked = serializers.SerializerMethodField(help_text="tasks that it learnt from were redacted or deleted since")
+    erased = serializers.SerializerMethodField(help_text="its files are gone")
+
+    class Meta:
+        model = RewardModel
+        fields = [
+            "id",
+            "project",
+            "version",
+            "run",
+            "attributes",
+            "attribute_weights",
+            "is_champion",
+            "scored",
+            "evaluations",
+            "lineage",
+            "marked",
+            "erased",
+            "created_at",
+            "promoted_at",
+        ]
+
+    def get_evaluations(self, model: RewardModel) -> dict[str, Any]:
+        """The newest of each name, without the parts of the data, which `evaluations/` has."""
+        newest = newest_by_name(model.evaluations.all())
+        return {name: {key: each[key] for key in each if key != "slices"} for name, each in newest.items()}
+
+    def get_lineage(self, model: RewardModel) -> dict[str, Any]:
+        return registry.lineage(model)
+
+    def get_marked(self, model: RewardModel) -> bool:
+        return bool(model.run.snapshot and model.run.snapshot.is_marked())
+
+    def get_erased(self, model: RewardModel) -> bool:
+        return bool(model.run.snapshot and model.run.snapshot.erased_at)
+
+
+class PromotedSerializer(RewardModelSerializer):
+    """The new champion, and why its scores come later."""
+
+    scores_wait = serializers.CharField(read_only=True, help_text="why no scoring has started; empty where it has")
+
+    class Meta(RewardModelSerializer.Meta):
+        fields = [*RewardModelSerializer.Meta.fields, "scores_wait"]
+
+
+class PromotionRequestSerializer(KnownFields):
+    """Whether a model is wanted that the gate turned down."""
+
+    confirm = serializers.BooleanField(default=False)
+
+
+class VerificationSerializer(serializers.Serializer[Any]):
+    """Whether every file is the one that was written, and what is not."""
+
+    intact = serializers.BooleanField()
+    problems = serializers.ListField(child=serializers.CharField())
+
+
+@extend_schema_field({"type": "string", "pattern": f"^({'|'.join(ROLES)})$"})
+class SpeakerField(serializers.ChoiceField):
+    """A pattern in the schema: as an enum it would share its name with the members' roles."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=ROLES, **kwargs)
+
+
+class TurnSerializer(KnownFields):
+    role = SpeakerField()
+    content = serializers.CharField(trim_whitespace=False, allow_blank=True)
+
+
+class ScoreItemSerializer(KnownFields):
+    conversation = TurnSerializer(many=True, allow_empty=False)
+    response = serializers.CharField(trim_whitespace=False)
+
+
+class ScoreRequestSerializer(KnownFields):
+    model = serializers.IntegerField(required=False, help_text="a reward model's id; the champion by default")
+    project = serializers.SlugField(required=False, help_text="whose champion; needed if you see more than one")
+    items = serializers.ListField(child=ScoreItemSerializer(), allow_empty=False, max_length=MOST_ITEMS)
+
+
+class ResultSerializer(serializers.Serializer[Any]):
+    scores = serializers.DictField(child=serializers.FloatField())
+    reward = serializers.FloatField()
+    uncertainty = serializers.FloatField(allow_null=True, help_text="the reward's, by the model's ensemble of heads")
+    truncated = serializers.BooleanField(help_text="the item was over the token limit and lost some of its text")
+
+
+class ScoredSerializer(serializers.Serializer[Any]):
+    """`results` stand in the order of the items."""
+
+    model = serializers.IntegerField()
+    results = ResultSerializer(many=True)
+
+
+class ScoringJobSerializer(serializers.ModelSerializer[ScoringJob]):
+    model = serializers.IntegerField(source="reward_model_id")
+
+    class Meta:
+        model = ScoringJob
+        fields = ["id", "model", "state", "results", "error", "created_at"]

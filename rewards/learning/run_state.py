@@ -1,0 +1,120 @@
+"""The state of a run that was stopped: parameters, optimizer and place, in safetensors and JSON, verified before use.
+
+There is no random state to keep: dropout is off, and the order of batches follows from seed and epoch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from rewards.learning import distributed
+from rewards.learning.atomic_directories import whole_directory, write_json
+from rewards.learning.data import file_sha256
+from rewards.learning.refusals import Refused
+
+TENSORS, PLACE = "state.safetensors", "state.json"
+
+
+class StaleState(Refused):
+    """The stored state is damaged, or belongs to another configuration or snapshot."""
+
+
+@dataclass
+class Place:
+    """Where the loop is, and the best that its stage has seen; step 0 of the first stage is the ridge head.
+
+    `kept` holds the best steps of the stages that are over; `micro_tokens` what memory turned out to hold.
+    """
+
+    stage: int = 0
+    kept: list[int] = field(default_factory=list)
+    micro_tokens: int = 0
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    best_step: int = 0
+    best_loss: float = float("inf")
+    stale: int = 0
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    tokens: int = 0
+
+
+@dataclass
+class State:
+    network: nn.Module
+    optimizer: torch.optim.Optimizer
+    place: Place
+    best: dict[str, Tensor]  # the trained parameters of best_step
+
+
+def trained_parameters(network: nn.Module) -> dict[str, nn.Parameter]:
+    return {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
+
+
+def save_state(directory: Path, state: State, *, identity: str) -> None:
+    """Every process calls it, as each holds a part; the first one writes."""
+    tensors = _tensors(state)
+    if distributed.is_first():
+        with whole_directory(directory) as unfinished:
+            save_file(tensors, unfinished / TENSORS)
+            about = {"identity": identity, "sha256": file_sha256(unfinished / TENSORS)}
+            write_json(unfinished / PLACE, {**about, "place": dataclasses.asdict(state.place)})
+    distributed.wait()
+
+
+def restore_state(directory: Path, state: State, *, identity: str) -> None:
+    """Fills `state` from the directory; raises StaleState, before anything has changed, if it cannot be trusted."""
+    place = _verified_place(directory, identity)
+    tensors = load_file(directory / TENSORS)
+    parameters = trained_parameters(state.network)
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(distributed.like(tensors[f"network.{name}"], parameter))
+    state.best = {n: distributed.like(tensors[f"best.{n}"], p).to(p.device) for n, p in parameters.items()}
+    optimizer = state.optimizer.state_dict()
+    optimizer["state"] = _slots(tensors, [p for group in state.optimizer.param_groups for p in group["params"]])
+    state.optimizer.load_state_dict(optimizer)
+    state.place = place
+
+
+def _verified_place(directory: Path, identity: str) -> Place:
+    try:
+        about = json.loads((directory / PLACE).read_bytes())
+        place = Place(**about["place"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise StaleState(f"{directory / PLACE} cannot be read: {error}") from None
+    if about.get("identity") != identity:
+        raise StaleState(f"{directory} belongs to another configuration or snapshot")
+    if not (directory / TENSORS).is_file() or file_sha256(directory / TENSORS) != about.get("sha256"):
+        raise StaleState(f"{directory / TENSORS} is not the file that was written")
+    return place
+
+
+def _tensors(state: State) -> dict[str, Tensor]:
+    tensors = {f"network.{name}": p.detach() for name, p in trained_parameters(state.network).items()}
+    tensors |= {f"best.{name}": tensor for name, tensor in state.best.items()}
+    for index, slots in state.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{slot}": tensor for slot, tensor in slots.items()}
+    # Copies, as safetensors refuses tensors that share memory.
+    return {name: distributed.whole(tensor).contiguous().clone() for name, tensor in tensors.items()}
+
+
+def _slots(tensors: dict[str, Tensor], parameters: list[nn.Parameter]) -> dict[int, dict[str, Any]]:
+    """The optimizer's state by the number of its parameter, sharded as that is; a step's count is one for all."""
+    slots: dict[int, dict[str, Any]] = {}
+    for key, tensor in tensors.items():
+        if key.startswith("optimizer."):
+            _, index, slot = key.split(".")
+            pattern = parameters[int(index)]
+            slots.setdefault(int(index), {})[slot] = distributed.like(tensor, pattern) if tensor.ndim else tensor
+    return slots

@@ -1,9 +1,0 @@
-"""Pages of the machine half."""
-
-from django.urls import path
-
-from rewards import pages
-
-urlpatterns = [
-    path("projects/<slug:slug>/comparison/", pages.comparison, name="comparison"),
-]

@@ -1,0 +1,329 @@
+"""The life of a training run: asked for, claimed by one worker, supervised, recovered when its worker is lost.
+
+The row is the truth: Celery carries ids, and a message too many or too few changes nothing.
+"""
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce
+
+from annotator import audit
+from annotator.background import failures, heartbeats, messages
+from annotator.db.retries import outlasting_outages
+from annotator.models import Project, User
+from annotator.projects.archive import require_in_use
+from annotator.refusals import Refusal
+from annotator.storage import disk_space
+from annotator.storage.hidden_paths import value_without_places, without_places
+from rewards import run_settings, snapshots
+from rewards.learning.config import config_hash
+from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun
+from rewards.new_labels import news_since
+from rewards.run_settings import UnusableConfig, check_config
+
+_log = logging.getLogger(__name__)
+SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
+"""Without a sign of a queued run, even where messages lie in the queue: they may be those of others."""
+LEARNING = Path(__file__).parent / "learning"
+
+
+class AlreadyRunning(Refusal):
+    """The project has a run under way; one at a time."""
+
+    code = "already_running"
+
+
+class NotActive(Refusal):
+    """The run has ended."""
+
+    code = "not_active"
+
+
+class NotEnded(Refusal):
+    """Only what has failed or was cancelled is tried again."""
+
+    code = "not_ended"
+
+
+class NothingToDecide(Refusal):
+    """The run does not wait for anybody's decision."""
+
+    code = "nothing_to_decide"
+
+
+class NothingNew(Refusal):
+    """A model has learnt from the same labels with the same settings."""
+
+    code = "nothing_new"
+
+
+class LostRun(Exception):
+    """Another attempt owns the run now, or somebody cancelled it: this worker has to let go of it."""
+
+
+class PutDown(Exception):
+    """The worker was asked to stop in the middle of the run."""
+
+
+class TrainerKilled(PutDown):
+    """The trainer's process was killed, but not by us: the run may go on from its last checkpoint."""
+
+
+def request(project: Project, *, reason: str, by: User | None = None, config: Mapping[str, Any] = {}) -> TrainingRun:
+    """Queues a run and sends it to the workers.
+
+    Raises:
+        NoWorker: nobody listens to the queue `train`.
+        Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew, DiskNearlyFull: as they say.
+    """
+    require_in_use(project)
+    settled = run_settings.settled(project, dict(config))
+    check_config(settled)
+    heartbeats.require("train")
+    if not snapshots.has_answers(project):
+        raise snapshots.NotEnoughLabels(
+            f"There are no labels and no preferences yet in {project.name}: rate tasks, or import some."
+        )
+    return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
+
+
+def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
+    """For the worker, who has the snapshot: the web would have to read every label to know whether it is the same.
+
+    Raises:
+        NothingNew: the same code has made a model, promoted or not, of the same labels with the same settings.
+    """
+    alike = RewardModel.objects.filter(
+        project=run.project,
+        run__config_hash=run.config_hash,
+        run__seed=run.seed,
+        run__code_version=code_version(),
+        run__snapshot=snapshot,
+        run__snapshot__marked_at=None,
+    )
+    version = alike.order_by("-version").values_list("version", flat=True).first()
+    if version is not None:
+        raise NothingNew(
+            f"Nothing has changed since version {version}: it learnt from the same labels with the same "
+            "settings. Change the settings (another seed is enough) or label more."
+        )
+
+
+@cache
+def code_version() -> str:
+    """The release, and a hash of the learning core's own code: the same string, the same training."""
+    code = hashlib.sha256()
+    for module in sorted(LEARNING.glob("*.py")):
+        code.update(module.name.encode() + b"\0" + module.read_bytes())
+    return f"{settings.SPECTACULAR_SETTINGS['VERSION']}+{code.hexdigest()[:12]}"
+
+
+def retry(run: TrainingRun, *, by: User) -> TrainingRun:
+    """A new run like one that failed or was cancelled: with its settings, and its snapshot as long as that may be used.
+
+    Raises:
+        NotEnded: there is nothing to try again.
+        NoWorker, AlreadyRunning, UnusableConfig, DiskNearlyFull: as they say.
+    """
+    if run.state not in (RunState.FAILED, RunState.CANCELLED):
+        raise NotEnded(f"Run {run.pk} is {run.get_state_display().lower()}: only a failed or cancelled one is retried.")
+    again = TrainingRun(project=run.project, requested_by=by, config=run.config)
+    again.reason = f"run {run.pk} again, which {'failed' if run.state == RunState.FAILED else 'was cancelled'}"
+    if run.snapshot and not run.snapshot.is_marked():
+        again.snapshot = run.snapshot
+    elif run.snapshot:
+        again.reason += ", on a new snapshot: tasks of the old one have been redacted or deleted"
+    try:
+        return _queue(again, retry_of=run.pk)
+    except UnusableConfig as unusable:
+        raise UnusableConfig(
+            f"Run {run.pk} cannot be repeated with its settings: start a new run with others instead. {unusable}"
+        ) from unusable
+
+
+def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
+    require_in_use(run.project)
+    heartbeats.require("train")
+    disk_space.require_room()
+    config = check_config(run.config)
+    run.config_hash, run.seed = config_hash(config), config.seed
+    try:
+        with transaction.atomic():
+            run.save(force_insert=True)
+            audit.record("run.requested", f"run {run.pk}", project=run.project, reason=run.reason, **details)
+    except IntegrityError as twice:
+        active = TrainingRun.objects.active().filter(project=run.project).first()
+        raise AlreadyRunning(_why_not_now(active)) from twice
+    send(run)
+    return run
+
+
+def _why_not_now(active: TrainingRun | None) -> str:
+    if active and active.waits_for_decision():
+        return f"Run {active.pk} of {active.project} waits for a decision: promote or reject its model first."
+    run = f"Run {active.pk} of {active.project}" if active else "A run"
+    return f"{run} is under way; wait for it or cancel it."
+
+
+def send(run: TrainingRun) -> None:
+    messages.send_on_commit("rewards.tasks.train", [run.pk])
+
+
+# Reasons to retrain ----------------------------------------------------------------------------------------
+
+
+def start_due(*, now: datetime) -> list[TrainingRun]:
+    """Starts a run in every project whose policy asks for one; nobody listening means later, not never."""
+    wanting = Project.objects.in_use().filter(Q(retrain_after_labels__gt=0) | Q(retrain_after_hours__gt=0))
+    idle = wanting.exclude(training_runs__state__in=ACTIVE_STATES).distinct()
+    started: list[TrainingRun] = []
+
+    def start_if_due(project: Project) -> int:
+        reason = due(project, now=now)
+        run = _started(project, reason) if reason and heartbeats.listening()["train"].alive else None
+        started.extend([run] if run else [])
+        return 1 if run else 0
+
+    failures.each_project("start_due_runs", idle, start_if_due)
+    return started
+
+
+def _started(project: Project, reason: str) -> TrainingRun | None:
+    """A refusal is no failure: the reason may be a better one the next time."""
+    try:
+        return request(project, reason=reason)
+    except Refusal as refused:
+        _log.warning("no run of %s, although %s: %s", project.slug, reason, refused)
+        return None
+
+
+def due(project: Project, *, now: datetime) -> str:
+    """Why the project's policy asks for a run now; empty if it does not, or not yet: it rests after every run.
+
+    New labels and preferences are counted from the last run that was started, whatever became of it, so that a run
+    that fails is not started again and again.
+    """
+    last = TrainingRun.objects.filter(project=project).order_by("-pk").first()
+    if last and now < (last.finished_at or last.created_at) + timedelta(minutes=project.retrain_cooldown_minutes):
+        return ""
+    news = news_since(last, project)
+    if project.retrain_after_labels and news.total >= project.retrain_after_labels:
+        return f"{news}, and the project retrains after {project.retrain_after_labels}"
+    age = now - last.created_at if last else None
+    hours = project.retrain_after_hours
+    if hours and news.total and age is not None and age >= timedelta(hours=hours):
+        return f"the last run is {age.total_seconds() / 3600:.0f} hours old, and there are {news}"
+    return ""
+
+
+# One worker at a time --------------------------------------------------------------------------------------
+
+
+def claim(run_id: int, *, worker: str, now: datetime) -> TrainingRun | None:
+    """Takes a queued run for this worker; None if it is not there to be taken."""
+    taken = TrainingRun.objects.filter(pk=run_id, state=RunState.QUEUED).update(
+        state=RunState.SNAPSHOTTING,
+        attempt=F("attempt") + 1,
+        worker=worker,
+        heartbeat_at=now,
+        started_at=now,
+        error="",
+    )
+    return TrainingRun.objects.select_related("project", "snapshot").get(pk=run_id) if taken else None
+
+
+@outlasting_outages
+def write(run: TrainingRun, **fields: Any) -> None:
+    """Writes to the row if this attempt still owns it; what people read of it names no folder of this machine.
+
+    Raises:
+        LostRun: it does not.
+    """
+    fields |= {name: value_without_places(fields[name]) for name in ("log", "progress", "error") if name in fields}
+    owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
+    if not owned.exclude(state=RunState.QUEUED).update(**fields):
+        raise LostRun(f"attempt {run.attempt} of run {run.pk} has lost it")
+    for name, value in fields.items():
+        setattr(run, name, value)
+
+
+@outlasting_outages
+def fail(run: TrainingRun, error: str, *, now: datetime) -> None:
+    """Ends the attempt's run with its error, unless the run is somebody else's by now."""
+    owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
+    owned.update(state=RunState.FAILED, error=without_places(error)[:10_000], finished_at=now)
+
+
+@outlasting_outages
+def drop(run: TrainingRun, why: NothingNew, *, now: datetime) -> None:
+    """Ends a run that would bring nothing: it has not failed, and nobody is asked to look at it."""
+    owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
+    owned.update(state=RunState.CANCELLED, error=str(why), finished_at=now)
+
+
+@outlasting_outages
+def put_down(run: TrainingRun, why: PutDown) -> None:
+    """Back into the queue, for the next worker to go on from the last checkpoint."""
+    owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
+    if owned.update(state=RunState.QUEUED, heartbeat_at=None, error=str(why)) and isinstance(why, TrainerKilled):
+        send(run)
+
+
+@transaction.atomic
+def cancel(run: TrainingRun, *, now: datetime) -> None:
+    """Ends an active run; its worker notices at the next heartbeat and stops the trainer.
+
+    Raises:
+        NotActive: it has ended already.
+    """
+    active = TrainingRun.objects.active().filter(pk=run.pk)
+    if not active.update(state=RunState.CANCELLED, finished_at=now):
+        run.refresh_from_db(fields=["state"])
+        raise NotActive(f"Run {run.pk} has ended already: it is {run.get_state_display()}.")
+    audit.record("run.cancelled", f"run {run.pk}", project=run.project)
+
+
+@transaction.atomic
+def reject(run: TrainingRun, *, now: datetime) -> None:
+    """A manager's no to a model that waits. The yes is `promotion.promote`.
+
+    Raises:
+        NothingToDecide: the run does not wait.
+    """
+    waiting = TrainingRun.objects.waiting().filter(pk=run.pk)
+    if not waiting.update(state=RunState.REJECTED, finished_at=now):
+        run.refresh_from_db(fields=["state"])
+        raise NothingToDecide(f"Run {run.pk} does not wait for a decision: it is {run.get_state_display().lower()}.")
+    audit.record("run.rejected", f"run {run.pk}", project=run.project)
+
+
+def recover_lost(*, now: datetime) -> list[TrainingRun]:
+    """Requeues runs whose worker has gone silent, or fails them after the last attempt; resends forgotten ones."""
+    deadline = now - timedelta(seconds=settings.RUN_LOST_AFTER_SECONDS)
+    lost = TrainingRun.objects.working().filter(heartbeat_at__lt=deadline)
+    given_up = lost.filter(attempt__gte=settings.RUN_ATTEMPTS)
+    given_up.update(
+        state=RunState.FAILED,
+        error=f"The worker disappeared in each of {settings.RUN_ATTEMPTS} attempts. Look at its log and its memory.",
+        finished_at=now,
+    )
+    lost.update(state=RunState.QUEUED, error="The worker disappeared; the run starts again from its last checkpoint.")
+    queued = TrainingRun.objects.filter(state=RunState.QUEUED).annotate(sent_at=Coalesce("heartbeat_at", "created_at"))
+    forgotten = queued.filter(sent_at__lt=deadline)
+    if forgotten.exists() and heartbeats.waiting("train"):
+        # A message may well lie there, behind a long run: another one each minute would bring nothing forward.
+        forgotten = forgotten.filter(sent_at__lt=now - SURELY_FORGOTTEN_AFTER)
+    resent = list(forgotten)
+    TrainingRun.objects.filter(pk__in=[run.pk for run in resent], state=RunState.QUEUED).update(heartbeat_at=now)
+    for run in resent:
+        send(run)
+    return resent

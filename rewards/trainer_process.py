@@ -1,0 +1,154 @@
+"""The trainer's process: started in a group of its own, watched, stopped; its end told in a sentence."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from annotator.background import heartbeats
+from annotator.db.clock import database_now
+from annotator.refusals import Refusal
+from rewards import runs
+from rewards.models import TrainingRun
+from rewards.run_settings import hours_allowed
+
+LOG_TAIL = 8_000
+LOSSES_KEPT = 500
+GRACE_SECONDS = 10
+REFUSED, TERMINATED = 2, 143
+FULL_BELOW_BYTES = 1 << 20
+FULL_SAYS = ("No space left on device", "Disk quota exceeded", "File too large")
+
+
+class TrainerFailed(Refusal):
+    """The trainer's process ended without a model; the message is its last word."""
+
+    code = "trainer_failed"
+
+
+class TookTooLong(Refusal):
+    """The run has worked for as long as it may."""
+
+    code = "took_too_long"
+
+
+def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
+    """Runs `python -m rewards.learning VERB` in a process group of its own, with a heartbeat on the run's row.
+
+    Raises:
+        TrainerFailed, TookTooLong: the run ends with it; PutDown: it goes on later; LostRun: it is not ours any more.
+    """
+    log = folder / f"{verb}.log"
+    with log.open("ab") as output:
+        start = output.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rewards.learning", verb, str(folder)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=settings.BASE_DIR,
+        )
+    try:
+        _wait(run, process, folder)
+    finally:
+        _stop(process)
+    tail = _tail(log, start)
+    runs.write(run, log=run.log + tail, **_progress(folder))  # after the trainer comes the champion's evaluation
+    if process.returncode == -signal.SIGKILL and run.attempt < settings.RUN_ATTEMPTS:
+        raise runs.TrainerKilled("The trainer was killed (signal 9); the run goes on from its last checkpoint.")
+    if process.returncode != 0:
+        raise TrainerFailed(_last_word(process.returncode, tail, folder))
+
+
+def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) -> None:
+    began, before = time.monotonic(), run.worked_seconds
+    while True:
+        try:
+            process.wait(timeout=settings.RUN_HEARTBEAT_SECONDS)
+            return
+        except subprocess.TimeoutExpired:
+            if heartbeats.stopping.is_set():
+                raise runs.PutDown("The worker was stopped; the run waits for the next one.") from None
+            worked = before + time.monotonic() - began
+            runs.write(run, heartbeat_at=database_now(), worked_seconds=worked, **_progress(folder))
+            _refuse_overtime(run)
+
+
+def _refuse_overtime(run: TrainingRun) -> None:
+    """Over all attempts: a run that is killed again and again has worked no less."""
+    allowed = hours_allowed(run.config)
+    if run.worked_seconds < allowed * 3600:
+        return
+    own = allowed < settings.RUN_HOURS
+    limit = "its max_hours" if own else "the longest that a run may work here (the operator's RUN_HOURS)"
+    remedy = "Raise max_hours" if own else "Ask for a higher RUN_HOURS"
+    raise TookTooLong(
+        f"The run was ended after {allowed:g} hours, {limit}. {remedy}, or set less work (epochs, max_steps)."
+    )
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    """Ends the whole process group, politely first; nothing to do where it has ended by itself."""
+    if process.poll() is not None:
+        return
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(timeout=GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _progress(folder: Path) -> dict[str, Any]:
+    """The newest event and the curve of losses, from the lines the trainer appends."""
+    path = folder / "progress.jsonl"
+    if not path.exists():
+        return {}
+    events = [event for line in path.read_text(errors="replace").splitlines() if (event := _event(line))]
+    losses = [event for event in events if "loss" in event or "validation_loss" in event]
+    stride = max(1, len(losses) // LOSSES_KEPT)
+    return {"progress": events[-1] if events else {}, "losses": losses[::stride]}
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    """A line may be half-written while we read."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _tail(log: Path, start: int) -> str:
+    size = log.stat().st_size
+    with log.open("rb") as file:
+        file.seek(max(start, size - LOG_TAIL))
+        return file.read().decode(errors="replace").replace("\x00", "")
+
+
+def _last_word(code: int, tail: str, folder: Path) -> str:
+    if _is_full(folder, tail):
+        return f"The disk is full: there is no room for the run's files under {settings.ARTIFACTS}."
+    if code == -signal.SIGKILL:
+        return "The trainer was killed (signal 9): perhaps out of memory. Try a smaller batch_tokens."
+    if code < 0:
+        return f"The trainer was ended by signal {-code} ({signal.Signals(-code).name})."
+    if code == TERMINATED:
+        return "The trainer was told to end (SIGTERM), but not by its worker."
+    words = [line for line in tail.splitlines() if line.strip() and not line.startswith("{")]
+    if code == REFUSED and words:
+        return f"The trainer refused: {words[-1]}."
+    return f"The trainer ended with code {code}: {words[-1] if words else 'it said nothing'}"
+
+
+def _is_full(folder: Path, tail: str) -> bool:
+    """On a full disk the trainer cannot even write that it is."""
+    return any(words in tail for words in FULL_SAYS) or shutil.disk_usage(folder).free < FULL_BELOW_BYTES

@@ -1,0 +1,1 @@
+"""Pages of the machine half for a project's reviewers and managers."""

@@ -1,0 +1,62 @@
+"""The demo project."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from annotator.launch import demo, run
+from annotator.models import Annotation, AuditEntry, Membership, Origin, Project, Task, User
+from tests.builders import NOW, make_project
+
+
+@pytest.mark.slow
+def test_the_demo_has_enough_to_retrain_at_once(db: None) -> None:
+    seeded = demo.seed(now=NOW)
+    project = Project.objects.get(slug="demo")
+    assert seeded.created
+    assert project.tasks.filter(state=Task.State.COMPLETE).count() >= 40
+    assert set(Annotation.objects.values_list("origin", flat=True)) == {Origin.SIMULATED}
+    rated = AuditEntry.objects.filter(action="annotation.submitted")
+    assert {actor.partition("-")[0] for actor in rated.values_list("actor", flat=True)} == {"simulated"}
+    assert project.tasks.filter(slots_wanted=5).exists()
+    assert project.tasks.gold_for("practice").count() == 3
+    assert project.tasks.gold_for("test").count() == 5
+    assert not demo.seed(now=NOW).created
+
+
+@pytest.fixture
+def seeded(db: None, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """The project is there, and two of its names belong to people."""
+    monkeypatch.setenv("DEMO_PASSWORD", "for the demo")
+    for name in ("alice", "manager"):
+        User.objects.create_user(name, password="chosen by herself")
+    return make_project("demo")
+
+
+def test_an_account_that_people_made_is_left_alone(seeded: Project) -> None:
+    told = demo.seed(now=NOW)
+    assert (told.accounts, told.left_alone) == (("bob", "erin"), ("manager", "alice"))
+    alice, manager, bob = (User.objects.get(username=name) for name in ("alice", "manager", "bob"))
+    assert alice.check_password("chosen by herself")
+    assert (manager.is_staff, manager.check_password("for the demo")) == (False, False)
+    assert bob.check_password("for the demo")
+    assert not Membership.objects.filter(user__in=[alice, manager]).exists()
+
+
+def test_its_own_accounts_get_their_password_again(seeded: Project) -> None:
+    demo.seed(now=NOW)
+    bob = User.objects.get(username="bob")
+    bob.set_password("something else")
+    bob.save()
+    demo.seed(now=NOW)
+    assert User.objects.get(username="bob").check_password("for the demo")
+
+
+def test_the_command_names_whom_it_leaves_alone(seeded: Project) -> None:
+    out = StringIO()
+    call_command("seed_demo", stdout=out)
+    assert out.getvalue().splitlines() == [
+        "Demo project there already. Accounts: bob, erin; password: for the demo",
+        f"{run.LEFT_ALONE} manager, alice",
+    ]

@@ -1,0 +1,76 @@
+"""Own settings: which keys can be chosen, and where the responses stand."""
+
+import pytest
+from django.test import Client
+
+from annotator.forms.settings import KeysForm
+from annotator.web.keyboard import ACTIONS, keys_of
+from tests.conftest import Cast
+
+START = {name: action.key for name, action in ACTIONS.items()}
+
+
+@pytest.fixture
+def alice(cast: Cast, client: Client) -> Client:
+    client.force_login(cast.alice)
+    return client
+
+
+def test_every_action_starts_with_a_key_of_its_own() -> None:
+    assert len(set(START.values())) == len(ACTIONS)
+
+
+def test_own_keys_stand_in_for_the_first_ones(alice: Client, cast: Cast) -> None:
+    alice.post("/settings/", START | {"skip": "X"})
+    cast.alice.refresh_from_db()
+    assert cast.alice.keys == {"skip": "x"}
+    assert keys_of(cast.alice) == START | {"skip": "x"}
+
+
+def test_the_first_keys_come_back(alice: Client, cast: Cast) -> None:
+    alice.post("/settings/", START | {"skip": "x"})
+    alice.post("/settings/", {"reset": "1"})
+    cast.alice.refresh_from_db()
+    assert cast.alice.keys == {}
+
+
+@pytest.mark.parametrize("key", ["1", "9", "0", "٣", " ", "", "Enter", "Escape", "ab", "\t", "\u200b", "İ"])
+def test_some_keys_stay_what_they_are(key: str) -> None:
+    form = KeysForm(START | {"skip": key})
+    assert set(form.errors) == {"skip"}
+
+
+def test_one_key_stands_for_one_thing(alice: Client, cast: Cast) -> None:
+    answer = alice.post("/settings/", START | {"skip": "R"})
+    assert answer.status_code == 422
+    assert "R would stand for “Report unsafe content” too" in answer.content.decode()
+    cast.alice.refresh_from_db()
+    assert cast.alice.keys == {}
+
+
+def test_two_keys_can_change_places() -> None:
+    assert KeysForm(START | {"skip": "r", "report": "s"}).is_valid()
+
+
+def test_the_layout_is_remembered(alice: Client, cast: Cast) -> None:
+    answer = alice.post("/layout/", {"layout": "beside", "next": "/projects/talk/annotate/"})
+    assert answer.headers["Location"] == "/projects/talk/annotate/"
+    cast.alice.refresh_from_db()
+    assert cast.alice.layout == "beside"
+
+
+def test_an_unknown_layout_changes_nothing(alice: Client, cast: Cast) -> None:
+    alice.post("/layout/", {"layout": "upside down"})
+    cast.alice.refresh_from_db()
+    assert cast.alice.layout == "below"
+
+
+@pytest.mark.parametrize("address", ["https://example.org/", "//example.org", "javascript:alert(1)"])
+def test_settings_lead_back_to_our_own_pages_only(alice: Client, address: str) -> None:
+    assert alice.post("/layout/", {"layout": "beside", "next": address}).headers["Location"] == "/"
+    assert "Back to where you were" not in alice.get("/settings/", {"next": address}).content.decode()
+
+
+def test_strangers_are_asked_to_log_in(client: Client) -> None:
+    for page in ("/settings/", "/layout/"):
+        assert client.post(page).headers["Location"].startswith("/login/")

@@ -1,0 +1,78 @@
+"""What the learning curve says to people."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from annotator.models import Project
+from rewards import learning_curve
+from rewards.models import RewardModel, TrainingRun
+from tests.annotator.models.test_constraints import make_model
+from tests.conftest import Cast
+
+POINT = {"labels": 40, "prompts": 20, "rmse": 1.1, "low": 1.0, "high": 1.2}
+ORDER = {"accuracy": 0.55, "accuracy_low": 0.5, "accuracy_high": 0.6}
+OUTLOOK = {
+    "labels": 300, "more": 1000, "rmse_now": 0.9, "rmse_then": 0.85, "gain": 0.05, "low": 0.02, "high": 0.08,
+    "evidence": True, "far": False,
+}  # fmt: skip
+
+
+def metrics(**outlook: Any) -> dict[str, Any]:
+    later = POINT | {"labels": 225, "rmse": 0.92, "accuracy": 0.7}
+    law = {"floor": 0.8, "slope": 2.0, "exponent": 0.5}
+    points = [POINT | ORDER, POINT | ORDER | later]
+    return {"learning_curve": {"points": points, "law": law, "outlook": OUTLOOK | outlook, "draws": 12}}
+
+
+def told(**fields: Any) -> learning_curve.Told:
+    found = learning_curve.told(metrics(**fields))
+    assert found
+    return found
+
+
+def test_it_says_what_the_next_labels_would_bring() -> None:
+    found = told()
+    assert found.sentence == (
+        "The next 1,000 labels would lower the RMSE from about 0.900 to 0.850, by 0.020 to 0.080 (95 % interval)."
+    )
+    assert found.order == "Pairs in the right order: 55% with 40 labels, 70% with 225."
+
+
+def test_a_flat_curve_is_no_evidence() -> None:
+    said = told(evidence=False, low=-0.01, high=0.02).sentence
+    assert said.startswith("No evidence that the next 1,000 labels would lower the error")
+    assert "between -0.010 and 0.020 (95 % interval)" in said
+
+
+def test_far_ahead_is_a_guess() -> None:
+    assert told(far=True).sentence.endswith("take it as a guess.")
+
+
+def test_the_chart_goes_on_to_the_next_labels() -> None:
+    measured, interval, law = json.loads(told().chart)["datasets"]
+    assert [point["x"] for point in measured["data"]] == [40, 225]
+    assert [point["x"] for point in interval["data"]] == [40, 225, 225, 40]
+    assert (law["data"][0]["x"], law["data"][-1]["x"]) == (40, 1300)
+    assert json.loads(told().axes)["scales"]["x"]["type"] == "linear"
+
+
+def test_runs_without_a_curve_say_nothing() -> None:
+    assert learning_curve.told({}) is None
+    assert learning_curve.told({"learning_curve": None}) is None
+
+
+@pytest.mark.parametrize("place", ["rewards/trainingrun", "rewards/rewardmodel", ""])
+def test_the_pages_of_run_model_and_project_say_it(project: Project, cast: Cast, client: Client, place: str) -> None:
+    model: RewardModel = make_model(project, 1, is_champion=True)
+    TrainingRun.objects.update(metrics=metrics())
+    cast.carol.is_staff = True
+    cast.carol.save()
+    client.force_login(cast.carol)
+    row = {"rewards/trainingrun": f"{model.run_id}/change/", "rewards/rewardmodel": f"{model.pk}/change/", "": ""}[
+        place
+    ]
+    page = client.get(f"/admin/{place}/{row}".replace("//", "/")).content.decode()
+    assert told().sentence in page

@@ -1,0 +1,115 @@
+"""What the page of a run tells people."""
+
+import json
+from typing import Any
+
+from rewards import run_report
+from rewards.promotion import PAIRS
+
+VERDICT = {"gain": 0.1234, "low": 0.05, "high": 0.2, "against": "the champion", "prompts": 40}
+
+
+def told(**fields: Any) -> str:
+    return run_report.verdict(VERDICT | fields)
+
+
+def test_a_gain_is_a_fall_of_the_error() -> None:
+    assert told() == (
+        "The mean squared error falls by 0.123 against the champion "
+        "(95 % interval 0.050 to 0.200, 40 held-out prompts)."
+    )
+
+
+def test_a_loss_is_a_rise_with_its_interval() -> None:
+    said = told(gain=-0.0769, low=-0.2, high=0.05)
+    assert "rises by 0.077 against" in said
+    assert "95 % interval \N{MINUS SIGN}0.050 to 0.200" in said
+
+
+def test_what_rounds_to_nothing_stays_the_same() -> None:
+    assert "stays the same against the champion (95 % interval of the fall 0.000 to 0.000" in told(
+        gain=0.0, low=-1e-6, high=0.0
+    )
+
+
+def test_it_says_why_pairs_are_judged_by() -> None:
+    assert told(measure=PAIRS).endswith(run_report.BY_PAIRS)
+
+
+def test_without_prompts_or_a_number_nothing_is_said() -> None:
+    assert (run_report.verdict({}), told(prompts=0), told(gain=None)) == ("", "", "")
+
+
+def test_it_says_which_model_is_the_candidate() -> None:
+    assert run_report.winner({"candidate": {"kind": "ridge"}}).startswith(
+        "The ridge on frozen features is the candidate"
+    )
+    assert "fine-tuned" in run_report.winner({"candidate": {"kind": "finetuned"}})
+    assert run_report.winner({}) == ""
+
+
+def rated(rmse: float, spearman: float | None) -> dict[str, Any]:
+    return {"attributes": {"helpfulness": {"rmse": rmse, "spearman": spearman}, "correctness": {"rmse": None}}}
+
+
+def compared(accuracy: float) -> dict[str, Any]:
+    return {"pairwise": {"pairs": 1200, "accuracy": accuracy, "longer_wins": 0.55}}
+
+
+def test_the_predictors_of_a_run_stand_side_by_side() -> None:
+    tuned = rated(0.8, 0.6) | compared(0.7)
+    metrics = {
+        "mean": rated(1.2, None),
+        "baseline": rated(0.9, 0.5) | compared(0.65),
+        "fine_tuned": tuned,
+        "candidate": tuned | {"kind": "finetuned"},
+    }
+    found = run_report.side_by_side(metrics, ["correctness", "helpfulness"])
+    pairs = "1,200 pairs (of which the longer response is right in 0.550)"
+    assert found == run_report.SideBySide(
+        ["the mean", "ridge on frozen features", "fine-tuned (candidate)"],
+        [
+            ("RMSE", [run_report.Line("helpfulness", [1.2, 0.9, 0.8])]),
+            ("Spearman", [run_report.Line("helpfulness", [None, 0.5, 0.6])]),
+            (pairs, [run_report.Line("in the right order", [None, 0.65, 0.7])]),
+        ],
+    )
+
+
+def test_a_fine_tuned_model_that_was_not_kept_is_told_of() -> None:
+    ridge = compared(0.65)
+    unrated = {"attributes": {"helpfulness": {"rmse": None}}}
+    metrics = {"mean": unrated, "baseline": ridge, "fine_tuned": compared(0.6), "candidate": ridge | {"kind": "ridge"}}
+    found = run_report.side_by_side(metrics, ["helpfulness"])
+    assert found is not None
+    assert found.columns == ["ridge on frozen features (candidate)", "fine-tuned"]
+    assert [(title, lines[0].values) for title, lines in found.groups] == [
+        ("1,200 pairs (of which the longer response is right in 0.550)", [0.65, 0.6])
+    ]
+
+
+def test_runs_without_measures_have_no_table() -> None:
+    assert run_report.side_by_side({}, ["helpfulness"]) is None
+    assert run_report.side_by_side({"candidate": {"kind": "ridge"}, "baseline": {}}, ["helpfulness"]) is None
+
+
+def test_it_counts_the_prompts_that_are_held_out() -> None:
+    counts = {"train_tasks": 60, "validation_tasks": 20}
+    assert run_report.held_out({"counts": counts}) == "Held out: 20 of 80 tasks (25%)."
+    prompts = {"train_prompts": 30, "validation_prompts": 10}
+    assert run_report.held_out({"counts": counts | prompts}) == "Held out: 10 of 40 prompts (25%)."
+    assert run_report.held_out({}) == ""
+
+
+def test_each_stage_has_lines_of_its_own() -> None:
+    events = [
+        {"stage": "regression", "step": 1, "loss": 2.0},
+        {"stage": "regression", "step": 1, "validation_loss": 1.5},
+        {"stage": "preference", "step": 2, "loss": 0.7},
+    ]
+    lines = json.loads(run_report.losses(events))["datasets"]
+    assert [(line["label"], line["data"]) for line in lines] == [
+        ("regression: training loss", [{"x": 1, "y": 2.0}]),
+        ("regression: loss on the dev part", [{"x": 1, "y": 1.5}]),
+        ("preference: training loss", [{"x": 2, "y": 0.7}]),
+    ]

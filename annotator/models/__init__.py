@@ -1,4 +1,4 @@
-"""Tables of the human half: constraints and reads, no workflow."""
+"""Tables of the human half: constraints and reads, no workflow. The triggers of each table stand in `triggers/`."""
 
 from annotator.models.agreement import AgreementState, AgreementTotal, CountedTask, StaleAgreement
 from annotator.models.annotation import (

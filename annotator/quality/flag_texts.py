@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from annotator.quality.flags import Kind
 from annotator.quality.patterns import WORDS_A_MINUTE
+from annotator.web.numbers import number, signed
 
-MINUS = "\N{MINUS SIGN}"
 Evidence = Mapping[str, Any]
 Names = Mapping[str, str]
 
@@ -31,14 +30,14 @@ def _straight_lining(evidence: Evidence, names: Names) -> str:
     return _(
         "%(flat)s of %(tasks)s tasks have one and the same score for everything. Of the others' ratings of these "
         "tasks, %(others)s %% do."
-    ) % {**evidence, "others": percent(evidence["others"])}
+    ) % {**evidence, "others": number(100 * evidence["others"], 0)}
 
 
 def _repeating(evidence: Evidence, names: Names) -> str:
     return _(
         "%(longest)s tasks in a row have exactly the same scores. Of the others' ratings, any two do in %(alike)s %% "
         "of cases."
-    ) % {**evidence, "alike": percent(evidence["alike"])}
+    ) % {**evidence, "alike": number(100 * evidence["alike"], 0)}
 
 
 def _position(evidence: Evidence, names: Names) -> str:
@@ -92,15 +91,3 @@ _SENTENCES: Mapping[Kind, Callable[[Evidence, Names], str]] = {
     Kind.SCATTERING: _scattering,
     Kind.DRIFTING: _drifting,
 }
-
-
-def number(value: float, places: int = 2) -> str:
-    return str(number_format(round(value, places), places, force_grouping=True))
-
-
-def signed(value: float) -> str:
-    return f"{'+' if value > 0 else MINUS}{number(abs(value))}"
-
-
-def percent(share: float) -> str:
-    return number(100 * share, 0)

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotator.agreement import Week
 from annotator.models import Attribute
-from annotator.templatetags.number_formats import measure
+from annotator.web.numbers import number
 
 WEEKS_DRAWN = 26
 LEFT, RIGHT, TOP, FOOT = 30, 312, 10, 100
@@ -41,7 +41,7 @@ def plot(attribute: Attribute, weeks: Sequence[Week]) -> Plot | None:
     days = max((last - first).days, 1)
     kappas = [kappa for _monday, kappa in known]
     numbers = {"low": min(kappas), "high": max(kappas), "last": kappas[-1]}
-    shown = {name: measure(value) for name, value in numbers.items()}
+    shown = {name: number(value) for name, value in numbers.items()}
     return Plot(
         attribute=attribute,
         points=[

@@ -8,7 +8,7 @@ from django.test import Client
 from annotator import agreement
 from annotator.agreement import totals_refresh
 from annotator.models import Project, Role, User
-from annotator.templatetags.number_formats import measure, percent, signed
+from annotator.web.numbers import number, percent, signed
 from tests.builders import NOW, make_member, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 
@@ -93,5 +93,5 @@ def test_a_reviewer_reads_no_names(project: Project, cast: Cast, client: Client,
 
 
 def test_numbers_are_rounded_and_signed() -> None:
-    assert (measure(0.4567), measure(-0.001), measure(None), percent(0.856)) == ("0.46", "0.00", "–", "86\u00a0%")
+    assert (number(0.4567), number(-0.001), number(None), percent(0.856)) == ("0.46", "0.00", "–", "86\u00a0%")
     assert (signed(0.126), signed(-0.126), signed(0.001), signed(None)) == ("+0.13", "−0.13", "0.00", "–")

@@ -1,0 +1,37 @@
+-- A task goes to the end of the line when it is begun and when it gets room again: whoever has looked past its old
+-- place has to see it anew.
+CREATE OR REPLACE FUNCTION annotator_task_to_end_of_line() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.line := nextval('annotator_task_line_seq');
+    RETURN NEW;
+END $$;
+CREATE TRIGGER task_to_end_of_line BEFORE UPDATE OF state, slots_wanted, open_slots ON annotator_task
+    FOR EACH ROW WHEN (
+        NEW.state = 'open' AND NEW.open_slots > 0 AND NEW.open_slots < NEW.slots_wanted
+        AND (OLD.state <> 'open' OR NEW.open_slots > OLD.open_slots OR OLD.open_slots = OLD.slots_wanted)
+    ) EXECUTE FUNCTION annotator_task_to_end_of_line();
+
+-- Ratings of tasks that are set aside, retired or gold do not count towards agreement, whoever sets the state.
+CREATE OR REPLACE FUNCTION annotator_agreement_is_stale() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO annotator_staleagreement (project_id, task_id) VALUES (NEW.project_id, NEW.id);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER agreement_by_state AFTER UPDATE OF state ON annotator_task FOR EACH ROW
+    WHEN ((OLD.state IN ('open', 'complete')) <> (NEW.state IN ('open', 'complete')))
+    EXECUTE FUNCTION annotator_agreement_is_stale();
+
+-- A deleted task's ratings are taken out of what was counted.
+CREATE OR REPLACE FUNCTION annotator_agreement_has_lost() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO annotator_staleagreement (project_id, task_id)
+        SELECT project_id, task_id FROM annotator_countedtask WHERE task_id = OLD.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER agreement_of_deleted AFTER DELETE ON annotator_task FOR EACH ROW
+    EXECUTE FUNCTION annotator_agreement_has_lost();
+
+-- Lowering the number of ratings wanted must not leave more that count. The function stands in assignment.sql.
+CREATE CONSTRAINT TRIGGER counting_within_wanted AFTER UPDATE OF slots_wanted ON annotator_task
+    DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.slots_wanted < OLD.slots_wanted) EXECUTE FUNCTION annotator_counting_within_wanted();

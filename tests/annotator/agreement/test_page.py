@@ -18,7 +18,7 @@ PAGE = "/projects/talk/agreement/"
 @pytest.fixture
 def rated(project: Project, cast: Cast) -> None:
     """bob is a level above alice, erin anywhere; all share twelve responses."""
-    for number, level in enumerate((0, 3, 1, 2, 3, 0)):
+    for row, level in enumerate((0, 3, 1, 2, 3, 0)):
         make_task(project)
         for user, levels in zip(
             cast.annotators, ([level, 3 - level], [level + 1, 4 - level], [number % 5, 2]), strict=True

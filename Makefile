@@ -11,7 +11,7 @@ run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (V
 test:  ## every test, browser included; ARGS goes to pytest
 	@$(BOOTSTRAP) test $(ARGS)
 
-check:  ## ruff, mypy, migrations
+check:  ## ruff, mypy, migrations, documentation
 	@$(BOOTSTRAP) check
 
 format:  ## the layout and the fixes that ruff knows

@@ -1,4 +1,4 @@
-"""All settings, from the environment; README lists them. A bad value stops the start with its variable's name."""
+"""All settings, from the environment (docs/settings.md). A bad value stops the start with its variable's name."""
 
 import os
 import sys

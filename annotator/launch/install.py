@@ -102,6 +102,7 @@ def check(_arguments: Sequence[str]) -> int:
             ["ruff", "format", "--check", "."],
             ["mypy"],
             ["python", "-m", "annotator.launch.embedded", *migrations],
+            ["python", "-m", "sphinx", "-q", "--fail-on-warning", "--keep-going", "docs", "build/docs"],
         ]
     )
 

@@ -21,7 +21,7 @@ def rated(project: Project, cast: Cast) -> None:
     for row, level in enumerate((0, 3, 1, 2, 3, 0)):
         make_task(project)
         for user, levels in zip(
-            cast.annotators, ([level, 3 - level], [level + 1, 4 - level], [number % 5, 2]), strict=True
+            cast.annotators, ([level, 3 - level], [level + 1, 4 - level], [row % 5, 2]), strict=True
         ):
             rate(project, user, levels, preference=1 if level else -2)
 

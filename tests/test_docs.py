@@ -1,0 +1,141 @@
+"""The lists in the documentation match the product. Its links are checked where it is built, by `make check`."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.urls import resolve
+
+from annotator.api.serializers import ProjectSerializer
+from annotator.exporting.rows import FORMATS, LAYOUTS
+from annotator.models import SkipReason, UnsafeCategory
+from rewards.learning.config import TrainConfig
+
+ROOT = Path(settings.BASE_DIR)
+DOCS = ROOT / "docs"
+NOT_SETTINGS = {"PATH", "DATABASE_DIR"}
+"""What `make run` sets for its own processes."""
+NOT_ROOMS = {"__pycache__", "migrations", "templatetags"}
+NOT_KEPT = {"build", "var"}
+NOT_FOR_MANAGERS = {"snapshot", "backbone_source", "alphas"}
+
+
+def page(name: str) -> str:
+    return (DOCS / f"{name}.md").read_text()
+
+
+def first_cells(text: str) -> set[str]:
+    """The names in backticks in the first column of every table."""
+    return {name for line in text.splitlines() if line.startswith("| `") for name in codes(line.split("|")[1])}
+
+
+def codes(text: str) -> list[str]:
+    """The texts in single backticks, outside of code blocks."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def variables_read() -> Iterator[str]:
+    """The environment variables that the human half reads; names with HTTP_ are headers of a request."""
+    asks = re.compile(r"""(?:environ\.get\(|environ\[|environment\.\w+\(\s*)["']([A-Z][A-Z_]+)["']""")
+    for file in (ROOT / "annotator").rglob("*.py"):
+        yield from (name for name in asks.findall(file.read_text()) if not name.startswith("HTTP_"))
+
+
+def test_the_settings_page_has_every_variable_and_no_other() -> None:
+    assert first_cells(page("settings")) == set(variables_read()) - NOT_SETTINGS
+
+
+def test_the_commands_page_has_every_command() -> None:
+    ours = {file.stem for file in ROOT.glob("*/management/commands/*.py")} - {"__init__"}
+    listed = {name.split()[0] for name in first_cells(page("commands").split("## Make")[0])}
+    assert listed == ours | {"createsuperuser"}
+
+
+def test_the_training_page_has_every_setting() -> None:
+    table = page("training").split("## Settings")[1].split("## Objectives")[0]
+    assert first_cells(table) == {field.name for field in fields(TrainConfig)} - NOT_FOR_MANAGERS
+
+
+def test_the_managing_page_has_every_setting_of_a_project() -> None:
+    table = page("managing").split("## Settings of a project")[1].split("## Archiving")[0]
+    assert first_cells(table) == {name for name, field in ProjectSerializer().fields.items() if not field.read_only}
+
+
+def test_the_formats_page_has_every_export() -> None:
+    export = page("formats").split("## Export")[1]
+    assert first_cells(export) == set(LAYOUTS)
+    assert set(FORMATS) <= set(codes(export))
+
+
+def test_the_rest_page_has_every_reason_to_skip_or_report() -> None:
+    assert {*SkipReason.values, *UnsafeCategory.values} <= set(codes(page("rest")))
+
+
+def test_every_make_target_that_a_page_names_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)) | {"bench-"}
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")]
+    named = {name for file in pages for name in re.findall(r"(?:`|^)make ([a-z-]+)", file.read_text(), re.MULTILINE)}
+    assert named <= targets
+
+
+def calls(text: str) -> Iterator[tuple[str, str]]:
+    """Method and path of each call, whether in a sentence or in a curl command."""
+    yield from re.findall(r"`(GET|POST|PUT|PATCH|DELETE) ([a-z][\w/-]*/)", text)
+    for line in re.findall(r"^curl .*", text, re.MULTILINE):
+        named = re.search(r"-X (\w+)", line)
+        sends = " -d " in line or "--data" in line
+        for path in re.findall(r"\$API/([\w/-]+/)", line):
+            yield (named[1] if named else "POST" if sends else "GET"), path
+
+
+@pytest.mark.parametrize("name", ["rest", "serving", "training", "formats", "managing"])
+def test_every_call_that_a_page_names_exists(name: str) -> None:
+    for method, path in calls(page(name).replace(" \\\n", " ")):
+        address = "/api/v1/" + re.sub(r"\b(SLUG|PROJECT)\b", "demo", path).replace("ID", "1")
+        view: Any = resolve(address).func
+        assert hasattr(view.view_class, method.lower()), f"{method} {path}"
+
+
+def test_the_architecture_page_has_every_table() -> None:
+    models = [model for half in ("annotator", "rewards") for model in apps.get_app_config(half).get_models()]
+    section = page("architecture").split("## Tables")[1].split("\n## ")[0]
+    assert first_cells(section) == {model.__name__ for model in models}
+
+
+def test_every_constraint_of_the_architecture_page_exists() -> None:
+    section = page("architecture").split("| constraint |")[1].split("\n## ")[0]
+    made = "".join(file.read_text() for file in ROOT.glob("*/migrations/*.py"))
+    assert [name for name in first_cells(section) if name not in made] == []
+
+
+def folders_in_the_page() -> set[str]:
+    """The tree of the architecture page as paths; indentation says which folder holds which."""
+    tree = page("architecture").split("## The folders")[1].split("```text\n")[1].split("```")[0]
+    found, above = set(), ""
+    for line in tree.splitlines():
+        name = line.split("/")[0]
+        above = above if name.startswith(" ") else name.strip()
+        found.add(f"{above}/{name.strip()}" if name.startswith(" ") else name.strip())
+    return found
+
+
+def folders_there() -> set[str]:
+    tops = {each.name for each in ROOT.iterdir() if each.is_dir() and not each.name.startswith((".", "_"))}
+    rooms = [each for half in ("annotator", "rewards") for each in (ROOT / half).iterdir() if each.is_dir()]
+    return tops - NOT_KEPT | {f"{each.parent.name}/{each.name}" for each in rooms if each.name not in NOT_ROOMS}
+
+
+def test_the_architecture_page_has_the_folders_that_exist() -> None:
+    assert folders_in_the_page() == folders_there()
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.encode()) <= 9_000
+    linked = {target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", readme) if "://" not in target}
+    assert [target for target in linked if not (ROOT / target).exists()] == []

@@ -16,8 +16,8 @@ BEGIN
     ELSE
         task := NEW.task_id;
     END IF;
-    SELECT array_agg(id::bigint ORDER BY id::bigint) INTO ranked
-        FROM jsonb_array_elements(NEW.ranking) AS tier, jsonb_array_elements_text(tier) AS id;
+    SELECT array_agg(listed.id::bigint ORDER BY listed.id::bigint) INTO ranked
+        FROM jsonb_array_elements(NEW.ranking) AS tier (ids), jsonb_array_elements_text(tier.ids) AS listed (id);
     SELECT array_agg(r.id ORDER BY r.id) INTO responses FROM annotator_response r WHERE r.task_id = task;
     IF ranked IS DISTINCT FROM responses OR cardinality(responses) < 3 THEN
         RAISE EXCEPTION 'ranking_of_every_response: task % has responses %, ranked are %', task, responses, ranked

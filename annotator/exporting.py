@@ -160,7 +160,7 @@ def ranking_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]
             yield {
                 "task": task.external_id,
                 "conversation": task.conversation,
-                "responses": [{"id": names[each.pk], "text": each.text, "model": each.model} for each in responses],
+                "responses": [{"id": names[each.pk], "text": each.text} for each in responses],
                 "ranking": None if pairs is None else _named(ranking_of(pairs, list(names)), names),
                 "pairs": [[names[better], names[worse]] for better, worse in pairs or ()],
                 "rankings": [

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from annotator.exporting import export
 from annotator.models import Project, User
@@ -100,6 +101,17 @@ def test_since_picks_tasks_with_a_new_ranking(asking: Project, cast: Cast) -> No
     ranked(asking, [cast.bob], [[0], [1], [2]], now=NOW + timedelta(hours=2))
     assert len(rows(asking, "rankings", since=NOW + timedelta(hours=1))[0]["rankings"]) == 2
     assert rows(asking, "rankings", since=NOW + timedelta(hours=3)) == []
+
+
+def test_the_number_of_queries_does_not_grow_with_the_tasks(
+    cast: Cast, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    project = make_project("many", ask_preference=True)
+    for _ in range(8):
+        ids = [each.pk for each in make_task(project, responses=3).responses.all()]
+        rate(project, cast.alice, ranking=[ids])
+    with django_assert_max_num_queries(6):
+        assert len(rows(project, "rankings")) == 8
 
 
 def test_as_csv_lists_are_json(asking: Project, cast: Cast) -> None:

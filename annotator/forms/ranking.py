@@ -47,7 +47,7 @@ def refuse_unranked(form: forms.Form, responses: Sequence[Response], letters: Se
     """One error for all that are not placed yet, at the first of them."""
     missing = [each for each in places(form, responses, letters) if form.cleaned_data.get(each.field.name) is None]
     if missing:
-        text = _("Rank every response: not placed yet are %(letters)s.")
+        text = _("Rank every response. Not placed yet: %(letters)s")
         form.add_error(missing[0].field.name, text % {"letters": ", ".join(each.letter for each in missing)})
 
 

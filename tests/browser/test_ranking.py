@@ -154,7 +154,7 @@ def test_it_works_without_javascript(open_page: Open, talk: Project, alice: User
     page.get_by_label("Rank of response B").select_option("1")
     rate_everything(page, 3, scales=15)
     page.get_by_role("button", name="Submit and next").click()
-    expect(page.get_by_role("alert")).to_contain_text("Rank every response: not placed yet are C.")
+    expect(page.get_by_role("alert")).to_contain_text("Rank every response. Not placed yet: C")
     page.get_by_label("Rank of response C").select_option("2")
     finish(page, 3)
     assert stored() == "B AC"
@@ -180,7 +180,7 @@ def test_an_unfinished_ranking_is_named(open_page: Open, talk: Project, alice: U
     button(page, "B", "place").click()
     rate_everything(page, 3, scales=15)
     page.get_by_role("button", name="Submit and next").click()
-    expect(page.get_by_role("alert")).to_contain_text("Rank every response: not placed yet are A, C.")
+    expect(page.get_by_role("alert")).to_contain_text("Rank every response. Not placed yet: A, C")
     page.get_by_role("alert").get_by_role("link").click()
     expect(handle(page, "A")).to_be_in_viewport()
     assert order(page) == "1B"

@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from annotator import annotation
 from annotator.models import Adjudication, Annotation, Draft, Project, Role, User
+from tests.browser.test_accessible import violations
 from tests.browser.test_annotate import rate_everything
 from tests.builders import NOW, claimed, make_member, make_task, make_user, submission
 
@@ -236,3 +237,13 @@ def test_a_reviewer_reads_rankings_and_settles_one(open_page: Open, talk: Projec
     assert Adjudication.objects.get().ranking == [[two], [three], [one]]
     page.goto("/projects/talk/review/submissions/?all=1")
     expect(page.locator(".submissions")).to_contain_text("C > A = B")
+
+
+@pytest.mark.parametrize(("scheme", "locale"), [("light", "en-US"), ("dark", "de-DE")])
+def test_axe_finds_nothing(open_page: Open, talk: Project, alice: User, scheme: str, locale: str) -> None:
+    page = opened(open_page, alice, 4, color_scheme=scheme, locale=locale)
+    assert violations(page) == []
+    for letter in "ABD":
+        button(page, letter, "place").click()
+    button(page, "B", "tie").click()
+    assert violations(page) == []

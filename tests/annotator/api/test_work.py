@@ -434,7 +434,7 @@ def test_a_broken_ranking_is_refused_with_what_to_do(
     triple: tuple[APIClient, Any], broken: Callable[..., Any], told_of: str
 ) -> None:
     client, lease = triple
-    body = form(lease, ranking=broken(*sorted(numbers(lease), key=response_of)))
+    body = form(lease, ranking=broken(*sorted(numbers(lease), key=lambda number: response_of(number) or 0)))
     answer = submitted(client, lease, body)
     assert told(answer) == (400, "incomplete")
     assert told_of in answer.json()["errors"]["ranking"][0]

@@ -11,7 +11,7 @@ from rewards.models import SnapshotTask, TrainingRun
 
 @dataclass(frozen=True)
 class News:
-    """New labels, and tasks with a new preference that have no label."""
+    """New labels, and tasks with a new preference or ranking that have no label."""
 
     labels: int
     preferences: int
@@ -39,6 +39,6 @@ def _preferences(last: TrainingRun | None, project: Project) -> int:
         # An imported preference has no time of its own, and may come to a task that was here before it.
         seen = SnapshotTask.objects.filter(snapshot=last.snapshot_id, task_id=OuterRef("task"))
         imported = ~Exists(seen) if last.snapshot_id else Q(task__created_at__gt=last.created_at)
-        agreed = Q(task__consensus__preference__isnull=False, task__consensus__computed_at__gt=last.created_at)
+        agreed = snapshots.AGREED & Q(task__consensus__computed_at__gt=last.created_at)
         responses = responses.filter(imported | agreed)
     return responses.values("task").distinct().count()

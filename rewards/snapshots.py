@@ -25,6 +25,7 @@ from django.db.models.fields.json import KeyTextTransform
 
 from annotator import audit
 from annotator.consensus import Rules
+from annotator.consensus.rankings import pairs_of
 from annotator.db.clock import database_now
 from annotator.models import Adjudication, Label, Project, Rating, Response, Task
 from annotator.refusals import Refusal
@@ -36,6 +37,10 @@ LOCK = 83121
 """Shared by whoever redacts or deletes tasks, by a trigger of rewards/migrations/0002_lineage_and_marks.py."""
 CHUNK = 500
 Row = dict[str, Any]
+AGREED = Q(task__consensus__preference__isnull=False) | (
+    Q(task__consensus__isnull=False) & ~Q(task__consensus__pairs=[])
+)
+"""Of responses: whether people agree on a preference between the task's, or on the order of some two of them."""
 
 
 class NotEnoughLabels(Refusal):
@@ -95,7 +100,7 @@ def _write_rows(project: Project, folder: Path) -> Written:
             written.prompts[side].add(row["prompt_hash"])
             written.counts[f"{side}_responses"] += len(row["responses"])
             written.counts[f"{side}_labels"] += sum(bool(each["scores"]) for each in row["responses"])
-            written.counts[f"{side}_preferences"] += row["preference"] is not None
+            written.counts[f"{side}_preferences"] += (row["preference"] is not None) + len(row.get("pairs", ()))
             written.tasks[task] = redacted_at
         written.counts |= {f"{side}_prompts": len(prompts) for side, prompts in written.prompts.items()}
         for file in (train, validation):
@@ -136,19 +141,19 @@ def _labelled(project: Project) -> Iterator[tuple[int, list[Row]]]:
 
 
 def _preferred(project: Project) -> Iterator[tuple[int, list[Row]]]:
-    """Tasks of which only a preference is known, with both of their responses."""
+    """Tasks of which only a preference is known, with both of their responses; or rankings of more."""
     responses = preferred_alone(project).order_by("task", "position")
     rows = responses.values("text", "model", response_pk=F("pk"), **_of_task("task"))
     for task, group in _by_task(rows):
-        if len(group) == 2 and _preference(group[0]):
+        if (len(group) == 2 and _preference(group[0])) or _pairs(group):
             yield task, [row | {"scores": {}, "means": {}, "source": Label.Source.IMPORTED} for row in group]
 
 
 def preferred_alone(project: Project) -> QuerySet[Response]:
-    """Responses of a project's tasks with a preference in force and no label in force. Dropped tasks have neither."""
+    """Responses of a project's tasks with a preference or a ranking in force and no label. Dropped tasks have none."""
     labels = Label.objects.in_force().filter(response__task=OuterRef("task"))
     agreed = Q(task__consensus__isnull=True) | Q(task__consensus__dropped_because="")
-    asked = Q(task__imported_preference__range=(-3, 3)) | Q(task__consensus__preference__isnull=False)
+    asked = Q(task__imported_preference__range=(-3, 3)) | AGREED
     tasks = Response.objects.filter(task__project=project, task__state__in=[Task.State.OPEN, Task.State.COMPLETE])
     return tasks.filter(agreed & asked).exclude(Exists(labels))
 
@@ -157,13 +162,14 @@ def _of_task(task: str) -> dict[str, Any]:
     """What a row tells of its task, which is at this path."""
     settled = Adjudication.objects.filter(task=OuterRef(task), is_current=True)
     names = ["external_id", "prompt_hash", "conversation", "redacted_at", "imported_preference"]
-    of_consensus = {"preference": F(f"{task}__consensus__preference"), "kept": F(f"{task}__consensus__kept")}
+    of_consensus = {name: F(f"{task}__consensus__{name}") for name in ("preference", "pairs", "kept")}
     return {
         "of_task": F(task),
         **{f"task_{name}": F(f"{task}__{name}") for name in names},
         **of_consensus,
         "from_source": KeyTextTransform("source", f"{task}__metadata"),
         "settled_preference": Subquery(settled.values("preference")),
+        "settled_ranking": Subquery(settled.values("ranking")),
     }
 
 
@@ -194,28 +200,39 @@ def _kept_ratings(annotations: list[int]) -> dict[int, list[dict[str, int]]]:
 
 def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:
     first = group[0]
-    return _named("source", first["from_source"]) | {
-        "task": first["task_external_id"],
-        "prompt_hash": first["task_prompt_hash"],
-        "conversation": first["task_conversation"],
-        "responses": [
-            _named("model", each["model"])
-            | {
-                "id": str(each["response_pk"]),
-                "text": each["text"],
-                "scores": each["means"],
-                "labels": each["scores"],
-                "ratings": [] if each["source"] == Label.Source.IMPORTED else ratings.get(each["response_pk"], []),
-            }
-            for each in group
-        ],
-        "preference": _preference(first),
-    }
+    return (
+        _some("source", first["from_source"])
+        | {
+            "task": first["task_external_id"],
+            "prompt_hash": first["task_prompt_hash"],
+            "conversation": first["task_conversation"],
+            "responses": [
+                _some("model", each["model"])
+                | {
+                    "id": str(each["response_pk"]),
+                    "text": each["text"],
+                    "scores": each["means"],
+                    "labels": each["scores"],
+                    "ratings": [] if each["source"] == Label.Source.IMPORTED else ratings.get(each["response_pk"], []),
+                }
+                for each in group
+            ],
+            "preference": _preference(first),
+        }
+        | _some("pairs", _pairs(group))
+    )
 
 
-def _named(key: str, value: str | None) -> Row:
-    """What an evaluation tells parts of the data by, where it is known."""
+def _some(key: str, value: object) -> Row:
+    """What stands in a row only where there is something of it."""
     return {key: value} if value else {}
+
+
+def _pairs(group: list[Row]) -> list[list[int]]:
+    """Of a ranked task: the places of every two responses that are told apart, the better one first."""
+    settled, places = group[0]["settled_ranking"], {row["response_pk"]: place for place, row in enumerate(group)}
+    pairs = pairs_of(settled) if settled else group[0]["pairs"] or []
+    return [[places[better], places[worse]] for better, worse in pairs if better in places and worse in places]
 
 
 def _preference(row: Row) -> int | None:

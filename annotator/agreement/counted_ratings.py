@@ -41,15 +41,53 @@ WEEK = 7 * 86_400
 _RANK = {-3: 0, -2: 1, -1: 2, 1: 3, 2: 4, 3: 5}
 
 
+_RANKED_FIELDS = (
+    ("task", ">i8"),
+    ("annotation", ">i8"),
+    ("annotator", ">i8"),
+    ("submitted", ">f8"),
+    ("kept", "?"),
+    ("first", ">i8"),
+    ("second", ">i8"),
+    ("order", ">i2"),
+)
+# Every two responses in both orders, so that which of them was imported first says nothing.
+_RANKED = """
+SELECT string_agg(pairs, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
+    SELECT int8send(t.id) || int8send(a.id) || int8send(s.annotator_id)
+           || float8send(extract(epoch FROM a.submitted_at)::float8)
+           || boolsend(COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false))
+           || int8send(one.id) || int8send(other.id) || int2send((1 + sign(one.rank - other.rank))::int2) AS pairs
+    FROM annotator_task t
+    JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
+    JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND a.ranking IS NOT NULL
+    LEFT JOIN annotator_consensus c ON c.task_id = t.id
+    CROSS JOIN LATERAL (
+        SELECT listed.id::bigint, tier.rank FROM jsonb_array_elements(a.ranking) WITH ORDINALITY AS tier (ids, rank),
+            jsonb_array_elements_text(tier.ids) AS listed (id)
+    ) one
+    CROSS JOIN LATERAL (
+        SELECT listed.id::bigint, tier.rank FROM jsonb_array_elements(a.ranking) WITH ORDINALITY AS tier (ids, rank),
+            jsonb_array_elements_text(tier.ids) AS listed (id)
+    ) other
+    WHERE t.id = chosen.id AND t.state IN ('open', 'complete') AND one.id <> other.id
+    OFFSET 0
+) AS each
+"""
+
+
 def read(tasks: Sequence[int], columns: Columns) -> Records:
     """Records by task, response and submission: current annotations that count, of tasks that are open or complete."""
-    rows = _rows(tasks, columns)
+    rows, ranked = _rows(tasks, columns), _ranked(tasks)
     _, once = np.unique(rows["annotation"], return_index=True)
     preferring = rows[once][rows[once]["preference"] != 0]
     rating = rows[rows["response"] != 0]
-    found = np.concatenate([_of_ratings(rating, columns), _of_preferences(preferring, columns)])
-    submitted = np.concatenate([rating["submitted"], preferring["submitted"]])
-    annotation = np.concatenate([rating["annotation"], preferring["annotation"]])
+    found = np.concatenate(
+        [_of_ratings(rating, columns), _of_preferences(preferring, columns), _of_rankings(ranked, columns)]
+    )
+    submitted, annotation = (
+        np.concatenate([each[name] for each in (rating, preferring, ranked)]) for name in ("submitted", "annotation")
+    )
     found = found[np.lexsort((annotation, submitted, found["response"], found["task"]))]
     found["flags"] |= np.where(_place(found) < 3, Flag.FIRST_THREE, 0).astype(np.uint8)
     return found
@@ -61,6 +99,13 @@ def _rows(tasks: Sequence[int], columns: Columns) -> Records:
     with connection.cursor() as cursor:
         cursor.execute(_SQL.format(scores=_SCORE * len(columns.attributes)), [array(tasks), *columns.attributes])
         return np.frombuffer(cursor.fetchone()[0] or b"", layout)
+
+
+def _ranked(tasks: Sequence[int]) -> Records:
+    """One for each annotation and every two responses that it ranks, in both orders."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RANKED, [array(tasks)])
+        return np.frombuffer(cursor.fetchone()[0] or b"", np.dtype([*_RANKED_FIELDS]))
 
 
 def _records(rows: Records, columns: Columns) -> Records:
@@ -86,6 +131,15 @@ def _of_preferences(rows: Records, columns: Columns) -> Records:
     for strength, rank in _RANK.items():
         found["values"][rows["preference"] == strength, columns.preference] = rank
     found["values"][:, columns.neither] = rows["preference"] == NEITHER_VALID
+    return found
+
+
+def _of_rankings(rows: Records, columns: Columns) -> Records:
+    found = _records(rows, columns)
+    _, first = np.unique(rows["first"], return_inverse=True)
+    ids, second = np.unique(rows["second"], return_inverse=True)
+    found["response"] = -1 - first.astype(np.int64) * len(ids) - second
+    found["values"][:, columns.ranking] = rows["order"]
     return found
 
 

@@ -1,7 +1,8 @@
 """From the ratings of tasks to counts of which two ratings met, which every measure of agreement is made of.
 
-A sample is one response with its ratings of one attribute, or one task with its preferences. Counts are whole numbers,
-kept apart by the sample's number of ratings, so that they can be added, taken back and weighed exactly. Pure numpy.
+A sample is one response with its ratings of one attribute, one task with its preferences, or two ranked responses of a
+task, in each order, with what each ranking says of them. Counts are whole numbers, kept apart by the sample's number of
+ratings, so that they can be added, taken back and weighed exactly. Pure numpy.
 """
 
 from dataclasses import dataclass
@@ -52,12 +53,14 @@ class Flag(IntEnum):
 
 @dataclass(frozen=True)
 class Columns:
-    """What is compared: the rubric's attributes (0..4), a task's preference and whether it is "neither", safety."""
+    """What is compared: the rubric's attributes (0..4), a task's preference and whether it is "neither", safety, and
+    which of two ranked responses is better.
+    """
 
     attributes: tuple[str, ...]
 
     def __len__(self) -> int:
-        return len(self.attributes) + 3
+        return len(self.attributes) + 4
 
     @property
     def preference(self) -> int:
@@ -75,8 +78,14 @@ class Columns:
         return len(self.attributes) + 2
 
     @property
+    def ranking(self) -> int:
+        """Of two responses in one order: 0 the first is better, 1 they are tied, 2 the second is."""
+        return len(self.attributes) + 3
+
+    @property
     def record(self) -> np.dtype[np.void]:
-        """One annotation's word on one response, or on the task: then `response` is 0. A value of -1 is absent."""
+        """One annotation's word on one response, or on the task: then `response` is 0; on two that are ranked it is
+        negative, a number for each two. A value of -1 is absent."""
         return np.dtype(
             [
                 ("task", "<i8"),

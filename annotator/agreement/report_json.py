@@ -29,6 +29,11 @@ def told(report: Report, *, name: Callable[[User], str]) -> dict[str, Any]:
             "same_side": report.preference.same_side,
             "neither": report.preference.neither,
         },
+        "ranking": {
+            **asdict(report.ranking.agreement),
+            "same_order": report.ranking.same_order,
+            "ties": report.ranking.ties,
+        },
         "safety": {
             **asdict(report.safety.agreement),
             "exact": report.safety.exact,

@@ -1,7 +1,7 @@
 """What the totals say, for the doors: kappa of each selection, the other measures, raters, pairs, weeks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -59,6 +59,18 @@ class Preferences:
 
 
 @dataclass(frozen=True)
+class Rankings:
+    """Of every two ranked responses of a task. Without ties kappa is the mean of Kendall's tau of two annotators.
+
+    `same_order` is the share of pairs of annotators who say the same of two responses, `ties` that of ties.
+    """
+
+    agreement: Agreement
+    same_order: float | None
+    ties: float | None
+
+
+@dataclass(frozen=True)
 class Safety:
     """Of the binary verdicts; `exact` is the raw agreement, `unsafe` the share of verdicts."""
 
@@ -74,6 +86,7 @@ class Report:
     selections: Mapping[Selection, Mapping[str, Agreement]]
     closeness: Mapping[str, Closeness]
     preference: Preferences
+    ranking: Rankings
     safety: Safety
     raters: Sequence[Rater]
     pairs: Sequence[Pair]
@@ -103,6 +116,7 @@ def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> 
         selections=_kappas(tables, columns, ends),
         closeness=_closeness(tables, columns),
         preference=_preferences(tables, columns, ends),
+        ranking=_rankings(tables, columns, ends),
         safety=_safety(tables, columns, ends),
         raters=raters.raters(project, columns),
         pairs=raters.pairs(project, columns, of=pairs_of),
@@ -174,6 +188,18 @@ def _preferences(tables: Tables, columns: Columns, ends: Floats) -> Preferences:
         agreement=_agreement(tables, measures.kappa(tables.by_sample), ends, place),
         same_side=float(same / table.sum()) if table.any() else None,
         neither=float(neither[1] / neither.sum()) if neither.any() else None,
+    )
+
+
+def _rankings(tables: Tables, columns: Columns, ends: Floats) -> Rankings:
+    """Each two responses are there in both orders, and told once."""
+    place = (_ALL, columns.ranking)
+    found = _agreement(tables, measures.kappa(tables.by_sample), ends, place)
+    said = tables.by_rating[place].sum(-1)
+    return Rankings(
+        agreement=replace(found, samples=found.samples // 2, ratings=found.ratings // 2),
+        same_order=known(float(measures.exact(tables.by_sample[place]))),
+        ties=float(said[1] / said.sum()) if said.any() else None,
     )
 
 

@@ -4,7 +4,7 @@
 half-filled forms.
 """
 
-from annotator.annotation.completeness import IncompleteRating, check_complete, safety_errors
+from annotator.annotation.completeness import IncompleteRating, asks_for_ranking, check_complete, safety_errors
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
 from annotator.annotation.recorded_refusals import Refused
@@ -21,6 +21,7 @@ __all__ = [
     "Submission",
     "Submitted",
     "TooMany",
+    "asks_for_ranking",
     "by_position",
     "check_complete",
     "decide_quarantine",

@@ -1,12 +1,13 @@
 """Whether a rating answers everything that its project asks, on its scale."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.db.storable_text import LONGEST_JUSTIFICATION, check_written, shown_name
-from annotator.models import LONGEST_ACTIVE_SECONDS, PREFERENCES, Project
+from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, Project
 from annotator.models.public_ids import response_number
 from annotator.refusals import Refusal
 
@@ -46,12 +47,19 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
             errors[place] = found
     if found := _preference_errors(submission, project, len(responses)):
         errors["preference"] = found
+    if found := _ranking_errors(submission, project, responses):
+        errors["ranking"] = found
     if found := _seconds_errors(submission.active_seconds):
         errors["active_seconds"] = found
-    if not errors and submission.preference is None and not any(each.scores for each in submission.ratings.values()):
-        errors["ratings"] = [_("the rating says nothing: it has no score and no preference")]
+    if not errors and _says_nothing(submission):
+        errors["ratings"] = [_("the rating says nothing: it has no score, no preference and no ranking")]
     if errors:
         raise IncompleteRating(errors)
+
+
+def _says_nothing(submission: Submission) -> bool:
+    compared = submission.preference is not None or submission.ranking is not None
+    return not compared and not any(each.scores for each in submission.ratings.values())
 
 
 def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
@@ -101,10 +109,45 @@ def _preference_errors(submission: Submission, project: Project, responses: int)
     if submission.preference is not None and submission.preference not in PREFERENCES:
         return [_("the preference must be -3, -2, -1, 1, 2 or 3, or -100 for neither valid")]
     if submission.preference is not None and responses != 2:
-        return [_("a preference needs exactly two responses")]
+        return [_("a preference needs exactly two responses: rank three or more in `ranking`")]
     if project.ask_preference and responses == 2 and submission.preference is None:
         return [_no_answer(_("Preference"))]
     return []
+
+
+def _ranking_errors(submission: Submission, project: Project, responses: Sequence[int]) -> list[str]:
+    if submission.ranking is None:
+        return [_unranked(len(responses))] if asks_for_ranking(project, len(responses)) else []
+    if len(responses) < FEWEST_RANKED:
+        return [_("a ranking needs three responses or more: compare two by `preference`")]
+    named = Counter(each for tier in submission.ranking for each in tier)
+    strangers = sorted(set(named).difference(responses))[:MOST_TOLD]
+    doubled = [each for each in responses if named[each] > 1][:MOST_TOLD]
+    errors = [
+        _("response id %(id)s does not belong to this task") % {"id": response_number(each)} for each in strangers
+    ]
+    errors += [
+        _("response id %(id)s is ranked twice: name it once") % {"id": response_number(each)} for each in doubled
+    ]
+    errors += [
+        _("response %(number)s is not ranked: put its id %(id)s into a tier")
+        % {"number": number, "id": response_number(each)}
+        for number, each in enumerate(responses, 1)
+        if each not in named
+    ][:MOST_TOLD]
+    if not all(submission.ranking):
+        errors.append(_("a tier of the ranking is empty: leave it out"))
+    return errors
+
+
+def asks_for_ranking(project: Project, responses: int) -> bool:
+    """Where a preference is asked for, three responses or more are ranked."""
+    return project.ask_preference and responses >= FEWEST_RANKED
+
+
+def _unranked(responses: int) -> str:
+    text = _("the ranking has no answer: put all %(count)s responses into tiers of ids, the best first")
+    return text % {"count": responses}
 
 
 def _seconds_errors(seconds: float | None) -> list[str]:

@@ -21,6 +21,7 @@ from annotator.assignment import (
     locked_to_claim,
     next_task,
 )
+from annotator.consensus.rankings import tiers
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Columns, Statement
 from annotator.gold import gold_tasks
@@ -31,7 +32,8 @@ from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Task
 class Submitted:
     """The annotation that now stands for the assignment, and whether this call made the first one.
 
-    `scores` are those that the database holds, by response, in the order of their positions.
+    `scores` are those that the database holds, by response, in the order of their positions; so is the annotation's
+    ranking.
     """
 
     annotation: Annotation
@@ -153,13 +155,14 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
 # All rows of one submission in one statement: this runs more often than anything else that writes.
 _STORE = Statement("""
 WITH annotation AS (
-    INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, preference, justification,
+    INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, preference, ranking, justification,
         active_seconds, guideline_version, content_hash, submitted_at)
-    SELECT %(assignment)s, %(revision)s, true, %(origin)s, %(preference)s, %(justification)s, %(active_seconds)s,
+    SELECT %(assignment)s, %(revision)s, true, %(origin)s, %(preference)s, %(ranking)s::jsonb, %(justification)s,
+        %(active_seconds)s,
         coalesce((SELECT acknowledged_version FROM annotator_membership
                   WHERE user_id = %(annotator)s AND project_id = %(project)s), 0),
         %(content_hash)s, %(now)s
-    RETURNING id
+    RETURNING id, ranking
 ), ratings AS (
     INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, confidence, safe, unsafe_category)
     SELECT annotation.id, r.response, r.scores, r.checks, r.confidence, r.safe, r.unsafe_category
@@ -177,7 +180,7 @@ WITH annotation AS (
 ), draft AS (
     DELETE FROM annotator_draft WHERE assignment_id = %(assignment)s
 )
-SELECT annotation.id, ratings.response_id, ratings.scores FROM annotation, ratings
+SELECT annotation.id, annotation.ranking, ratings.response_id, ratings.scores FROM annotation, ratings
 """)
 
 
@@ -189,6 +192,7 @@ def _store(
     The scores are what the database has made of them, by response.
     """
     preference = by_position(submission.preference, assignment.response_order)
+    ranking = None if submission.ranking is None else tiers(submission.ranking)
     values = {
         "assignment": assignment.pk,
         "annotator": assignment.annotator_id,
@@ -199,6 +203,7 @@ def _store(
         "revision": revision,
         "origin": origin,
         "preference": preference,
+        "ranking": json.dumps(ranking) if ranking else None,
         "justification": submission.justification,
         "active_seconds": submission.active_seconds,
         "content_hash": submission.content_hash(),
@@ -207,8 +212,15 @@ def _store(
     }
     rows = _STORE.rows(**values)
     assignment.state = Assignment.State.SUBMITTED
-    made = Annotation(pk=rows[0][0], assignment=assignment, revision=revision, preference=preference, submitted_at=now)
-    return made, {response: json.loads(scores) for _, response, scores in rows}
+    made = Annotation(
+        pk=rows[0][0],
+        assignment=assignment,
+        revision=revision,
+        preference=preference,
+        ranking=json.loads(rows[0][1]) if rows[0][1] else None,
+        submitted_at=now,
+    )
+    return made, {response: json.loads(scores) for _, _, response, scores in rows}
 
 
 def by_position(preference: int | None, order: Sequence[int]) -> int | None:

@@ -46,6 +46,16 @@ class PreferenceAgreementSerializer(AgreementSerializer):
     neither = measure('share of preferences that are "neither valid"')
 
 
+class RankingAgreementSerializer(AgreementSerializer):
+    """Of the order of every two ranked responses of a task: samples are such twos.
+
+    Without ties kappa is the mean of Kendall's tau over every two annotators of a task.
+    """
+
+    same_order = measure("share of pairs of annotators who say the same of two responses: which is better, or a tie")
+    ties = measure("share of ties")
+
+
 class SafetyAgreementSerializer(AgreementSerializer):
     """Of the verdicts safe and unsafe."""
 
@@ -98,6 +108,7 @@ class ProjectAgreementSerializer(serializers.Serializer[Any]):
         help_text="how often which two ratings met on a response, in both orders: row and column are levels 0 to 4",
     )
     preference = PreferenceAgreementSerializer()
+    ranking = RankingAgreementSerializer()
     safety = SafetyAgreementSerializer()
     annotators = AnnotatorAgreementSerializer(many=True)
     pairs = PairAgreementSerializer(many=True, help_text="the 50 that share most responses, ten at least")

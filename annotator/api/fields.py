@@ -6,6 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from annotator.importing.field_checks import MOST_RESPONSES
 from annotator.models import UnsafeCategory
 from annotator.models.public_ids import response_number, response_of
 
@@ -75,6 +76,15 @@ class ResponseIdField(WholeNumberField):
 
     def to_representation(self, value: int) -> int:
         return response_number(value)
+
+
+class RankingField(serializers.ListField):
+    """Tiers of responses, the best first; a tier holds those that are equally good, by their numbers outside."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        tier = serializers.ListField(child=ResponseIdField(), max_length=MOST_RESPONSES)
+        help_text = "tiers of response ids, the best first; those of one tier are tied: [[12], [10, 11], [13]]"
+        super().__init__(child=tier, max_length=MOST_RESPONSES, **({"help_text": help_text} | kwargs))
 
 
 class ScoreField(WholeNumberField):

@@ -13,7 +13,7 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from annotator import access
-from annotator.api.fields import KnownFields, ResponseIdField, ScoreField, WholeNumberField
+from annotator.api.fields import KnownFields, RankingField, ResponseIdField, ScoreField, WholeNumberField
 from annotator.api.pagination import CursorPages
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer
 from annotator.db.clock import database_now
@@ -94,10 +94,11 @@ class DecidedSerializer(KnownFields):
 
 
 class AdjudicationSerializer(KnownFields):
-    """Scores for every response. `preference` is relative to the order of the task's responses."""
+    """Scores for every response. `preference` is relative to the order of the task's responses; more are ranked."""
 
     ratings = DecidedSerializer(many=True)
     preference = WholeNumberField(required=False, allow_null=True)
+    ranking = RankingField(required=False, allow_null=True)
     reason = serializers.ChoiceField(choices=Adjudication.Reason.choices)
     comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=LONGEST_NOTE)
 
@@ -115,6 +116,7 @@ class AdjudicationSerializer(KnownFields):
 class StoredAdjudicationSerializer(serializers.Serializer[Any]):
     ratings = DecidedSerializer(many=True)
     preference = serializers.IntegerField(allow_null=True)
+    ranking = RankingField(allow_null=True)
     reason = serializers.CharField()
     comment = serializers.CharField()
     by = serializers.CharField()
@@ -147,6 +149,7 @@ class RaterSerializer(serializers.Serializer[Any]):
     kept = serializers.BooleanField()
     ratings = RatingOutSerializer(many=True)
     preference = serializers.IntegerField(allow_null=True)
+    ranking = RankingField(allow_null=True)
     justification = serializers.CharField()
     active_seconds = serializers.FloatField(allow_null=True)
     verdict = StoredVerdictSerializer(allow_null=True)
@@ -202,6 +205,7 @@ def _rater(rater: Rater) -> dict[str, Any]:
             for response, rating in rater.ratings.items()
         ],
         "preference": made.preference,
+        "ranking": _ranking(made.ranking),
         "justification": made.justification,
         "active_seconds": made.active_seconds,
         "verdict": _verdict(rater.verdict) if rater.verdict else None,
@@ -213,7 +217,13 @@ def _adjudication(made: Adjudication) -> dict[str, Any]:
     ratings = [
         {"response": response_number(int(response)), "scores": scores} for response, scores in made.scores.items()
     ]
-    return {"ratings": ratings, "preference": made.preference, "reason": made.reason} | _said(made)
+    compared = {"preference": made.preference, "ranking": _ranking(made.ranking)}
+    return {"ratings": ratings} | compared | {"reason": made.reason} | _said(made)
+
+
+def _ranking(tiers: Any) -> list[list[int]] | None:
+    """A stored ranking by the numbers outside."""
+    return tiers and [[response_number(each) for each in tier] for tier in tiers]
 
 
 def _verdict(made: Verdict) -> dict[str, Any]:

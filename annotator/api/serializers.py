@@ -6,7 +6,7 @@ from django.db import models
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
-from annotator.api.fields import LARGEST, KnownFields, NumberField, SettingsField, WholeNumberField
+from annotator.api.fields import LARGEST, KnownFields, NumberField, RankingField, SettingsField, WholeNumberField
 from annotator.models import Annotation, Attribute, Membership, Project, Role, Rubric, Task, User
 from annotator.models.public_ids import response_number
 
@@ -284,6 +284,11 @@ class LeaseSerializer(serializers.Serializer[Any]):
     assignment = serializers.IntegerField(allow_null=True)
     lease_expires_at = serializers.DateTimeField(required=False)
     task = LeasedTaskSerializer(required=False)
+    asks = serializers.ListField(
+        child=serializers.ChoiceField(choices=["preference", "ranking", "confidence", "safe"]),
+        required=False,
+        help_text="what a rating has to answer besides scores, by the names of its fields",
+    )
     rubric = RubricSerializer(required=False)
     reason = serializers.CharField(required=False)
     detail = serializers.CharField(required=False)
@@ -304,6 +309,7 @@ class StoredAnnotationSerializer(serializers.Serializer[Any]):
     assignment = serializers.IntegerField()
     revision = serializers.IntegerField()
     ratings = StoredRatingSerializer(many=True)
+    ranking = RankingField(allow_null=True)
     submitted_at = serializers.DateTimeField()
     counts = serializers.BooleanField(help_text="false: the task had no room left, so it is kept as an extra")
     next = LeaseSerializer(required=False)
@@ -345,6 +351,7 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
         source="assignment.extra", help_text="it came when its task had no room left; a reviewer may accept it"
     )
     ratings = serializers.SerializerMethodField()
+    ranking = RankingField(allow_null=True)
 
     class Meta:
         model = Annotation
@@ -356,6 +363,7 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
             "origin",
             "ratings",
             "preference",
+            "ranking",
             "justification",
             "active_seconds",
             "guideline_version",

@@ -9,6 +9,7 @@ from annotator.api.fields import (
     KnownFields,
     NumberField,
     OptionalCategoryField,
+    RankingField,
     ResponseIdField,
     ScoreField,
     WholeNumberField,
@@ -29,10 +30,15 @@ class RatingSerializer(KnownFields):
 
 
 class SubmissionSerializer(KnownFields):
-    """A finished rating. `preference` is relative to the order of the leased task's responses."""
+    """A finished rating. `preference` is relative to the order of the leased task's responses.
+
+    A project that asks for a preference wants `preference` of two responses, and `ranking` of three or more: `asks` of
+    the lease says which. A ranking names each of the task's responses once.
+    """
 
     ratings = RatingSerializer(many=True)
     preference = WholeNumberField(required=False, allow_null=True)
+    ranking = RankingField(required=False, allow_null=True)
     justification = serializers.CharField(
         required=False, allow_blank=True, trim_whitespace=False, max_length=LONGEST_JUSTIFICATION
     )
@@ -55,6 +61,7 @@ def submission_of(sent: Any) -> Submission:
     return Submission(
         ratings={rating["response"]: _response_rating(rating) for rating in data["ratings"]},
         preference=data.get("preference"),
+        ranking=data.get("ranking"),
         justification=data.get("justification", ""),
         active_seconds=data.get("active_seconds"),
     )

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access, annotation, assignment
-from annotator.annotation import Submitted
+from annotator.annotation import Submitted, asks_for_ranking
 from annotator.api.scopes import ForAnnotators
 from annotator.api.serializers import (
     LeaseSerializer,
@@ -26,7 +26,7 @@ from annotator.api.serializers import (
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
 from annotator.db.clock import database_now
-from annotator.models import Assignment, Rubric
+from annotator.models import Assignment, Project, Rubric
 from annotator.models.project import RUBRIC_SECONDS
 from annotator.models.public_ids import response_number
 from annotator.web.query_parameters import flag
@@ -124,8 +124,19 @@ def lease(claimed: Claim) -> dict[str, Any]:
             "conversation": held.task.conversation,
             "responses": [{"id": each.public_id, "text": each.text} for each in claimed.responses],
         },
+        "asks": _asked(held.task.project, len(claimed.responses)),
         "rubric": _rubric(held.task.project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
     }
+
+
+def _asked(project: Project, responses: int) -> list[str]:
+    asked = {
+        "preference": project.ask_preference and responses == 2,
+        "ranking": asks_for_ranking(project, responses),
+        "confidence": project.ask_confidence,
+        "safe": project.ask_safety,
+    }
+    return [name for name, is_asked in asked.items() if is_asked]
 
 
 @lru_cache(maxsize=64)
@@ -144,6 +155,7 @@ def stored(done: Submitted) -> dict[str, Any]:
         "ratings": [
             {"response": response_number(response), "scores": scores} for response, scores in done.scores.items()
         ],
+        "ranking": made.ranking and [[response_number(each) for each in tier] for tier in made.ranking],
         "submitted_at": made.submitted_at,
         "counts": made.assignment.counts,
     }

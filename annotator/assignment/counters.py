@@ -18,7 +18,7 @@ AT_ONCE = 200
 Facts = dict[str, Any]
 
 _OF_TASK = ("slots_wanted", "open_slots", "done", "state", "review_because", "review_spread")
-_OF_CONSENSUS = ("kept", "annotators", "spread", "spread_of_all", "preference", "dropped_because")
+_OF_CONSENSUS = ("kept", "annotators", "spread", "spread_of_all", "preference", "pairs", "dropped_because")
 
 
 def recount(project: Project, *, now: datetime) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import floor
 
+from annotator.consensus.rankings import Pair, Ranking, agreed_pairs
 from annotator.models import NEITHER_VALID, Project
 
 TOO_FAR_APART = "too far apart"
@@ -48,11 +49,15 @@ class Rated:
     ratings: Mapping[int, Scores]
     preference: int | None = None
     safe: Mapping[int, bool] = field(default_factory=dict)
+    ranking: Ranking | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task's annotations add up to. `means` and `labels` are keyed by response, then attribute."""
+    """What a task's annotations add up to. `means` and `labels` are keyed by response, then attribute.
+
+    `preference` is of two responses; of more, `pairs` holds those that their rankings tell apart.
+    """
 
     kept: tuple[int, ...]
     means: Mapping[int, Mapping[str, float]]
@@ -61,6 +66,7 @@ class Outcome:
     spread_of_all: float | None
     preference: int | None
     dropped_because: str
+    pairs: tuple[Pair, ...] = ()
 
 
 def spread(rated: Sequence[Rated], attribute: str) -> int | None:
@@ -160,6 +166,12 @@ def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:
     return (half_up(mean) if mean >= 0 else -half_up(-mean)) or None
 
 
+def pairs_told_apart(rated: Sequence[Rated], rules: Rules) -> tuple[Pair, ...]:
+    """What the rankings add up to: each pair by the rules of a preference."""
+    rankings = [each.ranking for each in rated if each.ranking is not None]
+    return agreed_pairs(rankings, lambda strengths: agreed_preference(strengths, rules))
+
+
 def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
     """The labels of a task from all its annotations, in the order of submission."""
     scored = [each for each in rated if each.ratings]
@@ -178,6 +190,7 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
         spread_of_all=width_of_all,
         preference=agreed_preference([each.preference for each in rated if each.preference is not None], rules),
         dropped_because=TOO_FAR_APART if decisive is not None and decisive > rules.drop_above else "",
+        pairs=pairs_told_apart(rated, rules),
     )
 
 

@@ -94,7 +94,7 @@ def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rule
 
 # In the order of submission. Read at every submission, hence the plan of its own for one task.
 _STANDINGS = """
-SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, r.response_id, r.scores, r.safe,
+SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, a.ranking, r.response_id, r.scores, r.safe,
     (SELECT c.dropped_because FROM annotator_consensus c WHERE c.task_id = s.task_id)
 FROM annotator_assignment s
 LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
@@ -112,7 +112,7 @@ def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
     last = 0
     one = len(task_ids) == 1
     rows = _STANDING_OF_ONE.rows(task=task_ids[0]) if one else _STANDINGS_OF_MANY.rows(tasks=list(task_ids))
-    for task, assignment, slot, state, annotation, preference, response, scores, safe, dropped in rows:
+    for task, assignment, slot, state, annotation, preference, ranking, response, scores, safe, dropped in rows:
         standing = found[task]
         standing.has_consensus, standing.was_dropped = dropped is not None, bool(dropped)
         if assignment != last:
@@ -120,16 +120,20 @@ def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
             standing.held += slot is not None
             standing.done += slot is not None and state == "submitted"
             if annotation:
-                standing.rated.append(Rated(annotation, {}, preference, {}))
+                standing.rated.append(Rated(annotation, {}, preference, {}, _parsed(ranking)))
         if response:
             _add(standing.rated[-1], response, scores, safe)
     return found
 
 
 def _add(rated: Rated, response: int, scores: Any, safe: bool | None) -> None:
-    rated.ratings[response] = json.loads(scores) if isinstance(scores, str) else scores  # type: ignore[index]
+    rated.ratings[response] = _parsed(scores)  # type: ignore[index]
     if safe is not None:
         rated.safe[response] = safe  # type: ignore[index]
+
+
+def _parsed(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
 
 
 # Writing ---------------------------------------------------------------------------------------------------
@@ -180,14 +184,14 @@ def _take_back(tasks: Sequence[Task]) -> None:
 
 _WRITE_CONSENSUS = Statement("""
 INSERT INTO annotator_consensus
-    (task_id, kept, annotators, spread, spread_of_all, preference, dropped_because, computed_at)
-SELECT task, kept, annotators, spread, spread_of_all, preference, dropped_because, %(now)s
+    (task_id, kept, annotators, spread, spread_of_all, preference, pairs, dropped_because, computed_at)
+SELECT task, kept, annotators, spread, spread_of_all, preference, pairs, dropped_because, %(now)s
 FROM jsonb_to_recordset(%(rows)s) AS x (
     task bigint, kept bigint[], annotators smallint, spread float8, spread_of_all float8, preference smallint,
-    dropped_because text
+    pairs jsonb, dropped_because text
 )
 ON CONFLICT (task_id) DO UPDATE SET kept = excluded.kept, annotators = excluded.annotators, spread = excluded.spread,
-    spread_of_all = excluded.spread_of_all, preference = excluded.preference,
+    spread_of_all = excluded.spread_of_all, preference = excluded.preference, pairs = excluded.pairs,
     dropped_because = excluded.dropped_because, computed_at = excluded.computed_at
 """)
 # A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
@@ -233,5 +237,6 @@ def _consensus_row(task: Task, found: Outcome, standing: Standing) -> dict[str, 
         "spread": found.spread,
         "spread_of_all": found.spread_of_all,
         "preference": found.preference,
+        "pairs": found.pairs,
         "dropped_because": found.dropped_because,
     }

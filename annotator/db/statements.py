@@ -47,7 +47,7 @@ class Columns(Generic[M]):
         """From as many values as there are names."""
         row = list(values)
         for place in self._json:
-            row[place] = json.loads(row[place])
+            row[place] = None if row[place] is None else json.loads(row[place])
         return self.model.from_db(DEFAULT_DB_ALIAS, self.names, row)
 
 

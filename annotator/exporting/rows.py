@@ -1,25 +1,29 @@
 """Stage 10: labels and annotations out, row by row, in constant memory."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import F, OuterRef, QuerySet, Subquery, Value
+from django.db.models import F, OuterRef, Prefetch, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from annotator import audit
+from annotator.consensus.rankings import Pair, pairs_of, ranking_of
 from annotator.exporting.spreadsheets import csv_lines
 from annotator.importing.prompts import prompt_from_messages
-from annotator.models import Annotation, Label, Project, Rating, User, Verdict
+from annotator.models import Adjudication, Annotation, Consensus, Label, Project, Rating, Task, User, Verdict
 from annotator.projects.pseudonyms import Pseudonyms
 from annotator.refusals import Refusal
 from annotator.review.blindness import tasks_held_by
 
 Row = dict[str, Any]
 CHUNK = 500
+TASKS = 100
+"""Of ranked ones, with all their texts, at a time."""
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
 
@@ -86,7 +90,7 @@ def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[A
     """A row per annotation and response, with ids as imported and raters by pseudonym.
 
     `counts` is false for what a reviewer has rejected, for the work of the excluded, and for what is `extra`: its task
-    had no room left. `verdict` is the reviewer's.
+    had no room left. `verdict` is the reviewer's. `ranking` is the annotation's, in tiers, the best first.
     """
     ratings = _since(_current_ratings(project, unseen), "annotation__submitted_at", since)
     rows = ratings.order_by("response__task", "annotation", "response__position").values(
@@ -95,6 +99,9 @@ def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[A
         "confidence",
         "safe",
         "unsafe_category",
+        "annotation",
+        response_pk=F("response"),
+        ranking=F("annotation__ranking"),
         task=F("response__task__external_id"),
         response_id_as_imported=F("response__external_id"),
         position=F("response__position"),
@@ -111,15 +118,85 @@ def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[A
         extra=F("annotation__assignment__extra"),
     )
     keys, pseudonyms = project.attribute_keys(), Pseudonyms(project.pk)
-    for row in rows.iterator(chunk_size=CHUNK):
-        imported = row.pop("response_id_as_imported")
-        scores = _ordered(row.pop("scores"), keys)
-        order = {"task": row.pop("task"), "response": imported or str(row["position"] + 1)}
-        yield (
-            order
-            | {"annotator": pseudonyms[row.pop("annotator")], "revision": row.pop("revision"), "scores": scores}
-            | row
-        )
+    for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=itemgetter("annotation")):
+        rated = list(group)
+        names = {row["response_pk"]: _name(row.pop("response_id_as_imported"), row["position"]) for row in rated}
+        for row in rated:
+            del row["annotation"]
+            scores = _ordered(row.pop("scores"), keys)
+            order = {"task": row.pop("task"), "response": names[row.pop("response_pk")]}
+            rater = {"annotator": pseudonyms[row.pop("annotator")], "revision": row.pop("revision"), "scores": scores}
+            yield order | rater | row | {"ranking": _named(row["ranking"], names)}
+
+
+def ranking_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
+    """A row per ranked task: conversation, responses, what the rankings add up to, and each annotator's.
+
+    `ranking` is the reviewer's where there is one, else the order by wins less losses among the pairs that people tell
+    apart, which stand in `pairs`, the better response first; null where the task yields no labels. `since` picks the
+    tasks with a new ranking; their lists are whole.
+    """
+    current = Annotation.objects.current().for_project(project.pk).filter(ranking__isnull=False)
+    made = current.filter(assignment__task__state__in=["open", "complete"]).exclude(assignment__task__in=unseen)
+    if since:
+        news = _since(made, "submitted_at", since)
+        made = made.filter(assignment__task__in=news.values("assignment__task"))
+    rows = made.order_by("assignment__task", "submitted_at", "pk").values(
+        "ranking",
+        "justification",
+        "submitted_at",
+        task=F("assignment__task"),
+        annotator=F("assignment__annotator"),
+        counts=F("assignment__counts"),
+    )
+    pseudonyms = Pseudonyms(project.pk)
+    by_task = groupby(rows.iterator(chunk_size=CHUNK), key=itemgetter("task"))
+    tasks = ((task, list(group)) for task, group in by_task)
+    while some := dict(islice(tasks, TASKS)):
+        for task in _ranked_tasks(some):
+            responses = list(task.responses.all())
+            names = {each.pk: _name(each.external_id, each.position) for each in responses}
+            pairs = _pairs_in_force(task)
+            yield {
+                "task": task.external_id,
+                "conversation": task.conversation,
+                "responses": [{"id": names[each.pk], "text": each.text} for each in responses],
+                "ranking": None if pairs is None else _named(ranking_of(pairs, list(names)), names),
+                "pairs": [[names[better], names[worse]] for better, worse in pairs or ()],
+                "rankings": [
+                    {
+                        "annotator": pseudonyms[each["annotator"]],
+                        "ranking": _named(each["ranking"], names),
+                        "justification": each["justification"],
+                        "submitted_at": each["submitted_at"],
+                        "counts": each["counts"],
+                    }
+                    for each in some[task.pk]
+                ],
+            }
+
+
+def _ranked_tasks(chosen: Iterable[int]) -> QuerySet[Task]:
+    settled = Adjudication.objects.filter(is_current=True)
+    tasks = Task.objects.filter(pk__in=list(chosen)).order_by("pk").select_related("consensus")
+    return tasks.prefetch_related("responses", Prefetch("adjudications", settled, to_attr="settled"))
+
+
+def _pairs_in_force(task: Any) -> Sequence[Pair] | None:
+    """The reviewer's, else those that people agree on; None where there are none yet, or the task is dropped."""
+    if task.settled and task.settled[0].ranking:
+        return pairs_of(task.settled[0].ranking)
+    consensus: Consensus | None = getattr(task, "consensus", None)
+    return consensus.pairs if consensus and not consensus.dropped_because else None
+
+
+def _name(imported: str, position: int) -> str:
+    """Of a response, as it was imported."""
+    return imported or str(position + 1)
+
+
+def _named(ranking: Any, names: Mapping[int, str]) -> list[list[str]] | None:
+    return ranking and [[names[each] for each in tier] for tier in ranking]
 
 
 _verdict = Verdict.objects.filter(assignment=OuterRef("annotation__assignment")).order_by("-pk").values("decision")[:1]
@@ -143,6 +220,7 @@ LAYOUTS: dict[str, Callable[[Project, datetime | None, QuerySet[Any]], Iterator[
     "helpsteer2": helpsteer2_rows,
     "disagreements": disagreement_rows,
     "annotations": annotation_rows,
+    "rankings": ranking_rows,
 }
 
 
@@ -159,12 +237,14 @@ def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
 
 def _columns(project: Project, layout: str) -> list[str]:
     keys = project.attribute_keys()
+    if layout == "rankings":
+        return ["task", "conversation", "responses", "ranking", "pairs", "rankings"]
     if layout != "annotations":
         return ["prompt", "response", *keys]
     head = ["task", "response", "annotator", "revision", *keys]
     answers = ["checks", "confidence", "safe", "unsafe_category", "preference", "justification"]
     made = ["active_seconds", "guideline_version", "origin", "submitted_at"]
-    return [*head, *answers, "position", *made, "counts", "verdict", "extra"]
+    return [*head, *answers, "position", *made, "counts", "verdict", "extra", "ranking"]
 
 
 def _flat(rows: Iterable[Row]) -> Iterator[Row]:
@@ -172,4 +252,8 @@ def _flat(rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
         flat = row | row.get("scores", {})
         flat.pop("scores", None)
-        yield {key: json.dumps(value) if isinstance(value, list) else value for key, value in flat.items()}
+        yield {key: _cell(value) if isinstance(value, list) else value for key, value in flat.items()}
+
+
+def _cell(value: list[Any]) -> str:
+    return json.dumps(value, cls=DjangoJSONEncoder)

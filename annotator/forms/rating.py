@@ -8,8 +8,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.annotation import ResponseRating, Submission, safety_errors
+from annotator.annotation import ResponseRating, Submission, asks_for_ranking, safety_errors
 from annotator.db.storable_text import LONGEST_JUSTIFICATION
+from annotator.forms.ranking import Place, places, rank_field, rank_name, ranking, refuse_unranked
 from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, Attribute, Project, Response, UnsafeCategory
 from annotator.projects.rubrics import LEVELS
 
@@ -55,6 +56,9 @@ class RatingForm(forms.Form):
                 self.fields[f"unsafe-{response.public_id}"] = _category()
         if project.ask_preference and len(responses) == 2:
             self.fields["preference"] = choice(PREFERENCE_TEXTS, _("Which response is better?"))
+        if asks_for_ranking(project, len(responses)):
+            for letter, response in zip(ascii_uppercase, responses, strict=False):
+                self.fields[rank_name(response.public_id)] = rank_field(letter, len(responses))
 
     def clean(self) -> dict[str, Any]:
         """What is unsafe about a response is asked once it is called unsafe."""
@@ -64,6 +68,7 @@ class RatingForm(forms.Form):
             if unsafe and safety_errors(False, self.cleaned_data.get(f"unsafe-{response.public_id}", "")):
                 text = _("Response %(letter)s: say what is unsafe about it.") % {"letter": letter}
                 self.add_error(f"unsafe-{response.public_id}", text)
+        refuse_unranked(self, self.responses, ascii_uppercase)
         return self.cleaned_data
 
     def sheets(self) -> list[dict[str, Any]]:
@@ -90,11 +95,16 @@ class RatingForm(forms.Form):
             "checks": self[checks] if checks in self.fields else None,
         }
 
+    def ranking(self) -> list[Place]:
+        """What the template shows of the responses to be ranked; empty where none are."""
+        return places(self, self.responses, ascii_uppercase)
+
     def submission(self) -> Submission:
         """What a valid form says. The preference is relative to the order in which the responses are shown."""
         return Submission(
             ratings={response.pk: self._rating(response) for response in self.responses},
             preference=self.cleaned_data.get("preference"),
+            ranking=ranking(self.cleaned_data, self.responses),
             justification=self.cleaned_data["justification"],
             active_seconds=self.cleaned_data["active_seconds"],
         )

@@ -8,7 +8,9 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotator.annotation import asks_for_ranking
 from annotator.db.storable_text import LONGEST_NOTE
+from annotator.forms.ranking import Place, filled_ranks, places, rank_field, rank_name, ranking, refuse_unranked
 from annotator.forms.rating import PREFERENCE_TEXTS, choice, likert
 from annotator.models import Adjudication, Project, Response, Verdict
 from annotator.models.public_ids import response_number
@@ -48,6 +50,17 @@ class AdjudicationForm(forms.Form):
                 self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)
         if project.ask_preference and len(responses) == 2:
             self.fields["preference"] = choice(PREFERENCE_TEXTS, _("Which response is better?"))
+        if asks_for_ranking(project, len(responses)):
+            for letter, response in zip(ascii_uppercase, responses, strict=False):
+                self.fields[rank_name(response.public_id)] = rank_field(letter, len(responses))
+
+    def clean(self) -> dict[str, Any]:
+        refuse_unranked(self, self.responses, ascii_uppercase)
+        return self.cleaned_data
+
+    def ranking(self) -> list[Place]:
+        """What the template shows of the responses to be ranked; empty where none are."""
+        return places(self, self.responses, ascii_uppercase)
 
     def scales(self, response: Response) -> list[dict[str, Any]]:
         """The bound fields of one response."""
@@ -63,6 +76,7 @@ class AdjudicationForm(forms.Form):
                 for response in self.responses
             },
             "preference": data.get("preference"),
+            "ranking": ranking(data, self.responses),
             "reason": data["reason"],
             "comment": data["comment"],
         }
@@ -78,7 +92,8 @@ def started_from(scores: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
 def as_it_stands(made: Adjudication) -> dict[str, Any]:
     """Initial values of the form from the authoritative rating in force."""
     scores = {int(response): each for response, each in made.scores.items()}
-    return started_from(scores) | {"preference": made.preference, "reason": made.reason, "comment": made.comment}
+    compared = {"preference": made.preference} | filled_ranks(made.ranking)
+    return started_from(scores) | compared | {"reason": made.reason, "comment": made.comment}
 
 
 class VerdictForm(forms.Form):

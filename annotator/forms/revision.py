@@ -1,6 +1,7 @@
 """A stored annotation as the form that its annotator filled."""
 
 from annotator.annotation import by_position
+from annotator.forms.ranking import filled_ranks
 from annotator.models import Annotation
 from annotator.models.public_ids import response_number
 
@@ -12,6 +13,7 @@ def filled(annotation: Annotation) -> dict[str, object]:
         "active_seconds": annotation.active_seconds,
         "preference": by_position(annotation.preference, annotation.assignment.response_order),
     }
+    values |= filled_ranks(annotation.ranking)
     for rating in annotation.ratings.all():
         response = response_number(rating.response_id)
         values |= {f"{key}-{response}": score for key, score in rating.scores.items()}

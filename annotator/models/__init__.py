@@ -25,6 +25,7 @@ from annotator.models.member import Membership, PauseReason, Tally
 from annotator.models.pii import PiiKind, PiiSpan
 from annotator.models.project import Attribute, Guideline, Project, Role, Rubric
 from annotator.models.quality import RaterQuality
+from annotator.models.ranking import FEWEST_RANKED
 from annotator.models.rater import ImportedRater, Pseudonym
 from annotator.models.review import Adjudication, Exclusion, UnlikelyAnnotation, Verdict
 from annotator.models.task import Response, Task
@@ -32,6 +33,7 @@ from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
 
 __all__ = [
+    "FEWEST_RANKED",
     "LONGEST_ACTIVE_SECONDS",
     "NEITHER_VALID",
     "PREFERENCES",

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from annotator.models.ranking import tiers_of_ids
 from annotator.models.scores import likert5
 
 NEITHER_VALID = -100
@@ -132,13 +133,18 @@ class AnnotationQuerySet(models.QuerySet["Annotation"]):
 
 
 class Annotation(models.Model):
-    """One submission. Rows are only added: an edit is a new revision, and one revision is current."""
+    """One submission. Rows are only added: an edit is a new revision, and one revision is current.
+
+    Two responses are compared by a preference, three and more by a ranking. A trigger, `ranking_of_every_response`,
+    sees to it that a ranking names each response of the task once.
+    """
 
     assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="annotations")
     revision = models.PositiveSmallIntegerField(default=1)
     is_current = models.BooleanField(default=True)
     origin = models.CharField(max_length=10, choices=Origin.choices, default=Origin.PERSON)
     preference = models.SmallIntegerField(null=True, blank=True)
+    ranking = models.JSONField(null=True, blank=True, help_text="[[response, ...], ...]: tiers of ids, the best first")
     justification = models.TextField(blank=True)
     active_seconds = models.FloatField(null=True, blank=True)
     guideline_version = models.PositiveIntegerField(default=0)
@@ -155,6 +161,10 @@ class Annotation(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(preference__isnull=True) | Q(preference__in=PREFERENCES), name="preference_on_the_scale"
+            ),
+            models.CheckConstraint(condition=tiers_of_ids("ranking"), name="ranking_is_tiers_of_ids"),
+            models.CheckConstraint(
+                condition=Q(preference__isnull=True) | Q(ranking__isnull=True), name="a_preference_or_a_ranking"
             ),
             models.CheckConstraint(
                 condition=Q(active_seconds__isnull=True) | Q(active_seconds__range=(0, LONGEST_ACTIVE_SECONDS)),

@@ -18,6 +18,9 @@ class Consensus(models.Model):
     spread = models.FloatField(null=True, help_text="of the deciding attribute over the kept annotations")
     spread_of_all = models.FloatField(null=True, help_text="of the deciding attribute over all annotations")
     preference = models.SmallIntegerField(null=True)
+    pairs = models.JSONField(
+        default=list, db_default=[], help_text="[[better, worse], ...]: responses that rankings tell apart"
+    )
     dropped_because = models.CharField(max_length=60, blank=True)
     computed_at = models.DateTimeField()
 

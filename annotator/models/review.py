@@ -6,6 +6,8 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
+from annotator.models.ranking import tiers_of_ids
+
 
 class Verdict(models.Model):
     """A reviewer's word on one submission. Rows are only added; the newest of an assignment is in force."""
@@ -43,6 +45,7 @@ class Adjudication(models.Model):
     task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="adjudications")
     scores = models.JSONField()
     preference = models.SmallIntegerField(null=True, blank=True)
+    ranking = models.JSONField(null=True, blank=True, help_text="[[response, ...], ...]: tiers of ids, the best first")
     reason = models.CharField(max_length=20, choices=Reason.choices)
     comment = models.TextField(blank=True)
     by = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="+")
@@ -53,6 +56,11 @@ class Adjudication(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["task"], condition=Q(is_current=True), name="one_current_adjudication_per_task"
+            ),
+            models.CheckConstraint(condition=tiers_of_ids("ranking"), name="settled_ranking_is_tiers_of_ids"),
+            models.CheckConstraint(
+                condition=Q(preference__isnull=True) | Q(ranking__isnull=True),
+                name="a_settled_preference_or_a_ranking",
             ),
         ]
 

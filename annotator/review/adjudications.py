@@ -1,15 +1,16 @@
 """A reviewer's authoritative rating of a task. It stands beside the annotators' ratings, never over them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 
 from django.utils.translation import gettext_lazy
 
 from annotator import audit, consensus
 from annotator.annotation import Refused, ResponseRating, Submission, check_complete
+from annotator.consensus.rankings import Ranking, tiers
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
-from annotator.models import Adjudication, Label, Project, Task, User
+from annotator.models import Adjudication, Label, Task, User
 from annotator.review.blindness import require_not_rating, require_others_work
 
 WHY_NOT = {
@@ -28,6 +29,7 @@ def adjudicate(
     *,
     scores: Scores,
     preference: int | None = None,
+    ranking: Ranking | None = None,
     reason: str,
     comment: str = "",
     by: User,
@@ -35,7 +37,7 @@ def adjudicate(
 ) -> Adjudication:
     """Makes these scores the labels of a complete task; the same again changes nothing, others take their place.
 
-    `preference` is relative to the responses' positions.
+    `preference` is relative to the responses' positions; `ranking` is in its place where there are three or more.
 
     Raises:
         IncompleteRating: a score is missing or off the scale.
@@ -48,11 +50,13 @@ def adjudicate(
     if task.state != Task.State.COMPLETE:
         raise Refused(str(WHY_NOT[Task.State(task.state)]))
     require_others_work(task, by)
-    _check_complete(scores, preference, project=task.project, responses=[each.pk for each in task.responses.all()])
+    decided = Submission(_ratings(scores), preference, ranking)
+    check_complete(decided, project=task.project, responses=[each.pk for each in task.responses.all()])
     made = Adjudication(
         task=task,
         scores={str(response): dict(each) for response, each in scores.items()},
         preference=preference,
+        ranking=None if ranking is None else tiers(ranking),
         reason=reason,
         comment=comment.strip(),
         by=by,
@@ -99,14 +103,13 @@ def _locked(task_id: int) -> Task:
     return tasks.defer("conversation", "metadata").get(pk=task_id)
 
 
-def _check_complete(scores: Scores, preference: int | None, *, project: Project, responses: Sequence[int]) -> None:
-    """As a submission is checked; a reviewer is not asked for confidence and safety, so those are filled in."""
-    ratings = {response: ResponseRating(each, confidence=2, safe=True) for response, each in scores.items()}
-    check_complete(Submission(ratings, preference), project=project, responses=responses)
+def _ratings(scores: Scores) -> dict[int, ResponseRating]:
+    """As a submission's; a reviewer is not asked for confidence and safety, so those are filled in."""
+    return {response: ResponseRating(each, confidence=2, safe=True) for response, each in scores.items()}
 
 
 def _content(made: Adjudication) -> tuple[object, ...]:
-    return (made.scores, made.preference, made.reason, made.comment)
+    return (made.scores, made.preference, made.ranking, made.reason, made.comment)
 
 
 def _write_labels(scores: Scores, now: datetime) -> None:

@@ -1,10 +1,12 @@
 """The rows of a reviewer's table: what each rater gave a response, in words where a number alone says little."""
 
 from collections.abc import Callable, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 from django.utils.translation import gettext as _
 
+from annotator.consensus.rankings import Ranking
 from annotator.forms.rating import CONFIDENCE_TEXTS, PREFERENCE_TEXTS, SAFETY_TEXTS
 from annotator.models import Attribute, Rating, UnsafeCategory
 from annotator.review.rating_sheets import Rater, Reviewed, Row, Sheet
@@ -82,6 +84,12 @@ def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
         for each in rater.unlikely
         if each["response"] in letters and each["attribute"] in names
     ]
+
+
+def ranking_text(ranking: Ranking | None, responses: Sequence[int]) -> str:
+    """Of a stored ranking: letters by the responses' positions, as in B > A = C."""
+    letters = dict(zip(responses, ascii_uppercase, strict=False))
+    return " > ".join(" = ".join(sorted(letters[each] for each in tier)) for tier in ranking or ())
 
 
 def preference_text(preference: int | None) -> str:

@@ -15,7 +15,7 @@ from annotator import access, annotation
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms.review import AdjudicationForm, QuarantineForm, VerdictForm, as_it_stands, started_from
-from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
+from annotator.models import Adjudication, Annotation, Assignment, Project, Task, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
 from annotator.review import adjudicate, judge, withdraw
@@ -33,7 +33,7 @@ from annotator.review.queue import (
 )
 from annotator.review.rating_sheets import Rater, Reviewed, reviewed
 from annotator.review.verdicts import latest_verdicts
-from annotator.views.rating_sheets import preference_text, table, unlikely_scores
+from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores
 from annotator.views.returning import back
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import choice_in, number_in
@@ -150,10 +150,10 @@ def _page(request: HttpRequest, shown: Reviewed, form: AdjudicationForm) -> dict
         "shown": shown,
         "sheets": [table(each, shown) | {"scales": form.scales(each.response)} for each in shown.sheets],
         "unlikely": unlikely_scores(shown),
-        "raters": [_rater(each, user_of(request)) for each in shown.raters],
+        "raters": [_rater(each, shown, user_of(request)) for each in shown.raters],
         "form": form,
         "refused": refused,
-        "settled_preference": preference_text(shown.adjudication.preference) if shown.adjudication else "",
+        "settled_preference": _compared(shown.adjudication, shown) if shown.adjudication else "",
         "next_url": _address(request, "review-task", task.project.slug, following.pk) if following else "",
         "queue_url": _address(request, "review", task.project.slug),
         "because": _kind(request),
@@ -161,9 +161,14 @@ def _page(request: HttpRequest, shown: Reviewed, form: AdjudicationForm) -> dict
     }
 
 
-def _rater(rater: Rater, reviewer: User) -> dict[str, Any]:
+def _rater(rater: Rater, shown: Reviewed, reviewer: User) -> dict[str, Any]:
     mine = rater.annotation.assignment.annotator_id == reviewer.pk
-    return {"rater": rater, "preference": preference_text(rater.annotation.preference), "mine": mine}
+    return {"rater": rater, "preference": _compared(rater.annotation, shown), "mine": mine}
+
+
+def _compared(made: Annotation | Adjudication, shown: Reviewed) -> str:
+    """The preference of two responses, or the ranking of more."""
+    return preference_text(made.preference) or ranking_text(made.ranking, [each.response.pk for each in shown.sheets])
 
 
 @login_required
@@ -240,9 +245,15 @@ def _submitted(request: HttpRequest, project: Project, annotations: list[Annotat
             "mine": each.assignment.annotator_id == user_of(request).pk,
             "scores": _scores(each, keys),
             "preference": preference_text(each.preference),
+            "ranking": ranking_text(each.ranking, _by_position(each)),
         }
         for each in annotations
     ]
+
+
+def _by_position(annotation: Annotation) -> list[int]:
+    ratings = sorted(annotation.ratings.all(), key=lambda rating: rating.response.position)
+    return [rating.response_id for rating in ratings]
 
 
 def _scores(annotation: Annotation, attributes: list[Any]) -> list[dict[str, Any]]:

@@ -77,6 +77,7 @@ class Response:
 class Task:
     """`preference` is the consensus: positive if the second response is better, None if nobody was asked.
 
+    Of more than two responses `pairs` holds the places of every two that rankings tell apart, the better one first.
     `source` is where the prompt came from, where the rows say so.
     """
 
@@ -86,6 +87,12 @@ class Task:
     responses: tuple[Response, ...]
     preference: int | None
     source: str = ""
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether people said which response is better, besides rating each."""
+        return bool(self.pairs) or bool(self.preference and len(self.responses) == 2)
 
 
 @dataclass(frozen=True)
@@ -167,8 +174,12 @@ def targets_of(tasks: Sequence[Task], attributes: Sequence[str], *, rounded: boo
 def better(task: Task, reward: Mapping[str, float]) -> Iterator[tuple[int, int, float]]:
     """Of every two responses that people tell apart: the better one's place, the worse one's, by how much (1..3).
 
-    Their preference tells, else the labels' weighted sum, whose differences all count 1.
+    Their preference or their rankings tell, else the labels' weighted sum; differences of these all count 1. What the
+    rankings of a task leave open the labels do not decide.
     """
+    if task.pairs:
+        yield from ((first, second, 1.0) for first, second in task.pairs)
+        return
     if task.preference and len(task.responses) == 2:
         first, second = (1, 0) if task.preference > 0 else (0, 1)
         yield first, second, float(abs(task.preference))
@@ -234,7 +245,7 @@ def _verify(path: Path, digest: str) -> None:
 
 def _refuse_unusable(snapshot: Snapshot) -> None:
     for name, tasks in (("train", snapshot.train), ("validation", snapshot.validation)):
-        if not has_labels(tasks, snapshot.attributes) and not any(task.preference for task in tasks):
+        if not has_labels(tasks, snapshot.attributes) and not any(task.is_compared for task in tasks):
             raise EmptyPart(f"the snapshot has no labelled response in its {name} part")
     labels = np.isfinite(targets_of(snapshot.train, snapshot.attributes))
     for name, known in zip(snapshot.attributes, labels.T, strict=True):
@@ -251,7 +262,7 @@ def _differ(snapshot: Snapshot) -> bool:
     """Whether people tell any two train responses apart, by a label or by their preference."""
     labels = targets_of(snapshot.train, snapshot.attributes)
     return any(np.ptp(column[np.isfinite(column)]) > 0 for column in labels.T) or any(
-        task.preference for task in snapshot.train
+        task.is_compared for task in snapshot.train
     )
 
 
@@ -263,7 +274,17 @@ def _task(row: Mapping[str, Any]) -> Task:
     if preference is not None and not isinstance(preference, int):
         raise ValueError("preference is not an integer")
     conversation, source = _conversation(row["conversation"]), str(row.get("source") or "")
-    return Task(str(row["task"]), str(row["prompt_hash"]), conversation, responses, preference, source)
+    pairs = _pairs(row.get("pairs") or [], len(responses))
+    return Task(str(row["task"]), str(row["prompt_hash"]), conversation, responses, preference, source, pairs)
+
+
+def _pairs(rows: Any, responses: int) -> tuple[tuple[int, int], ...]:
+    pairs = tuple((better, worse) for better, worse in rows)
+    if any(type(place) is not int or not 0 <= place < responses for pair in pairs for place in pair):
+        raise ValueError("a pair names no response by its place")
+    if len({frozenset(pair) for pair in pairs if pair[0] != pair[1]}) < len(pairs):
+        raise ValueError("a pair stands there twice, or is of one response")
+    return pairs
 
 
 def _response(row: Mapping[str, Any]) -> Response:

@@ -61,7 +61,7 @@ def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, 
     seen = _trained_on(config)
     tasks = [task for task in every if _prompt(task.conversation) not in seen]
     labelled = np.isfinite(targets_of(tasks, checkpoint.manifest.attributes)).any()
-    if not labelled and not any(task.preference for task in tasks):
+    if not labelled and not any(task.is_compared for task in tasks):
         left_out = f"; {len(every) - len(tasks)} tasks are left out, as the model was trained on their prompts"
         raise EmptyPart(
             f"{config.data} has no response with a label that the model predicts" + (left_out if seen else "")

@@ -92,11 +92,11 @@ def _strength(pair: Pair) -> str:
 
 
 def _pairs(task: Task, weights: Mapping[str, float], start: int) -> Iterator[Pair]:
-    asked = task.preference and len(task.responses) == 2
-    for first, second, strength in better(task, weights):
+    for first, second, by in better(task, weights):
+        strength = int(by) if task.is_compared else None
         longer = len(task.responses[first].text) > len(task.responses[second].text)
         apart = _apart(task, first, second, weights)
-        yield Pair(task.prompt_hash, start + first, start + second, int(strength) if asked else None, apart, longer)
+        yield Pair(task.prompt_hash, start + first, start + second, strength, apart, longer)
 
 
 def _apart(task: Task, first: int, second: int, weights: Mapping[str, float]) -> float:

@@ -1,18 +1,19 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
 const seen = (each) => each.checkVisibility() && !each.matches(":disabled, :disabled *");
-const groups = () => [...document.querySelectorAll("#rating .likert, #rating .choice")].filter(seen);
+const groups = () => [...document.querySelectorAll("#rating :is(.likert, .choice, .ranking.live)")].filter(seen);
 const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox])");
 const focused = (selector) => document.activeElement?.closest(selector);
 
 function current() {
   const list = groups();
-  return focused("#rating .likert, #rating .choice") ?? list.find((group) => !group.querySelector("[type=radio]:checked"));
+  return focused("#rating :is(.likert, .choice, .ranking)") ?? list.find((group) => !group.querySelector("[type=radio]:checked"));
 }
 
 function focusOn(group) {
   if (!group) return void document.querySelector("#rating [data-key=Enter]")?.focus();
   const from = focused(".sheet"), to = group.closest(".sheet");
-  (group.querySelector("[type=radio]:checked") ?? group.querySelector("[type=radio]")).focus({ preventScroll: true });
+  const answer = group.querySelector("[type=radio]:checked") ?? group.querySelector("[type=radio], [data-handle]");
+  answer.focus({ preventScroll: true });
   // Another response further down is read from its beginning.
   if (to && from && to.offsetTop > from.offsetTop) to.scrollIntoView({ block: "start" });
   else group.scrollIntoView({ block: "nearest" });

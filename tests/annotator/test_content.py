@@ -14,5 +14,12 @@ def test_the_hash_is_that_of_all_fields_but_the_time() -> None:
     }
     made = Submission(ratings, preference=-2, justification="Because of “this”.", active_seconds=4.5)
     content = asdict(made) | {"active_seconds": None}
+    del content["ranking"]  # none was given, as in all ratings of before there were any
     content["ratings"] = sorted(content["ratings"].items())
     assert made.content_hash() == hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def test_the_order_within_a_tier_is_no_other_ranking() -> None:
+    given = [[1], [3, 2]], [[1], [2, 3]], [[1, 2], [3]]
+    one, same, other = (Submission({}, ranking=ranking).content_hash() for ranking in given)
+    assert one == same != other

@@ -53,7 +53,12 @@ def _kappas(found: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
         each = [found.selections[selection][key] for selection in Selection]
         total = found.selections[Selection.ALL][key]
         yield [key, *(_with_interval(one) for one in each), str(total.samples), str(total.ratings)]
-    for name, one in (("(preference)", found.preference.agreement), ("(safety)", found.safety.agreement)):
+    others = (
+        ("(preference)", found.preference.agreement),
+        ("(ranking)", found.ranking.agreement),
+        ("(safety)", found.safety.agreement),
+    )
+    for name, one in others:
         if one.samples:
             yield [name, "", _with_interval(one), "", str(one.samples), str(one.ratings)]
 

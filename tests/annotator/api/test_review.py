@@ -171,3 +171,23 @@ def test_ones_own_annotation_is_refused(project: Project, rita: User, client: AP
     held = rate(project, rita).annotation.assignment
     answer = client.post(f"/api/v1/assignments/{held.pk}/verdict/", {"decision": "accepted"})
     assert (answer.status_code, answer.json()["code"]) == (409, "own_work")
+
+
+# Rankings --------------------------------------------------------------------------------------------------
+
+
+def test_rankings_are_told_and_settled(project: Project, client: APIClient, cast: Cast) -> None:
+    Project.objects.update(ask_preference=True)
+    project.refresh_from_db()
+    made = make_task(project, responses=3)
+    rows = list(made.responses.all())
+    for user in cast.annotators:
+        rate(project, user, ranking=[[rows[2].pk], [rows[0].pk, rows[1].pk]])
+    one, two, three = (each.public_id for each in rows)
+    told = client.get(f"/api/v1/review/{made.public_id}/").json()
+    assert [rater["ranking"] for rater in told["raters"]] == [[[three], [one, two]]] * 3
+    address = f"/api/v1/tasks/{made.public_id}/adjudication/"
+    missing = client.put(address, decision(made, 3, 2, 1))
+    assert (missing.status_code, list(missing.json()["errors"])) == (400, ["ranking"])
+    settled = client.put(address, decision(made, 3, 2, 1, ranking=[[one], [two], [three]]))
+    assert (settled.status_code, settled.json()["ranking"]) == (200, [[one], [two], [three]])

@@ -8,6 +8,7 @@ from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
 from annotator.models import Annotation, Assignment, Draft, Membership, Project, Rating, Task, User
+from annotator.models.public_ids import response_of
 from tests.builders import ATTRIBUTES, NOW, make_member, make_project, make_task
 from tests.conftest import Cast
 
@@ -48,7 +49,7 @@ def told(answer: Any) -> tuple[int, str]:
 def test_next_leases_a_task(alice: APIClient, project: Project) -> None:
     task = make_task(project, "one")
     lease = leased(alice)
-    assert set(lease) == {"assignment", "lease_expires_at", "task", "rubric"}
+    assert set(lease) == {"assignment", "lease_expires_at", "task", "asks", "rubric"}
     assert set(lease["task"]) == {"id", "conversation", "responses"}
     assert lease["task"]["id"] == task.public_id
     assert lease["task"]["conversation"] == [{"role": "user", "content": "What is one?"}]
@@ -88,7 +89,8 @@ def test_a_rating_is_stored_and_echoed(alice: APIClient, project: Project) -> No
     lease = leased(alice)
     answer = submitted(alice, lease, form(lease, 2, justification=" Because. ", active_seconds=12.5))
     assert answer.status_code == 201
-    assert set(answer.json()) == {"annotation", "assignment", "counts", "revision", "ratings", "submitted_at"}
+    wanted = {"annotation", "assignment", "counts", "revision", "ratings", "ranking", "submitted_at"}
+    assert set(answer.json()) == wanted
     assert [each["scores"] for each in answer.json()["ratings"]] == [dict.fromkeys(ATTRIBUTES, 2)] * 2
     stored = Annotation.objects.get()
     assert (stored.justification, stored.active_seconds) == (" Because. ", 12.5)
@@ -371,3 +373,95 @@ def test_a_longer_queue_costs_no_more_queries(
     lease = leased(alice)
     with django_assert_max_num_queries(34):
         submitted(alice, lease, form(lease), "?next=1")
+
+
+# Rankings --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def triple(cast: Cast, as_user: As) -> tuple[APIClient, Any]:
+    """Alice and her lease of a task with three responses, which are to be ranked."""
+    asking = make_project("ranked", ask_preference=True)
+    make_member(asking, cast.alice)
+    make_task(asking, responses=3)
+    client = as_user(cast.alice)
+    return client, client.post("/api/v1/projects/ranked/next/").json()
+
+
+def numbers(lease: Any) -> list[int]:
+    return [each["id"] for each in lease["task"]["responses"]]
+
+
+@pytest.mark.parametrize(("responses", "asked"), [(1, []), (2, ["preference"]), (3, ["ranking"]), (9, ["ranking"])])
+def test_next_says_what_is_asked(cast: Cast, as_user: As, responses: int, asked: list[str]) -> None:
+    asking = make_project("ranked", ask_preference=True, ask_safety=True)
+    make_member(asking, cast.alice)
+    make_task(asking, responses=responses)
+    assert as_user(cast.alice).post("/api/v1/projects/ranked/next/").json()["asks"] == [*asked, "safe"]
+
+
+def test_a_ranking_is_stored_and_echoed(triple: tuple[APIClient, Any]) -> None:
+    client, lease = triple
+    one, two, three = numbers(lease)
+    answer = submitted(client, lease, form(lease, ranking=[[three], [one, two]]))
+    assert answer.status_code == 201
+    assert [set(tier) for tier in answer.json()["ranking"]] == [{three}, {one, two}]
+    again = submitted(client, lease, form(lease, ranking=[[three], [two, one]]))
+    assert (again.status_code, again.json()) == (200, answer.json())
+
+
+def test_a_ranking_is_listed_and_revised(triple: tuple[APIClient, Any], cast: Cast, as_user: As) -> None:
+    client, lease = triple
+    one, two, three = numbers(lease)
+    submitted(client, lease, form(lease, ranking=[[one], [two], [three]]))
+    assert submitted(client, lease, form(lease, ranking=[[three], [two], [one]])).json()["revision"] == 2
+    make_member(Project.objects.get(slug="ranked"), cast.carol, role="manager")
+    listed = as_user(cast.carol).get("/api/v1/projects/ranked/annotations/").json()["results"]
+    assert listed[0]["ranking"] == [[three], [two], [one]]
+
+
+@pytest.mark.parametrize(
+    ("broken", "told_of"),
+    [
+        (lambda one, two, three: None, "put all 3 responses into tiers of ids"),
+        (lambda one, two, three: [[one], [two]], "response 3 is not ranked: put its id"),
+        (lambda one, two, three: [[one], [two, one], [three]], "is ranked twice: name it once"),
+        (lambda one, two, three: [[one], [two], [three, 5]], "does not belong to this task"),
+        (lambda one, two, three: [[one], [], [two], [three]], "a tier of the ranking is empty: leave it out"),
+    ],
+)
+def test_a_broken_ranking_is_refused_with_what_to_do(
+    triple: tuple[APIClient, Any], broken: Callable[..., Any], told_of: str
+) -> None:
+    client, lease = triple
+    body = form(lease, ranking=broken(*sorted(numbers(lease), key=lambda number: response_of(number) or 0)))
+    answer = submitted(client, lease, body)
+    assert told(answer) == (400, "incomplete")
+    assert told_of in answer.json()["errors"]["ranking"][0]
+    assert not Annotation.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "broken", [5, "a", {"1": 2}, [1, 2, 3], [["1"]], [[True]], [[1.5]], [[-1]], [[10**30]], [[None]]]
+)
+def test_a_ranking_that_is_none_is_refused(triple: tuple[APIClient, Any], broken: Any) -> None:
+    client, lease = triple
+    answer = submitted(client, lease, form(lease, ranking=broken))
+    assert told(answer) == (400, "invalid")
+    assert not Annotation.objects.exists()
+
+
+def test_a_preference_of_three_and_a_ranking_of_two_are_refused(
+    triple: tuple[APIClient, Any], alice: APIClient, project: Project
+) -> None:
+    client, lease = triple
+    answer = submitted(client, lease, form(lease, preference=1, ranking=[numbers(lease)]))
+    assert answer.json()["errors"]["preference"] == [
+        "a preference needs exactly two responses: rank three or more in `ranking`"
+    ]
+    make_task(project)
+    lease = leased(alice)
+    answer = submitted(alice, lease, form(lease, ranking=[numbers(lease)]))
+    assert answer.json()["errors"]["ranking"] == [
+        "a ranking needs three responses or more: compare two by `preference`"
+    ]

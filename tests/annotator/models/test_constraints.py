@@ -9,6 +9,7 @@ from django.db.models import F
 
 from annotator.models import (
     LONGEST_ACTIVE_SECONDS,
+    Adjudication,
     Annotation,
     Assignment,
     ExpertRating,
@@ -242,3 +243,59 @@ def test_whoever_has_rated_has_a_pseudonym(project: Project) -> None:
     root = make_user("root")
     Tally.objects.create(annotator=root, project=project)
     assert Pseudonym.objects.get(user=root).name.startswith("r-")
+
+
+# Rankings --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ranked(project: Project, cast: Cast) -> list[int]:
+    """The ids of three responses that alice has ranked as they stand."""
+    ids = [each.pk for each in make_task(project, responses=3).responses.all()]
+    rate(project, cast.alice, ranking=[[each] for each in ids])
+    return ids
+
+
+def test_a_ranking_with_ties_is_stored(ranked: list[int]) -> None:
+    first, second, third = ranked
+    assert Annotation.objects.update(ranking=[[third], [first, second]]) == 1
+
+
+@pytest.mark.parametrize("places", [[[0], [1]], [[0], [1], [2], [2]], [[0], [1, 1], [2]], [[0, 1, 2, 0]], []])
+def test_a_ranking_that_names_not_each_response_once_is_refused(ranked: list[int], places: list[list[int]]) -> None:
+    broken = [[ranked[place] for place in tier] for tier in places]
+    refused("ranking_of_every_response", lambda: Annotation.objects.update(ranking=broken))
+
+
+def test_a_ranking_of_a_foreign_response_is_refused(ranked: list[int], project: Project) -> None:
+    foreign = make_task(project).responses.all()[0].pk
+    broken = [[ranked[0]], [ranked[1]], [foreign]]
+    refused("ranking_of_every_response", lambda: Annotation.objects.update(ranking=broken))
+
+
+@pytest.mark.parametrize("broken", [{}, "abc", 3, [1, 2, 3], [[1], []], [["1"]], [[1.5]], [[0]], [[None]], [[[1]]]])
+@pytest.mark.usefixtures("ranked")
+def test_a_ranking_that_is_no_list_of_tiers_is_refused(broken: object) -> None:
+    refused("ranking_is_tiers_of_ids", lambda: Annotation.objects.update(ranking=broken))
+
+
+def test_a_ranking_of_two_responses_is_refused(project: Project, cast: Cast) -> None:
+    ids = [[each.pk] for each in make_task(project).responses.all()]
+    rate(project, cast.alice)
+    refused("ranking_of_every_response", lambda: Annotation.objects.update(ranking=ids))
+
+
+@pytest.mark.usefixtures("ranked")
+def test_a_preference_beside_a_ranking_is_refused() -> None:
+    refused("a_preference_or_a_ranking", lambda: Annotation.objects.update(preference=1))
+
+
+def test_an_authoritative_ranking_keeps_to_the_same(ranked: list[int], cast: Cast) -> None:
+    task = Task.objects.get()
+    made = Adjudication(task=task, scores={}, reason="other", by=cast.carol, made_at=NOW)
+    made.ranking = [[each] for each in ranked[:2]]
+    refused("ranking_of_every_response", made.save)
+    made.ranking = [[]]
+    refused("settled_ranking_is_tiers_of_ids", made.save)
+    made.ranking, made.preference = [ranked], 1
+    refused("a_settled_preference_or_a_ranking", made.save)

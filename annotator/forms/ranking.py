@@ -1,0 +1,62 @@
+"""The ranking of three responses or more: one field for the rank of each, which a draft keeps like any other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from annotator.consensus.rankings import Ranking, ranks_of, tiers_of_ranks
+from annotator.models import Response
+from annotator.models.public_ids import response_number
+
+
+@dataclass(frozen=True)
+class Place:
+    """One response on the page: what it is called there, and the bound field of its rank."""
+
+    letter: str
+    response: Response
+    field: forms.BoundField
+
+
+def rank_name(response: int) -> str:
+    """Of the field, by the response's number outside."""
+    return f"rank-{response}"
+
+
+def rank_field(letter: str, responses: int) -> forms.TypedChoiceField:
+    """The rank of one response; equal ranks are a tie. Nothing is ranked beforehand."""
+    return forms.TypedChoiceField(
+        choices=[("", "–"), *((rank, str(rank)) for rank in range(1, responses + 1))],
+        coerce=int,
+        empty_value=None,
+        required=False,
+        label=_("Rank of response %(letter)s") % {"letter": letter},
+    )
+
+
+def places(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> list[Place]:
+    """Of the responses that the form ranks, in the order in which they are shown."""
+    named = ((letter, each, rank_name(each.public_id)) for letter, each in zip(letters, responses, strict=False))
+    return [Place(letter, each, form[name]) for letter, each, name in named if name in form.fields]
+
+
+def refuse_unranked(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> None:
+    """One error for all that are not placed yet, at the first of them."""
+    missing = [each for each in places(form, responses, letters) if form.cleaned_data.get(each.field.name) is None]
+    if missing:
+        text = _("Rank every response. Not placed yet: %(letters)s")
+        form.add_error(missing[0].field.name, text % {"letters": ", ".join(each.letter for each in missing)})
+
+
+def ranking(data: dict[str, Any], responses: Sequence[Response]) -> list[list[int]] | None:
+    """What the cleaned fields say; None where nothing is to be ranked."""
+    ranks = {each.pk: data[rank_name(each.public_id)] for each in responses if rank_name(each.public_id) in data}
+    return tiers_of_ranks(ranks) if ranks else None
+
+
+def filled_ranks(given: Ranking | None) -> dict[str, int]:
+    """Initial values of the fields."""
+    return {rank_name(response_number(each)): rank for each, rank in ranks_of(given or []).items()}

@@ -108,6 +108,10 @@ def mark(request: HttpRequest) -> str:
     return static("img/mark.svg")
 
 
+def variables(request: HttpRequest) -> str:
+    return static("css/variables.css")
+
+
 def style(request: HttpRequest) -> str:
     return static("css/admin.css")
 

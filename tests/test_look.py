@@ -20,7 +20,8 @@ def defined(text: str) -> set[str]:
 
 
 def test_every_colour_of_the_admins_theme_is_one_of_ours() -> None:
-    named = [value for shades in settings.UNFOLD["COLORS"].values() for value in shades.values()]
+    colors: dict[str, dict[str, str]] = settings.UNFOLD["COLORS"]  # type: ignore[assignment]
+    named = [value for shades in colors.values() for value in shades.values()]
     assert len(named) == 22
     assert {value.removeprefix("var(").removesuffix(")") for value in named} <= defined(VARIABLES)
 

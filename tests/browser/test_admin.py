@@ -64,7 +64,7 @@ def test_every_page_opens(open_page: Open, carol: User, busy: Project) -> None:
 def test_scores_are_listed_in_words(open_page: Open, carol: User, busy: Project) -> None:
     page = open_page(carol)
     page.goto("/admin/rewards/score/")
-    expect(page.get_by_text("helpfulness 3.14")).to_be_visible()
+    expect(page.get_by_text("helpfulness 4.14")).to_be_visible()
 
 
 def test_retraining_without_a_worker_says_so(open_page: Open, carol: User, busy: Project) -> None:

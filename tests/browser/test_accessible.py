@@ -200,7 +200,7 @@ def overseen(talk: Project) -> list[str]:
         "/projects/talk/annotators/",
         "/projects/talk/review/",
         *tasks,
-        "/projects/talk/review/submissions/?all=1",
+        "/projects/talk/review/submissions/?verdict=all",
     ]
 
 

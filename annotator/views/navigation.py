@@ -31,6 +31,7 @@ def places_of(user: User | AnonymousUser) -> Iterator[Entry]:
     yield Entry(_("Your work"), reverse("mine"), "mine", "edit_note")
     if user.is_staff:
         yield Entry(_("Admin"), reverse("admin:index"), "admin:index", "dashboard")
+    yield Entry(_("Glossary"), reverse("glossary"), "glossary", "dictionary")
     yield Entry(_("Settings"), reverse("settings"), "settings", "settings")
 
 

@@ -69,6 +69,7 @@ def addresses(talk: Project, alice: User) -> list[str]:
         f"/assignments/{done[1].pk}/revise/",
         "/projects/talk/agreement/",
         "/mine/",
+        "/glossary/",
         "/settings/",
         "/password/",
         "/nowhere/",

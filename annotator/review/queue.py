@@ -14,6 +14,7 @@ from annotator.review.blindness import tasks_held_by
 
 BEGINNING = 400
 """Characters of the prompt that a list reads."""
+RESPONSE_BEGINNING = 1_000
 MOST_COUNTED = 1_000
 WIDEST_SPREAD = 9_999
 
@@ -115,4 +116,4 @@ def judged(found: QuerySet[Annotation], decision: str) -> QuerySet[Annotation]:
 def beginnings_of_responses(tasks: Sequence[int]) -> QuerySet[Any]:
     """The responses of the tasks, each with `beginning` in place of its text."""
     found = Response.objects.filter(task__in=tasks).defer("text").order_by("task", "position")
-    return found.annotate(beginning=Left("text", BEGINNING))
+    return found.annotate(beginning=Left("text", RESPONSE_BEGINNING))

@@ -61,7 +61,7 @@ TERMS: Mapping[str, Term] = {
         ),
     ),
     "interval": Term(
-        _("95 % interval"),
+        _("confidence interval"),
         _(
             "A range around a measured number, made so that in about 95 of 100 repetitions with other data of the same "
             "kind it holds the true value. A wide range means that the number is uncertain."

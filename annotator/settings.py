@@ -297,13 +297,16 @@ IMPORT_MAX_FILE_BYTES = environment.number("IMPORT_MAX_FILE_BYTES", 10 << 30)  #
 IMPORT_MAX_GZIP_RATIO = environment.number("IMPORT_MAX_GZIP_RATIO", 200)  # bytes that come out for each one in the file
 IMPORT_ERRORS_REPORTED = environment.number("IMPORT_ERRORS_REPORTED", 1_000)  # further ones are counted
 
-# The admin's look ------------------------------------------------------------------------------------------
+# The admin's look: that of the pages, whose values it takes from static/css/variables.css --------------------
+_SHADES = ("50", "100", "200", "300", "400", "500", "600", "700", "800", "900", "950")
 UNFOLD = {
     "SITE_TITLE": "Rewardloop",
     "SITE_HEADER": "Rewardloop",
-    "SITE_SYMBOL": "all_inclusive",
+    "SITE_ICON": "rewards.admin.dashboard.mark",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "rewards.admin.dashboard.mark"}],
-    "STYLES": ["rewards.admin.dashboard.style"],
+    "STYLES": ["rewards.admin.dashboard.variables", "rewards.admin.dashboard.style"],
+    "COLORS": {scale: {shade: f"var(--{scale}-{shade})" for shade in _SHADES} for scale in ("base", "primary")},
+    "BORDER_RADIUS": "var(--radius-control)",
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "rewards.admin.dashboard.context",

@@ -9,6 +9,7 @@ from annotator.models.public_ids import TaskIdConverter
 from annotator.views import (
     agreement,
     annotators,
+    glossary,
     history,
     login,
     person,
@@ -44,6 +45,7 @@ urlpatterns = [
     path("password/", login_required(settings.Password.as_view()), name="password"),
     path("layout/", settings.layout, name="layout"),
     path("i18n/", include("django.conf.urls.i18n")),
+    path("glossary/", glossary.glossary, name="glossary"),
     path("mine/", person.mine, name="mine"),
     path("projects/<slug:slug>/offer/", projects.offer, name="offer"),
     path("projects/<slug:slug>/guidelines/", projects.guidelines, name="guidelines"),

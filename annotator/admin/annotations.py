@@ -12,12 +12,20 @@ from annotator.admin.scoping import ManagedOnly, OfManagedProjects, ToBeRead
 from annotator.admin.tasks import review_link
 from annotator.models import Annotation, Rating
 from annotator.review.blindness import tasks_held_by
+from annotator.templatetags.scales import level
 
 
 class RatingInline(ToBeRead):
     model = Rating
-    fields = ["response", "scores", "checks", "confidence", "safe"]
+    fields = ["response", "levels", "checks", "confidence", "safe"]
     readonly_fields = fields
+
+    @admin.display(description=_("levels"))
+    def levels(self, rating: Rating) -> str:
+        """As the scale shows them."""
+        attributes = rating.annotation.assignment.task.project.attributes_for()
+        given = [(each.name, rating.scores[each.key]) for each in attributes if each.key in rating.scores]
+        return ", ".join(f"{name} {level(score)}" for name, score in given)
 
 
 @admin.register(Annotation)
@@ -27,7 +35,7 @@ class AnnotationAdmin(OfManagedProjects):
     list_display = ["task", "annotator", "revision", "origin", "preference", "submitted_at"]
     list_filter = ["origin", "is_current", ("assignment__task__project", ManagedOnly)]
     search_fields = ["assignment__task__external_id", "assignment__annotator__username"]
-    list_select_related = ["assignment__task", "assignment__annotator"]
+    list_select_related = ["assignment__task__project", "assignment__annotator"]
     show_full_result_count = False
     readonly_fields = ["review"]
     inlines = [RatingInline]

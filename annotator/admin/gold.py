@@ -1,39 +1,59 @@
 """Gold tasks and the experts' ratings. They come by import; what the experts say can be mended here."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
 from django.db import transaction
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from unfold.admin import StackedInline
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from annotator.admin.scoping import ManagedOnly, OfManagedProjects
-from annotator.importing.field_checks import BadRow
-from annotator.importing.gold_rows import expert_of
-from annotator.models import ExpertRating, Gold
+from annotator.models import Attribute, ExpertRating, Gold
+from annotator.templatetags.scales import level
 
 
 class ExpertRatingForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Holds the scores to the project's attributes."""
+    """A level for each of the project's attributes, which a subclass names; stored are scores."""
 
-    def clean_scores(self) -> Any:
-        scores = self.cleaned_data["scores"]
-        attributes = self.instance.gold.task.project.attribute_keys()
-        try:
-            expert_of({"scores": scores}, "The rating", attributes)
-        except BadRow as wrong:
-            raise forms.ValidationError(str(wrong)) from wrong
-        return scores
+    attributes: ClassVar[Sequence[Attribute]] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for each in self.attributes:
+            self.initial.setdefault(_field(each), (self.instance.scores or {}).get(each.key))
+
+    def save(self, commit: bool = True) -> Any:
+        self.instance.scores = {each.key: self.cleaned_data[_field(each)] for each in self.attributes}
+        return super().save(commit)
+
+
+def _field(attribute: Attribute) -> str:
+    return f"level_{attribute.key}"
+
+
+def _levels(attribute: Attribute) -> forms.TypedChoiceField:
+    choices = [(score, f"{level(score)}: {_(text)}") for score, text in enumerate(attribute.levels)]
+    return forms.TypedChoiceField(choices=choices, coerce=int, label=_(attribute.name), widget=UnfoldAdminSelectWidget)
 
 
 class ExpertRatingInline(StackedInline):
     model = ExpertRating
-    form = ExpertRatingForm
     extra = 0
-    fields = ["text", "scores", "explanation"]
     readonly_fields = ["text"]
     can_delete = False
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return ["text", *map(_field, _attributes(obj)), "explanation"]
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        attributes = _attributes(obj)
+        fields: dict[str, Any] = {_field(each): _levels(each) for each in attributes}
+        made = type("LevelsForm", (ExpertRatingForm,), {"attributes": attributes, **fields})
+        return super().get_formset(request, obj, form=made, **kwargs)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return True
@@ -47,6 +67,10 @@ class ExpertRatingInline(StackedInline):
     @admin.display(description="response")
     def text(self, rating: ExpertRating) -> str:
         return rating.response.text
+
+
+def _attributes(gold: Gold | None) -> Sequence[Attribute]:
+    return gold.task.project.attributes_for() if gold else ()
 
 
 @admin.register(Gold)

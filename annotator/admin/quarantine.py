@@ -21,7 +21,7 @@ from annotator.forms.review import QuarantineForm
 from annotator.models import Report, Skip, Task
 from annotator.pii.redaction import redact
 from annotator.refusals import Refusal
-from annotator.review.rating_sheets import set_aside
+from annotator.review.rating_sheets import is_about_personal_information, set_aside
 from annotator.web.query_parameters import as_number
 
 
@@ -89,8 +89,14 @@ class DecidesQuarantine(OfManagedProjects):
 
     def _shown(self, task: Task) -> dict[str, Any]:
         """What the page of a task shows above its fields."""
-        url = _redact_url([task.pk])
-        return {"task": task, "marked": marked_in(task), "set_aside": self.set_aside(task), "redact_url": url}
+        because = set_aside(task)
+        return {
+            "task": task,
+            "marked": marked_in(task),
+            "set_aside": "; ".join(map(_said, because)),
+            "personal": is_about_personal_information(task, because),
+            "redact_url": _redact_url([task.pk]),
+        }
 
     def decide_view(self, request: HttpRequest, task_id: int) -> HttpResponse:
         """The buttons of a task's page."""
@@ -110,9 +116,12 @@ class DecidesQuarantine(OfManagedProjects):
             raise Http404
         forms = [RedactForm(task, request.POST if request.method == "POST" else None) for task in tasks]
         if "redact" in request.POST:
-            if all(form.is_confirmed() for form in forms):
+            understood = "understood" in request.POST
+            if understood and all(form.is_confirmed() for form in forms):
                 return self._redact(request, forms)
-            if all(form.is_valid() for form in forms):
+            if not understood:
+                messages.warning(request, _("Nothing is erased: tick first that you know what is lost."))
+            elif all(form.is_valid() for form in forms):
                 messages.warning(request, _("The choice has changed: look at the preview, then confirm."))
         context = {**self.admin_site.each_context(request), "title": _("Redact"), "opts": self.opts, "forms": forms}
         return TemplateResponse(request, "admin/redact.html", context)

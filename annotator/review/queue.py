@@ -1,18 +1,20 @@
 """What waits for a reviewer, the widest spread first, and what was submitted last. Pages go on after a key."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Coalesce, Left
 
-from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
+from annotator.models import Annotation, Assignment, Project, Response, Task, User, Verdict
 from annotator.review.blindness import tasks_held_by
 from annotator.web.query_parameters import as_number
 
 BEGINNING = 400
 """Characters of the prompt that a list reads."""
+RESPONSE_BEGINNING = 1_000
 MOST_COUNTED = 1_000
 WIDEST_SPREAD = 9_999
 
@@ -56,9 +58,19 @@ def page(tasks: QuerySet[Any], *, after: Place | None = None, size: int) -> list
     return alike + list(tasks.filter(review_spread__lt=after.spread)[: size - len(alike)])
 
 
-def next_waiting(project: Project, *, because: str = "", after: Place) -> Task | None:
-    """The next one behind the place, else the head of the queue; never the one at the place."""
-    tasks = waiting(project, because=because).only("pk", "review_spread")
+def decidable_by(tasks: QuerySet[Task], reviewer: User, *, manages: bool) -> QuerySet[Task]:
+    """Those that this person may decide: a task that was set aside is for managers, one's own work for others."""
+    counting = Assignment.objects.submitted().filter(task=OuterRef("pk"), counts=True)
+    by_others = Exists(counting.exclude(annotator=reviewer)) | ~Exists(counting)
+    tasks = tasks.exclude(pk__in=tasks_held_by(reviewer))
+    if not manages:
+        return tasks.exclude(state=Task.State.QUARANTINED).filter(by_others)
+    return tasks.filter(Q(state=Task.State.QUARANTINED) | by_others)
+
+
+def next_waiting(project: Project, *, because: str = "", after: Place, reviewer: User, manages: bool) -> Task | None:
+    """The next one that the reviewer may decide behind the place, else from the head; never the one at the place."""
+    tasks = decidable_by(waiting(project, because=because), reviewer, manages=manages).only("pk", "review_spread")
     found = page(tasks, after=after, size=1) or page(tasks.exclude(pk=after.task), size=1)
     return found[0] if found else None
 
@@ -92,3 +104,16 @@ def unjudged(found: QuerySet[Annotation], reviewer: User) -> QuerySet[Annotation
     """Those that nobody has accepted or rejected, and that this reviewer may."""
     verdicts = Verdict.objects.filter(assignment=OuterRef("assignment"))
     return found.filter(~Exists(verdicts)).exclude(assignment__annotator=reviewer)
+
+
+def judged(found: QuerySet[Annotation], decision: str) -> QuerySet[Annotation]:
+    """Those whose verdict in force is this one."""
+    later = Verdict.objects.filter(assignment=OuterRef("assignment"), pk__gt=OuterRef("pk"))
+    in_force = Verdict.objects.filter(~Exists(later), decision=decision)
+    return found.filter(assignment__in=in_force.values("assignment"))
+
+
+def beginnings_of_responses(tasks: Sequence[int]) -> QuerySet[Any]:
+    """The responses of the tasks, each with `beginning` in place of its text."""
+    found = Response.objects.filter(task__in=tasks).defer("text").order_by("task", "position")
+    return found.annotate(beginning=Left("text", RESPONSE_BEGINNING))

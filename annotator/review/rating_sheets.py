@@ -175,6 +175,11 @@ def _row(
     )
 
 
+def is_about_personal_information(task: Task, because: Sequence[Report | Skip]) -> bool:
+    """Whether somebody skipped the task for it, or a text in it is marked as such; `because` is `set_aside`'s."""
+    return any(isinstance(each, Skip) for each in because) or task.pii_spans.exists()
+
+
 def set_aside(task: Task) -> list[Report | Skip]:
     """Why a task is in quarantine: what annotators said in reports still undecided, or when they skipped it for PII."""
     reports = Report.objects.filter(assignment__task=task, decision="")

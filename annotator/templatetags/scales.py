@@ -1,4 +1,9 @@
-"""{% levels field %}: the radios of a scale. In Python, as fifty of them cost a template a millisecond."""
+"""{{ score|level }}: a score as people read it, from 1 up; stored, sent and exported it counts from 0.
+
+{% levels field %}: the radios of a scale. In Python, as fifty of them cost a template a millisecond.
+"""
+
+from typing import overload
 
 from django import template
 from django.forms import BoundField
@@ -10,6 +15,18 @@ register = template.Library()
 _LEVEL = """<label class="level"><input type="radio" name="{}" value="{}"{}>
       <span class="number">{}</span><span class="text">{}</span></label>
     """
+
+
+@overload
+def level(score: int) -> int: ...
+@overload
+def level(score: float) -> float: ...
+@overload
+def level(score: None) -> None: ...
+@register.filter
+def level(score: float | None) -> float | None:
+    """The level that stands for a score; None where nothing was given."""
+    return None if score is None else score + 1
 
 
 @register.simple_tag

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from annotator.agreement import Week
 from annotator.models import Attribute
+from annotator.templatetags.scales import level
 from annotator.web.numbers import number
 
 WEEKS_DRAWN = 26
@@ -68,7 +69,7 @@ class Cell:
 
 def heat(confusion: Sequence[Sequence[int]]) -> list[tuple[int, int, list[Cell]]]:
     """By level: how often it was given, and which ratings of the same responses it met."""
-    return [(level, sum(row), [_cell(count, sum(row)) for count in row]) for level, row in enumerate(confusion)]
+    return [(level(score), sum(row), [_cell(count, sum(row)) for count in row]) for score, row in enumerate(confusion)]
 
 
 def _cell(count: int, total: int) -> Cell:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 
 from annotator import access, quality
 from annotator.access import user_of
+from annotator.projects.pseudonyms import Naming
 from annotator.quality.findings import findings, how_many_flagged, most_flagged_first
 
 PAGE = 50
@@ -23,10 +24,11 @@ def annotators(request: HttpRequest, slug: str) -> HttpResponse:
     """Those with flags first, each flag with its evidence; then everybody's measures."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
-    naming = access.naming_for(user, project)
+    naming, pseudonyms = access.naming_for(user, project), Naming(project, by_name=False)
     part = Paginator(most_flagged_first(project), PAGE).get_page(request.GET.get("page"))
     rows: list[dict[str, Any]] = [
-        {"finding": each, "name": naming(each.annotator)} for each in findings(project, part.object_list)
+        {"finding": each, "name": naming(each.annotator), "pseudonym": pseudonyms(each.annotator)}
+        for each in findings(project, part.object_list)
     ]
     computed_at = part.object_list[0].computed_at if rows else None
     page = {

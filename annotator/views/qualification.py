@@ -131,7 +131,7 @@ def explained(request: HttpRequest, run_id: int, task_id: int) -> HttpResponse:
 
 
 def _compared(run: QualificationRun, task: Task, mine: dict[int, dict[str, int]]) -> list[dict[str, Any]]:
-    """Per response: each attribute with one's own level and the experts', as numbers 1 to 5 and texts."""
+    """Per response: each attribute with one's own level and the experts', as scores and texts."""
     attributes = run.member.project.attributes_for()
     return [
         {

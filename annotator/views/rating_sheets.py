@@ -10,10 +10,11 @@ from annotator.consensus.rankings import Ranking
 from annotator.forms.rating import CONFIDENCE_TEXTS, PREFERENCE_TEXTS, SAFETY_TEXTS
 from annotator.models import Attribute, Rating, UnsafeCategory
 from annotator.review.rating_sheets import Rater, Reviewed, Row, Sheet
+from annotator.templatetags.scales import level
 
 
 def table(sheet: Sheet, shown: Reviewed) -> dict[str, Any]:
-    """One response: scores as the scale shows them, 1 to 5; then what else was answered; then what was ticked."""
+    """One response: scores as levels of the scale; then what else was answered; then what was ticked."""
     return {
         "letter": sheet.letter,
         "response": sheet.response,
@@ -25,14 +26,14 @@ def table(sheet: Sheet, shown: Reviewed) -> dict[str, Any]:
 
 def _scores(row: Row, raters: Sequence[Rater]) -> dict[str, Any]:
     cells = [
-        {"level": None if score is None else score + 1, "text": _text(row.attribute, score), "rater": rater}
+        {"level": level(score), "text": _text(row.attribute, score), "rater": rater}
         for score, rater in zip(row.scores, raters, strict=True)
     ]
     return {
         "row": row,
         "cells": cells,
-        "mean": None if row.mean is None else row.mean + 1,
-        "settled": None if row.settled is None else row.settled + 1,
+        "mean": level(row.mean),
+        "settled": level(row.settled),
         "settled_text": _text(row.attribute, row.settled),
     }
 
@@ -69,7 +70,7 @@ def _ticks(key: str, sheet: Sheet) -> dict[str, Any]:
 
 
 def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
-    """What a model did not expect, rater by rater, as the scale shows it, 1 to 5."""
+    """What a model did not expect, rater by rater, as levels of the scale."""
     letters = {sheet.response.pk: sheet.letter for sheet in shown.sheets}
     names = {row.attribute.key: _(row.attribute.name) for sheet in shown.sheets for row in sheet.rows}
     return [
@@ -77,8 +78,8 @@ def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
             "number": rater.number,
             "letter": letters[each["response"]],
             "attribute": names[each["attribute"]],
-            "given": each["given"] + 1,
-            "expected": each["expected"] + 1,
+            "given": level(each["given"]),
+            "expected": level(each["expected"]),
         }
         for rater in shown.raters
         for each in rater.unlikely

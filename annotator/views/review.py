@@ -1,9 +1,12 @@
 """What reviewers and managers do: the queue, one task with all its ratings, and what was submitted last."""
 
+from collections import defaultdict
+from string import ascii_uppercase
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.utils.http import urlencode
@@ -15,15 +18,18 @@ from annotator import access, annotation
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms.review import AdjudicationForm, QuarantineForm, VerdictForm, as_it_stands, started_from
-from annotator.models import Adjudication, Annotation, Assignment, Project, Task, User, Verdict
+from annotator.models import Adjudication, Annotation, Assignment, Project, Pseudonym, Task, User, Verdict
 from annotator.pii.highlights import marks_of
+from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.adjudications import WHY_NOT
 from annotator.review.queue import (
     MOST_COUNTED,
     Place,
+    beginnings_of_responses,
     how_many_wait,
+    judged,
     next_waiting,
     page,
     submissions,
@@ -31,8 +37,9 @@ from annotator.review.queue import (
     waiting,
     with_beginnings,
 )
-from annotator.review.rating_sheets import Rater, Reviewed, reviewed
+from annotator.review.rating_sheets import Rater, Reviewed, is_about_personal_information, reviewed
 from annotator.review.verdicts import latest_verdicts
+from annotator.templatetags.scales import level
 from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores
 from annotator.views.returning import back
 from annotator.web.htmx import HtmxRequest
@@ -127,10 +134,17 @@ def _settle(request: HttpRequest, task: Task, form: AdjudicationForm) -> HttpRes
         messages.error(request, str(refused))
         return redirect(_address(request, "review-task", task.project.slug, task.pk))
     messages.success(request, _("Settled: task %(task)s has the labels that you set.") % {"task": task})
-    following = next_waiting(task.project, because=_kind(request), after=Place.of(task))
+    following = _following(request, task)
     if following:
         return redirect(_address(request, "review-task", task.project.slug, following.pk))
     return redirect("review", task.project.slug)
+
+
+def _following(request: HttpRequest, task: Task) -> Task | None:
+    """The next task in the queue that this person may decide."""
+    user, project = user_of(request), task.project
+    manages = access.manages(user, project)
+    return next_waiting(project, because=_kind(request), after=Place.of(task), reviewer=user, manages=manages)
 
 
 def _address(request: HttpRequest, name: str, *places: object) -> str:
@@ -141,7 +155,7 @@ def _address(request: HttpRequest, name: str, *places: object) -> str:
 
 def _page(request: HttpRequest, shown: Reviewed, form: AdjudicationForm) -> dict[str, Any]:
     task = shown.task
-    following = next_waiting(task.project, because=_kind(request), after=Place.of(task))
+    following = _following(request, task)
     refused = "" if task.state == Task.State.COMPLETE else str(WHY_NOT[Task.State(task.state)])
     return {
         "task": task,
@@ -157,7 +171,8 @@ def _page(request: HttpRequest, shown: Reviewed, form: AdjudicationForm) -> dict
         "next_url": _address(request, "review-task", task.project.slug, following.pk) if following else "",
         "queue_url": _address(request, "review", task.project.slug),
         "because": _kind(request),
-        "manages": Project.objects.managed_by(user_of(request)).filter(pk=task.project_id).exists(),
+        "personal": bool(shown.set_aside) and is_about_personal_information(task, shown.set_aside),
+        "manages": access.manages(user_of(request), task.project),
     }
 
 
@@ -208,32 +223,62 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
 # Verdicts --------------------------------------------------------------------------------------------------
 
 
+UNJUDGED, ALL = "unjudged", "all"
+
+
 @login_required
 @never_cache
 @require_GET
 def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
-    """The newest submissions, to be accepted or rejected one by one; with `all`, those that are judged too."""
+    """The newest submissions, to be accepted or rejected one by one; `verdict` and `annotator` narrow them."""
     project = access.reviewed_project(user_of(request), slug)
-    before = number_in(request.GET, "before")
-    everything = request.GET.get("all") == "1"
-    rows = submissions(project, reviewer=user_of(request), before=before)
-    rows = rows if everything else unjudged(rows, user_of(request))
-    rows = rows.select_related("assignment").prefetch_related("ratings__response")
-    found = list(rows[: PAGE + 1])
+    before, naming = number_in(request.GET, "before"), Naming(project, by_name=False)
+    wanted = choice_in(request.GET, "verdict", [ALL, *Verdict.Decision.values], default=UNJUDGED) or UNJUDGED
+    whose = naming.person(request.GET.get("annotator", ""))
+    rows = _narrowed(submissions(project, reviewer=user_of(request), before=before), request, wanted, whose)
+    found = list(rows.select_related("assignment__annotator").prefetch_related("ratings__response")[: PAGE + 1])
     shown = {
         "project": project,
-        "rows": _submitted(request, project, found[:PAGE]),
+        "attributes": project.attributes_for(),
+        "rows": _submitted(request, project, found[:PAGE], naming),
         "older": found[PAGE - 1].pk if len(found) > PAGE else None,
         "first": before is None,
-        "everything": everything,
+        "verdicts": [(UNJUDGED, _("Not judged yet")), *Verdict.Decision.choices, (ALL, _("All"))],
+        "wanted": wanted,
+        "annotators": _annotators(project),
+        "annotator": naming(whose) if whose else "",
+        "ask_preference": project.ask_preference,
     }
     return render(request, "review_submissions.html", shown)
 
 
-def _submitted(request: HttpRequest, project: Project, annotations: list[Annotation]) -> list[dict[str, Any]]:
-    """Each with its task's beginning and its verdict; who made it is not said."""
+def _narrowed(
+    rows: QuerySet[Annotation], request: HttpRequest, wanted: str, whose: User | None
+) -> QuerySet[Annotation]:
+    if whose:
+        rows = rows.filter(assignment__annotator=whose)
+    if wanted == UNJUDGED:
+        return unjudged(rows, user_of(request))
+    return rows if wanted == ALL else judged(rows, wanted)
+
+
+def _annotators(project: Project) -> list[str]:
+    """The pseudonyms of those who have rated here."""
+    rated = project.tallies.filter(done__gt=0).values("annotator")
+    return list(
+        Pseudonym.objects.filter(project=project, user__in=rated).order_by("name").values_list("name", flat=True)
+    )
+
+
+def _submitted(
+    request: HttpRequest, project: Project, annotations: list[Annotation], naming: Naming
+) -> list[dict[str, Any]]:
+    """Each with the beginnings of its task's texts and its verdict; who made it is said by pseudonym."""
     tasks = Task.objects.filter(pk__in={each.assignment.task_id for each in annotations})
     by_id = {task.pk: task for task in with_beginnings(tasks)}
+    responses = defaultdict(list)
+    for response in beginnings_of_responses(list(by_id)):
+        responses[response.task_id].append(response)
     verdicts = latest_verdicts([each.assignment_id for each in annotations])
     keys = project.attributes_for()
     return [
@@ -241,6 +286,8 @@ def _submitted(request: HttpRequest, project: Project, annotations: list[Annotat
             "annotation": each,
             "task": by_id[each.assignment.task_id],
             "excerpt": _excerpt(by_id[each.assignment.task_id].beginning),
+            "responses": list(zip(ascii_uppercase, responses[each.assignment.task_id], strict=False)),
+            "annotator": naming(each.assignment.annotator),
             "verdict": verdicts.get(each.assignment_id),
             "mine": each.assignment.annotator_id == user_of(request).pk,
             "scores": _scores(each, keys),
@@ -258,10 +305,10 @@ def _by_position(annotation: Annotation) -> list[int]:
 
 def _scores(annotation: Annotation, attributes: list[Any]) -> list[dict[str, Any]]:
     ratings = sorted(annotation.ratings.all(), key=lambda rating: rating.response.position)
-    levels = [[rating.scores.get(each.key) for rating in ratings] for each in attributes]
+    scores = [[rating.scores.get(each.key) for rating in ratings] for each in attributes]
     return [
-        {"attribute": each, "levels": [None if level is None else level + 1 for level in row]}
-        for each, row in zip(attributes, levels, strict=True)
+        {"attribute": each, "levels": [level(score) for score in row]}
+        for each, row in zip(attributes, scores, strict=True)
     ]
 
 

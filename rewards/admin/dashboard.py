@@ -1,5 +1,6 @@
 """The admin's opening page: progress, agreement, champions and workers of the projects that the user manages."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,15 +9,18 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
-from annotator.access import user_of
+from annotator.access import reviewed_projects, user_of
 from annotator.agreement import Agreement, kappas
 from annotator.db.clock import database_now
 from annotator.launch.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
+from annotator.views.navigation import Entry, pages_of, places_of
 from rewards import learning_curve, scoring, snapshots
 from rewards.models import RewardModel, TrainingRun
 
 PROJECTS_SHOWN = 10
+PROJECTS_IN_SIDEBAR = 3
+"""The newest; the others are reached from *Your projects*."""
 
 
 @dataclass(frozen=True)
@@ -108,44 +112,51 @@ def mark(request: HttpRequest) -> str:
     return static("img/mark.svg")
 
 
+def variables(request: HttpRequest) -> str:
+    return static("css/variables.css")
+
+
 def style(request: HttpRequest) -> str:
     return static("css/admin.css")
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The sidebar, in the order of the loop."""
+    """The sidebar: the places and the pages that the other pages lead to as well, then rows, in the loop's order."""
+    user = user_of(request)
+    newest = reviewed_projects(user).filter(archived_at=None).order_by("-pk")[:PROJECTS_IN_SIDEBAR]
+    of_projects = [_group(project.name, map(_entry, pages_of(project))) for project in newest]
+    return [_group("", map(_entry, places_of(user))), *of_projects, *_rows()]
+
+
+def _rows() -> list[dict[str, Any]]:
+    """Where the admin lists what there is."""
 
     def link(title: str, icon: str, name: str) -> dict[str, Any]:
         return {"title": title, "icon": icon, "link": reverse_lazy(name)}
 
-    pages = {"title": "Rate tasks", "icon": "edit_note", "link": reverse_lazy("home"), "active": False}
-
-    return [
-        {
-            "title": "",
-            "items": [link("Overview", "dashboard", "admin:index"), pages],
-        },
-        {
-            "title": "People rate",
-            "separator": True,
-            "items": [
-                link("Projects", "folder", "admin:annotator_project_changelist"),
-                link("Tasks", "list_alt", "admin:annotator_task_changelist"),
-                link("Annotations", "rate_review", "admin:annotator_annotation_changelist"),
-                link("Gold tasks", "verified", "admin:annotator_gold_changelist"),
-                link("People", "group", "admin:annotator_membership_changelist"),
-                link("Exclusions", "person_off", "admin:annotator_exclusion_changelist"),
-                link("Audit", "history", "admin:annotator_auditentry_changelist"),
-            ],
-        },
-        {
-            "title": "Models learn",
-            "separator": True,
-            "items": [
-                link("Snapshots", "photo_camera", "admin:rewards_snapshot_changelist"),
-                link("Training runs", "model_training", "admin:rewards_trainingrun_changelist"),
-                link("Reward models", "emoji_events", "admin:rewards_rewardmodel_changelist"),
-                link("Scores", "leaderboard", "admin:rewards_score_changelist"),
-            ],
-        },
+    people = [
+        link("Projects", "folder", "admin:annotator_project_changelist"),
+        link("Tasks", "list_alt", "admin:annotator_task_changelist"),
+        link("Annotations", "rate_review", "admin:annotator_annotation_changelist"),
+        link("Gold tasks", "verified", "admin:annotator_gold_changelist"),
+        link("People", "group", "admin:annotator_membership_changelist"),
+        link("Exclusions", "person_off", "admin:annotator_exclusion_changelist"),
+        link("Audit", "history", "admin:annotator_auditentry_changelist"),
     ]
+    models = [
+        link("Snapshots", "photo_camera", "admin:rewards_snapshot_changelist"),
+        link("Training runs", "model_training", "admin:rewards_trainingrun_changelist"),
+        link("Reward models", "emoji_events", "admin:rewards_rewardmodel_changelist"),
+        link("Scores", "leaderboard", "admin:rewards_score_changelist"),
+    ]
+    return [_group("People rate", people), _group("Models learn", models)]
+
+
+def _group(title: str, items: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {"title": title, "separator": bool(title), "items": list(items)}
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    """The theme compares the beginnings of addresses, and every one begins as home's does."""
+    known = {} if entry.name == "admin:index" else {"active": False}
+    return {"title": entry.title, "icon": entry.icon, "link": entry.address, **known}

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from annotator.admin import ManagedOnly, OfManagedProjects
 from annotator.storage.hidden_paths import value_without_places
+from annotator.templatetags.scales import level
 from rewards import champions, learning_curve, registry, run_report, scoring
 from rewards.admin.dashboard import headline
 from rewards.evaluation import newest_by_name
@@ -116,9 +117,9 @@ class ScoreAdmin(OfManagedProjects):
     def uncertain(self, score: Score) -> str:
         return "–" if score.uncertainty is None else f"{score.uncertainty:.3f}"
 
-    @admin.display(description="scores")
+    @admin.display(description="expected levels")
     def by_attribute(self, score: Score) -> str:
-        return ", ".join(f"{key} {score.scores[key]:.2f}" for key in score.reward_model.attributes)
+        return ", ".join(f"{key} {level(score.scores[key]):.2f}" for key in score.reward_model.attributes)
 
 
 @admin.register(RewardModel)

@@ -1,6 +1,6 @@
 """What managers do in the admin about gold tasks, the test, and people who are paused."""
 
-import json
+import re
 
 import pytest
 from django.forms import model_to_dict
@@ -61,12 +61,13 @@ def test_a_members_page_shows_their_tries(cast: Cast, client: Client) -> None:
     assert "fewer than 10 gold tasks rated" in page
 
 
-def change_gold(client: Client, project: Project, scores: object) -> str:
+def change_gold(client: Client, project: Project, scores: dict[str, int]) -> str:
     gold = make_gold(project).gold
     form = {"use": "test", "ratings-TOTAL_FORMS": 2, "ratings-INITIAL_FORMS": 2}
     for number, rating in enumerate(gold.ratings.order_by("pk")):
         form |= {f"ratings-{number}-id": rating.pk, f"ratings-{number}-gold": gold.pk}
-        form |= {f"ratings-{number}-scores": json.dumps(scores), f"ratings-{number}-explanation": "Why not."}
+        form |= {f"ratings-{number}-level_{key}": score for key, score in scores.items()}
+        form |= {f"ratings-{number}-explanation": "Why not."}
     return client.post(f"/admin/annotator/gold/{gold.pk}/change/", form, follow=True).content.decode()
 
 
@@ -75,8 +76,15 @@ def test_the_experts_ratings_can_be_mended(project: Project, client: Client) -> 
     assert set(ExpertRating.objects.values_list("scores__helpfulness", "explanation")) == {(2, "Why not.")}
 
 
-@pytest.mark.parametrize("scores", [{"helpfulness": 2}, dict.fromkeys(ATTRIBUTES, 7), [1], {}])
-def test_scores_off_the_rubric_are_refused(project: Project, client: Client, scores: object) -> None:
+def test_the_experts_ratings_are_shown_as_levels(project: Project, client: Client) -> None:
+    gold = make_gold(project, levels=(3, 1)).gold
+    page = client.get(f"/admin/annotator/gold/{gold.pk}/change/").content.decode()
+    chosen = re.findall(r'<option value="(\d)" selected>(\d): ', page)
+    assert chosen == [("3", "4")] * 5 + [("1", "2")] * 5
+
+
+@pytest.mark.parametrize("scores", [{"helpfulness": 2}, dict.fromkeys(ATTRIBUTES, 7), {}])
+def test_scores_off_the_rubric_are_refused(project: Project, client: Client, scores: dict[str, int]) -> None:
     page = change_gold(client, project, scores)
     assert "errorlist" in page or "Please correct the error" in page
     assert set(ExpertRating.objects.values_list("scores__helpfulness", flat=True)) == {3, 1}

@@ -1,7 +1,6 @@
 """Changes that take more than a line to ask for."""
 
 import io
-import json
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -46,7 +45,7 @@ def token_by_password(world: World) -> Any:
 def redaction(world: World) -> Any:
     task = world.quarantined()
     address = f"/admin/annotator/task/redact/?task={task.pk}"
-    form = {f"task-{task.pk}-quotes": "What is", "redact": "1"}
+    form = {f"task-{task.pk}-quotes": "What is", "redact": "1", "understood": "1"}
     (shown,) = world.page.post(address, {f"task-{task.pk}-quotes": "What is"}).context["forms"]
     return world.page.post(address, {**form, f"task-{task.pk}-previewed": shown.key()})
 
@@ -56,10 +55,7 @@ def rating_of_an_expert(world: World) -> Any:
     form: dict[str, Any] = {"use": gold.use, "ratings-TOTAL_FORMS": 2, "ratings-INITIAL_FORMS": 2}
     for number, each in enumerate(gold.ratings.order_by("pk")):
         form |= {f"ratings-{number}-id": each.pk, f"ratings-{number}-explanation": "Better now."}
-        form |= {
-            f"ratings-{number}-gold": gold.pk,
-            f"ratings-{number}-scores": json.dumps(dict.fromkeys(ATTRIBUTES, 0)),
-        }
+        form |= {f"ratings-{number}-gold": gold.pk, **{f"ratings-{number}-level_{key}": 0 for key in ATTRIBUTES}}
     return world.page.post(f"/admin/annotator/gold/{gold.pk}/change/", form)
 
 

@@ -70,6 +70,7 @@ def addresses(talk: Project, alice: User) -> list[str]:
         f"/assignments/{done[1].pk}/revise/",
         "/projects/talk/agreement/",
         "/mine/",
+        "/glossary/",
         "/settings/",
         "/password/",
         "/nowhere/",
@@ -201,7 +202,7 @@ def overseen(talk: Project) -> list[str]:
         "/projects/talk/annotators/",
         "/projects/talk/review/",
         *tasks,
-        "/projects/talk/review/submissions/?all=1",
+        "/projects/talk/review/submissions/?verdict=all",
     ]
 
 

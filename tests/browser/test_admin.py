@@ -3,13 +3,15 @@
 from collections.abc import Callable
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from annotator.annotation import report
 from annotator.models import Project, User
 from rewards.models import RewardModel, Score
 from tests.annotator.models.test_constraints import make_model
 from tests.browser.conftest import PASSWORD
-from tests.builders import imported, label_row, make_member, make_project, make_task, make_user, rate
+from tests.builders import NOW, imported, label_row, make_member, make_project, make_task, make_user, rate
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
@@ -61,10 +63,43 @@ def test_every_page_opens(open_page: Open, carol: User, busy: Project) -> None:
             expect(page.locator("#content-main")).to_be_visible()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_its_colours_have_contrast_and_it_fetches_no_font_but_ours(
+    open_page: Open, carol: User, busy: Project, alice: User, scheme: str
+) -> None:
+    task = busy.tasks.earliest("pk")
+    report(task.assignments.earliest("pk").pk, category="bias", note="Look.", now=NOW)
+    page, fonts = open_page(carol, color_scheme=scheme, viewport={"width": 1440, "height": 900}), []
+    page.on("request", lambda request: fonts.append(request.url) if "nter" in request.url else None)
+    model = busy.reward_models.get(version=1)
+    pages = ["", f"annotator/task/{task.pk}/change/", f"annotator/task/redact/?task={task.pk}", "rewards/score/"]
+    faint = []
+    for address in [*pages, f"rewards/rewardmodel/{model.pk}/change/", "annotator/project/"]:
+        page.goto(f"/admin/{address}")
+        found = Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
+        faint += [f"{address}: {node['html'][:200]}" for each in found for node in each["nodes"]]
+    assert faint == []
+    assert page.evaluate("document.fonts.check('16px \"Inter Variable\"')")
+    assert not [url for url in fonts if url.endswith(".woff2") and "/vendor/inter-" not in url]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_scrolls_sideways(open_page: Open, carol: User, busy: Project, scheme: str) -> None:
+    task = busy.tasks.earliest("pk")
+    report(task.assignments.earliest("pk").pk, category="bias", note="Look.", now=NOW)
+    page = open_page(carol, color_scheme=scheme, viewport={"width": 360, "height": 800})
+    wide = []
+    for address in ("", f"annotator/task/{task.pk}/change/", f"annotator/task/redact/?task={task.pk}"):
+        page.goto(f"/admin/{address}")
+        if page.evaluate("document.documentElement.scrollWidth") > 360:
+            wide.append(address)
+    assert wide == []
+
+
 def test_scores_are_listed_in_words(open_page: Open, carol: User, busy: Project) -> None:
     page = open_page(carol)
     page.goto("/admin/rewards/score/")
-    expect(page.get_by_text("helpfulness 3.14")).to_be_visible()
+    expect(page.get_by_text("helpfulness 4.14")).to_be_visible()
 
 
 def test_retraining_without_a_worker_says_so(open_page: Open, carol: User, busy: Project) -> None:

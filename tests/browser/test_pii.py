@@ -141,6 +141,7 @@ def test_a_manager_sees_redacts_and_the_text_is_gone(open_page: Open, alice: Use
     admin.get_by_role("link", name="Redact").click()
     expect(admin.locator("[type=checkbox]:checked")).to_have_count(3)
     expect(admin.get_by_text("Mail [e-mail address removed], she is [personal information removed].")).to_be_visible()
+    admin.get_by_label("I know that the original text is lost for good.").check()
     admin.get_by_role("button", name="Erase for good").click()
     expect(admin.get_by_text("t-1: redacted, back in the queue.")).to_be_visible()
     expect(admin.get_by_text("Earlier snapshots that hold the text")).to_be_visible()

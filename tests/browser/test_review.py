@@ -80,3 +80,35 @@ def test_submissions_are_accepted_one_by_one(open_page: Open, rita: User) -> Non
         expect(page.get_by_role("button", name="Accept")).to_have_count(left)
         page.get_by_role("button", name="Accept").first.click()
     expect(page.get_by_text("Everything that has been submitted is judged.")).to_be_visible()
+
+
+@pytest.mark.parametrize("locale", ["en-US", "de-DE"])
+def test_no_heading_of_the_ratings_runs_into_the_next(open_page: Open, rita: User, locale: str) -> None:
+    page = open_page(rita, viewport={"width": 1440, "height": 900}, locale=locale)
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/")
+    headings = page.locator(".ratings thead th")
+    expect(headings).to_have_count(12)
+    assert headings.evaluate_all("all => all.filter(each => each.scrollWidth > each.clientWidth).length") == 0
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_a_submission_is_opened_and_rejected(open_page: Open, rita: User, width: int, javascript: bool) -> None:
+    page = open_page(rita, viewport={"width": width, "height": 900}, java_script_enabled=javascript)
+    page.goto("/projects/talk/review/submissions/")
+    expect(page.get_by_text("Answer 0 to second.").first).to_be_hidden()
+    page.get_by_text("Texts, reject …").first.click()
+    expect(page.get_by_text("Answer 0 to second.").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.locator(".opened").first.get_by_text("Reject …").first.click()
+    page.get_by_label("Comment, which its annotator reads").first.fill("Far off.")
+    page.get_by_role("button", name="Reject").first.click()
+    expect(page.get_by_text("Rejected: it counts no more.")).to_be_visible()
+
+
+def test_submissions_are_narrowed_by_a_form(open_page: Open, rita: User) -> None:
+    page = open_page(rita)
+    page.goto("/projects/talk/review/submissions/")
+    page.get_by_label("Verdict").select_option("Accepted")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("There is no such submission.")).to_be_visible()

@@ -1,5 +1,7 @@
 """What a manager decides on quarantined tasks in the admin."""
 
+import re
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
@@ -37,7 +39,7 @@ def confirmed(client: Client, task: Task, **data: object) -> dict[str, object]:
     """The form as the page with the preview of this choice sends it."""
     sent = {f"task-{task.pk}-{name}": value for name, value in data.items()}
     (form,) = client.post(redact_url(task), sent).context["forms"]
-    return sent | {f"task-{task.pk}-previewed": form.key(), "redact": "1"}
+    return sent | {f"task-{task.pk}-previewed": form.key(), "redact": "1", "understood": "1"}
 
 
 def test_the_page_of_a_task_shows_what_is_marked_and_by_whom(carol: Client, secret: Task) -> None:
@@ -94,6 +96,39 @@ def test_what_was_previewed_is_redacted(carol: Client, secret: Task) -> None:
     assert LogEntry.objects.get().change_message == "Redacted personal information."
 
 
+def test_nothing_is_erased_before_its_loss_is_confirmed(carol: Client, secret: Task) -> None:
+    sent = confirmed(carol, secret, spans=list(secret.pii_spans.values_list("pk", flat=True)))
+    del sent["understood"]
+    answer = carol.post(redact_url(secret), sent)
+    assert "tick first that you know what is lost" in answer.content.decode()
+    assert find_in_database(MAIL) != []
+
+
+def buttons(page: str) -> list[str]:
+    """What the quarantine offers at once, in its order; what is coloured has a star."""
+    shown = page[page.index("In quarantine") :].split("</form>", maxsplit=1)[0]
+    found = re.findall(r'class="([^"]*justify-center[^"]*)"[^>]*>\s*(.*?)\s*</(?:button|a)>', shown, re.DOTALL)
+    return [
+        text.split(":")[0] + ("*" if "bg-primary-600" in style or "bg-red-600" in style else "")
+        for style, text in found
+    ]
+
+
+def test_redacting_is_the_last_choice_and_no_coloured_one(carol: Client, secret: Task) -> None:
+    page = carol.get(reverse("admin:annotator_task_change", args=[secret.pk])).content.decode()
+    assert buttons(page) == ["False alarm*", "Justified", "Redact …"]
+
+
+def test_redacting_is_not_offered_at_once_for_a_report_without_personal_information(
+    carol: Client, cast: Cast, project: Project
+) -> None:
+    task = make_task(project, "t-2")
+    annotation.report(claimed(project, cast.alice).pk, category="bias", note="Look.", now=NOW)
+    page = carol.get(reverse("admin:annotator_task_change", args=[task.pk])).content.decode()
+    assert buttons(page) == ["False alarm*", "Justified"]
+    assert "Is there personal information in it after all?" in page
+
+
 def test_another_choice_is_shown_again_first(carol: Client, secret: Task) -> None:
     spans = list(secret.pii_spans.values_list("pk", flat=True))
     sent = confirmed(carol, secret, spans=spans) | {f"task-{secret.pk}-quotes": "Ola Nord"}
@@ -108,7 +143,7 @@ def test_more_can_be_named(carol: Client, secret: Task) -> None:
 
 
 def test_a_quote_that_is_nowhere_is_named(carol: Client, secret: Task) -> None:
-    answer = carol.post(redact_url(secret), {f"task-{secret.pk}-quotes": "Kari", "redact": "1"})
+    answer = carol.post(redact_url(secret), {f"task-{secret.pk}-quotes": "Kari", "redact": "1", "understood": "1"})
     assert "“Kari” is not in the text" in answer.content.decode()
 
 

@@ -122,7 +122,7 @@ def test_a_list_costs_the_same_for_many_rows(
     imported(project, *(ratings_row(f"p{number:02}", "a", [0, 4, 4]) for number in range(20)))
     with django_assert_max_num_queries(7):
         client.get(QUEUE)
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(13):
         client.get(SUBMISSIONS)
 
 
@@ -341,14 +341,75 @@ def test_submissions_come_newest_first_until_they_are_judged(
     assert said.index("What is two?") < said.index("What is one?")
     judge(held.pk, decision="accepted", by=rita, now=NOW)
     assert "What is two?" not in read(client, SUBMISSIONS)
-    assert "What is two?" in read(client, f"{SUBMISSIONS}?all=1")
+    assert "What is two?" in read(client, f"{SUBMISSIONS}?verdict=all")
+
+
+def test_submissions_are_narrowed_to_a_verdict(project: Project, cast: Cast, client: Client, rita: User) -> None:
+    for name, decisions in (("one", ["accepted"]), ("two", ["accepted", "rejected"]), ("three", [])):
+        make_task(project, name)
+        held = rate(project, cast.alice, 2).annotation.assignment
+        for decision in decisions:
+            judge(held.pk, decision=decision, comment="Look.", by=rita, now=NOW)
+    shown = {
+        verdict: sorted(re.findall(r">What is (\w+)\?</a>", read(client, f"{SUBMISSIONS}?verdict={verdict}")))
+        for verdict in ("accepted", "rejected", "unjudged", "all", "nonsense")
+    }
+    assert shown == {
+        "accepted": ["one"],
+        "rejected": ["two"],
+        "unjudged": ["three"],
+        "all": ["one", "three", "two"],
+        "nonsense": ["three"],
+    }
+
+
+def test_submissions_are_narrowed_to_an_annotator_by_pseudonym(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project)
+    rate(project, cast.alice, justification="The one.")
+    rate(project, cast.bob, justification="The other.")
+    name = pseudonym(cast.bob, project)
+    said = read(client, f"{SUBMISSIONS}?annotator={name}")
+    assert ("The one." in said, "The other." in said) == (False, True)
+    assert f"<option selected>{name}</option>" in said
+    assert ("alice" in said, "bob" in said) == (False, False)
+    assert "The one." in read(client, f"{SUBMISSIONS}?annotator=alice")
+
+
+def test_a_submission_opens_to_the_beginnings_of_its_texts(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project, "long", prompt="Why? " * 300)
+    rate(project, cast.alice, justification="As it says.")
+    said = read(client, SUBMISSIONS)
+    assert "Answer 1 to long." in said
+    assert "As it says." in said
+    assert said.count("Why?") < 250
+
+
+def test_older_submissions_keep_to_what_was_chosen(project: Project, cast: Cast, client: Client) -> None:
+    for number in range(26):
+        make_task(project, f"n{number}")
+        rate(project, cast.alice)
+    name = pseudonym(cast.alice, project)
+    said = read(client, f"{SUBMISSIONS}?verdict=all&annotator={name}")
+    older = re.search(r'href="(\?[^"]*before=\d+)"', said)
+    assert older is not None
+    assert {"verdict=all", f"annotator={name}"} <= set(older[1][1:].split("&amp;"))
+
+
+def test_settling_leads_a_reviewer_past_what_a_manager_decides(
+    project: Project, cast: Cast, client: Client, dropped: Task
+) -> None:
+    aside, following = (far_apart(project, cast, name, least=least) for name, least in (("t-2", 0), ("t-3", 1)))
+    annotation.report(aside.assignments.earliest("pk").pk, category="bias", note="Look.", now=NOW)
+    assert client.post(page_of(dropped), filled(dropped)).headers["Location"] == page_of(following)
+    client.force_login(cast.carol)
+    assert client.post(page_of(following), filled(following)).headers["Location"] == page_of(aside)
 
 
 def test_ones_own_are_no_work_for_oneself(project: Project, client: Client, rita: User) -> None:
     make_task(project, "mine")
     rate(project, rita)
     assert "What is mine?" not in read(client, SUBMISSIONS)
-    assert "Your own: somebody else has to judge it." in read(client, f"{SUBMISSIONS}?all=1")
+    assert "Your own: somebody else has to judge it." in read(client, f"{SUBMISSIONS}?verdict=all")
 
 
 def test_gold_submissions_are_left_out(project: Project, cast: Cast, client: Client) -> None:
@@ -357,7 +418,7 @@ def test_gold_submissions_are_left_out(project: Project, cast: Cast, client: Cli
         task=gold, annotator=cast.alice, slot=1, response_order=[0, 1], leased_at=NOW, lease_expires_at=NOW
     )
     annotation.submit(held.pk, submission(gold), now=NOW)
-    assert "g-1" not in read(client, f"{SUBMISSIONS}?all=1")
+    assert "g-1" not in read(client, f"{SUBMISSIONS}?verdict=all")
 
 
 def test_submissions_come_in_pages(project: Project, cast: Cast, client: Client) -> None:
@@ -380,8 +441,8 @@ def test_submissions_come_in_pages(project: Project, cast: Cast, client: Client)
 )
 def test_a_verdict_is_given_where_it_was_read(client: Client, dropped: Task, sent: dict[str, str], said: str) -> None:
     held = dropped.assignments.order_by("pk")[0]
-    answer = client.post(f"{SUBMISSIONS}{held.pk}/", {**sent, "next": f"{SUBMISSIONS}?all=1"}, follow=True)
-    assert answer.redirect_chain == [(f"{SUBMISSIONS}?all=1", 302)]
+    answer = client.post(f"{SUBMISSIONS}{held.pk}/", {**sent, "next": f"{SUBMISSIONS}?verdict=all"}, follow=True)
+    assert answer.redirect_chain == [(f"{SUBMISSIONS}?verdict=all", 302)]
     assert said in answer.content.decode()
     assert Verdict.objects.count() == (said != "Say why you reject it")
 

@@ -3,9 +3,9 @@
 import pytest
 from django.db import connection
 
-from annotator.models import Project, Task
+from annotator.models import Assignment, Project, Task, User
 from annotator.review.queue import Place, next_waiting, page, waiting
-from tests.builders import imported, ratings_row
+from tests.builders import NOW, imported, ratings_row
 
 
 @pytest.fixture
@@ -16,6 +16,11 @@ def queue(project: Project) -> list[Task]:
     imported(project, *(ratings_row(f"p{number}", "a", [0, 4, 4 - number % 2]) for number in range(6)))
     imported(project, *(ratings_row(f"q{number}", "a", [0, 3, 3]) for number in range(2)))
     return list(waiting(project))
+
+
+def following(project: Project, place: Place, *, manages: bool = False) -> Task | None:
+    reviewer, _ = User.objects.get_or_create(username="rita")
+    return next_waiting(project, after=place, reviewer=reviewer, manages=manages)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
@@ -29,9 +34,32 @@ def test_pages_leave_nothing_out_and_repeat_nothing(project: Project, queue: lis
 
 def test_after_the_last_one_comes_the_first(project: Project, queue: list[Task]) -> None:
     places = [Place.of(task) for task in queue]
-    assert [next_waiting(project, after=place) for place in places] == [*queue[1:], queue[0]]
+    assert [following(project, place) for place in places] == [*queue[1:], queue[0]]
     Task.objects.exclude(pk=queue[0].pk).update(review_because="")
-    assert next_waiting(project, after=places[0]) is None
+    assert following(project, places[0]) is None
+
+
+def test_what_only_a_manager_may_decide_is_skipped_for_a_reviewer(project: Project, queue: list[Task]) -> None:
+    first, aside, third = queue[:3]
+    Task.objects.filter(pk=aside.pk).update(state=Task.State.QUARANTINED, review_because="quarantine")
+    assert following(project, Place.of(first)) == third
+    assert following(project, Place.of(first), manages=True) == aside
+
+
+def test_what_the_reviewer_alone_has_rated_is_skipped(project: Project, queue: list[Task]) -> None:
+    first, own, third = queue[:3]
+    rita = User.objects.create(username="rita")
+    own.assignments.exclude(pk=own.assignments.earliest("pk").pk).update(counts=False, slot=None)
+    own.assignments.filter(counts=True).update(annotator=rita)
+    assert following(project, Place.of(first)) == third
+
+
+def test_what_the_reviewer_is_rating_is_skipped(project: Project, queue: list[Task]) -> None:
+    first, held, third = queue[:3]
+    rita = User.objects.create(username="rita")
+    Task.objects.filter(pk=held.pk).update(slots_wanted=9)
+    Assignment.objects.create(task=held, annotator=rita, slot=9, leased_at=NOW, lease_expires_at=NOW)
+    assert following(project, Place.of(first)) == third
 
 
 @pytest.mark.parametrize("kind", ["", "dropped"])

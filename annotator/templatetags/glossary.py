@@ -1,0 +1,18 @@
+"""{% term "champion" %}: the word as a link to its place in the glossary; {% term "kept" heading %}: in other words."""
+
+from django import template
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from annotator.views.glossary import TERMS
+
+register = template.Library()
+
+
+@register.simple_tag
+def term(key: str, text: str | Promise = "") -> SafeString:
+    """An unknown key is an error: a link must not lead nowhere."""
+    known = TERMS[key]
+    return format_html('<a class="term" href="{}#{}">{}</a>', reverse("glossary"), key, text or known.word)

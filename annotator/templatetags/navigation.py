@@ -1,0 +1,20 @@
+"""{% pages_of project as pages %} and {% places as entries %}: what the navigation of a page holds."""
+
+from typing import Any
+
+from django import template
+
+from annotator.models import Project
+from annotator.views import navigation
+
+register = template.Library()
+
+
+@register.simple_tag
+def pages_of(project: Project) -> list[navigation.Entry]:
+    return navigation.pages_of(project)
+
+
+@register.simple_tag(takes_context=True)
+def places(context: dict[str, Any]) -> list[navigation.Entry]:
+    return list(navigation.places_of(context["user"]))

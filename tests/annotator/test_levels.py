@@ -1,0 +1,61 @@
+"""Levels count from 1 wherever a person looks; what is stored, sent and exported counts from 0."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from annotator.models import Annotation, Project, Rating, User
+from annotator.templatetags.scales import level
+from rewards.models import RewardModel, Score
+from tests.annotator.models.test_constraints import make_model
+from tests.builders import make_task, rate
+from tests.conftest import Cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def carol(cast: Cast, client: Client) -> Client:
+    User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
+    client.force_login(cast.carol)
+    return client
+
+
+def test_a_level_is_one_more_than_its_score() -> None:
+    assert [level(each) for each in (0, 6, 2.5, None)] == [1, 7, 3.5, None]
+
+
+def test_the_agreement_matrix_begins_at_one(project: Project, cast: Cast, carol: Client) -> None:
+    make_task(project)
+    for user in cast.annotators:
+        rate(project, user, [0, 4])
+    heat = carol.get("/projects/talk/agreement/").content.decode().split('<table class="heat">')[1].split("</table>")[0]
+    assert re.findall(r'<th scope="row">(\d)</th>', heat) == list("12345")
+    assert re.findall(r'<th scope="col">(\d)</th>', heat) == list("12345")
+
+
+def test_an_annotations_page_in_the_admin_shows_levels(project: Project, cast: Cast, carol: Client) -> None:
+    make_task(project, responses=1)
+    rate(project, cast.alice, 0)
+    made = Annotation.objects.get()
+    page = carol.get(f"/admin/annotator/annotation/{made.pk}/change/").content.decode()
+    assert "Helpfulness 1, Correctness 1, Coherence 1, Complexity 1, Verbosity 1" in page
+    assert Rating.objects.get().scores["helpfulness"] == 0
+
+
+def test_scores_of_models_are_expected_levels(project: Project, cast: Cast, carol: Client) -> None:
+    response = make_task(project).responses.earliest("pk")
+    model = make_model(project, 1)
+    RewardModel.objects.update(attributes=["helpfulness"])
+    Score.objects.create(reward_model=model, response=response, scores={"helpfulness": 2.5}, reward=2.5)
+    assert "helpfulness 3.50" in carol.get("/admin/rewards/score/").content.decode()
+
+
+def test_the_review_shows_levels_and_rest_scores(project: Project, cast: Cast, carol: Client) -> None:
+    task = make_task(project, responses=1)
+    rate(project, cast.alice, 3)
+    page = carol.get(f"/projects/talk/review/{task.public_id}/").content.decode()
+    assert re.findall(r"<abbr title=[^>]*>(\d)</abbr>", page) == ["4"] * 5
+    rows = carol.get("/api/v1/projects/talk/annotations/").json()["results"]
+    assert rows[0]["ratings"][0]["scores"]["helpfulness"] == 3

@@ -1,0 +1,1 @@
+"""What pages and answers have in common: how files are served."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
 from annotator import consensus
@@ -13,7 +13,7 @@ from annotator.assignment import free_slot, locked, passed_lately, require_holdi
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
 from annotator.gold import gold_tasks
-from annotator.models import Assignment, Report, Skip, SkipReason, Task
+from annotator.models import Assignment, Draft, Report, Skip, SkipReason, Tally, Task
 from annotator.pii import quotations
 
 UNDO_FOR = timedelta(seconds=10)
@@ -41,7 +41,7 @@ def skip(
     """Passes the task by. PII takes it from everyone until a manager decides; the rest is for this person only.
 
     With PII the annotator may say what is personal: detected spans by id, and quotes of the task's texts. Who finds it
-    after another reason, or after rating the task, says so in the same way; a rating stays.
+    after another reason, or after rating the task, says so in the same way, which withdraws the rating.
 
     Raises:
         Refused: it has been rated already, and the reason is another than PII.
@@ -55,15 +55,19 @@ def skip(
     assignment = locked(assignment_id)
     earlier = assignment.skips.order_by("created_at", "pk").last()
     if assignment.state == Assignment.State.SUBMITTED and reason != SkipReason.PII:
-        raise Refused(_("You have rated this task already, so it cannot be skipped."))
+        text = _("You have rated this task already: it can only be skipped for personal information.")
+        raise Refused(text)
     if earlier and (reason != SkipReason.PII or assignment.skips.filter(reason=SkipReason.PII).exists()):
         return earlier
     require_holding_or_at_work(assignment)
-    if assignment.state not in (Assignment.State.SKIPPED, Assignment.State.SUBMITTED):
+    if reason == SkipReason.PII:
+        _refuse_setting_everything_aside(assignment)
+    if assignment.state == Assignment.State.SUBMITTED:
+        _withdraw(assignment)
+    elif assignment.state != Assignment.State.SKIPPED:
         _refuse_skipping_everything(assignment, now)
         _let_go(assignment, Assignment.State.SKIPPED)
     if reason == SkipReason.PII:
-        _refuse_setting_everything_aside(assignment)
         quotations.mark(assignment.task, spans=spans, quotes=quotes, by=assignment.annotator, now=now)
         _quarantine(assignment.task)
     consensus.settle([assignment.task], project=assignment.task.project, now=now)
@@ -105,6 +109,8 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
         raise Refused(_("This task is not skipped, so there is nothing to undo."))
     if now > skipped.created_at + UNDO_FOR + ON_THE_WAY:
         raise Refused(_("It is too late to undo the skip."))
+    if assignment.annotations.exists():
+        raise Refused(_("The rating was withdrawn with this skip: a manager decides what becomes of the task."))
     require_holding_or_at_work(assignment)
     assignment.skips.all().delete()
     quotations.unmark(task, by=assignment.annotator)
@@ -156,6 +162,16 @@ def _let_go(assignment: Assignment, state: str) -> None:
     assignment.state = state
     assignment.slot = None
     assignment.save(update_fields=["state", "slot"])
+
+
+def _withdraw(assignment: Assignment) -> None:
+    """The rating stays as a row that is current no more. A gold task has been measured by it, which stays as well."""
+    assignment.annotations.current().update(is_current=False)
+    _let_go(assignment, Assignment.State.SKIPPED)
+    tallies = Tally.objects.filter(annotator=assignment.annotator_id, project=assignment.task.project_id)
+    tallies.update(done=F("done") - 1)
+    Draft.objects.filter(assignment=assignment).delete()
+    record("annotation.withdrawn", assignment.task)
 
 
 def _quarantine(task: Task) -> None:

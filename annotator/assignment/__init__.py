@@ -37,6 +37,7 @@ from annotator.assignment.leases import (
     response_order,
     responses_in_order,
 )
+from annotator.assignment.remaining import tasks_left
 
 __all__ = [
     "ENTITLEMENT",
@@ -70,5 +71,6 @@ __all__ = [
     "require_holding_or_at_work",
     "response_order",
     "responses_in_order",
+    "tasks_left",
     "why_nothing",
 ]

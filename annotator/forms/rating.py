@@ -71,6 +71,22 @@ class RatingForm(forms.Form):
         refuse_unranked(self, self.responses, ascii_uppercase)
         return self.cleaned_data
 
+    def questions(self) -> list[str]:
+        """The names of the fields that have to be answered, as the form stands now."""
+        asked = [name for name, field in self.fields.items() if isinstance(field.widget, forms.RadioSelect)]
+        return [name for name in asked if not name.startswith("unsafe-") or self._is_unsafe(name)]
+
+    def _is_unsafe(self, category: str) -> bool:
+        return str(self[category.replace("unsafe-", "safe-", 1)].value()) == "0"
+
+    @property
+    def asked(self) -> int:
+        return len(self.questions())
+
+    @property
+    def answered(self) -> int:
+        return sum(self[name].value() not in (None, "") for name in self.questions())
+
     def sheets(self) -> list[dict[str, Any]]:
         """Of each response: its letter, itself, and its bound fields, as the template shows them."""
         return [

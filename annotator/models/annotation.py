@@ -57,8 +57,8 @@ class Assignment(models.Model):
         State.RELEASED: frozenset({State.LEASED, State.SUBMITTED, State.SKIPPED}),
         # Only by an undo, within seconds.
         State.SKIPPED: frozenset({State.LEASED}),
-        # Revised, but never taken back.
-        State.SUBMITTED: frozenset(),
+        # Revised, or withdrawn with a skip for personal information.
+        State.SUBMITTED: frozenset({State.SKIPPED}),
     }
     """The steps between states; a trigger of the database refuses every other one."""
 

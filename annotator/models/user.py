@@ -22,7 +22,7 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # of tokens: 
         validators=[AbstractUser.username_validator, account_names.require_unmistakable],
         help_text="at most 150 letters, digits and @ . + - _",
     )
-    layout = models.CharField(max_length=10, choices=Layout.choices, default=Layout.BELOW)
+    layout = models.CharField(max_length=10, choices=Layout.choices, default=Layout.BESIDE)
     keys = models.JSONField(default=dict, blank=True, help_text="own keys of the rating page: {action: key}")
 
     must_change_password = models.BooleanField(

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
@@ -13,10 +13,12 @@ from django.views.decorators.http import require_GET, require_http_methods
 from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.db.clock import database_now
-from annotator.forms import RatingForm, filled
+from annotator.forms import RatingForm, SkipForm, filled
 from annotator.models import Annotation, Assignment, Draft, Task, Verdict
+from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
 from annotator.review.verdicts import latest_verdict, latest_verdicts
+from annotator.views.returning import back
 from annotator.web.query_parameters import number_in
 
 PAGE = 25
@@ -40,15 +42,14 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "history.html", {"project": project, "rows": shown, "older": older, "before": before})
 
 
-def _row(annotation: Annotation, verdict: Verdict | None) -> dict[str, Any]:
-    task = annotation.assignment.task
-    return {"annotation": annotation, "excerpt": _excerpt(task), "verdict": verdict, "open": _open(task, verdict)}
-
-
-def _open(task: Task, verdict: Verdict | None) -> bool:
-    """What a reviewer has rejected stays as it is."""
-    rejected = verdict is not None and verdict.decision == Verdict.Decision.REJECTED
-    return task.may_be_revised() and not rejected
+def _row(made: Annotation, verdict: Verdict | None) -> dict[str, Any]:
+    task = made.assignment.task
+    return {
+        "annotation": made,
+        "excerpt": _excerpt(task),
+        "verdict": verdict,
+        "open": annotation.may_be_changed(task, verdict),
+    }
 
 
 def _excerpt(task: Task) -> str:
@@ -72,7 +73,7 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
         initial=draft.form if draft else filled(stored),
     )
     if not form.is_bound or not form.is_valid():
-        page = _page(held, stored, form) | {"saved_at": draft.saved_at if draft else stored.submitted_at}
+        page = _page(request, held, stored, form) | {"saved_at": draft.saved_at if draft else stored.submitted_at}
         return render(request, "revise.html", page, status=422 if form.is_bound else 200)
     try:
         annotation.submit(held.pk, form.submission(), now=database_now())
@@ -80,17 +81,31 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
         messages.error(request, str(refused))
         return redirect("revise", held.pk)
     messages.success(request, _("Your change is stored."))
-    return redirect("history", held.task.project.slug)
+    return redirect(back(request) or resolve_url("history", held.task.project.slug))
 
 
-def _page(held: Assignment, stored: Annotation, form: RatingForm) -> dict[str, Any]:
-    verdict = latest_verdict(held)
+def stored_rating(request: HttpRequest, held: Assignment, skip_form: SkipForm) -> dict[str, Any]:
+    """The page of `revise` with a skip that was refused."""
+    stored = get_object_or_404(held.annotations.current().prefetch_related("ratings"))
+    stored.assignment = held
+    form = RatingForm(held.task.project, assignment.responses_in_order(held), initial=filled(stored))
+    return _page(request, held, stored, form) | {"skip_form": skip_form}
+
+
+def _page(request: HttpRequest, held: Assignment, stored: Annotation, form: RatingForm) -> dict[str, Any]:
+    verdict, project, found = latest_verdict(held), held.task.project, marks_of(held.task)
+    is_open = annotation.may_be_changed(held.task, verdict)
     return {
         "assignment": held,
         "annotation": stored,
         "verdict": verdict,
-        "project": held.task.project,
+        "project": project,
         "conversation": held.task.conversation,
         "form": form,
-        "open": _open(held.task, verdict),
+        "open": is_open,
+        "pii": found,
+        "skip_form": SkipForm(held.task, found),
+        "back": back(request),
+        "previous": annotation.previous_rating(project, user_of(request), before=stored),
+        "newer": annotation.next_rating(project, user_of(request), after=stored),
     }

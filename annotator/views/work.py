@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -22,6 +21,8 @@ from annotator.forms import RatingForm, ReportForm, SkipForm
 from annotator.models import Assignment, Draft, Project, Response, Skip, SkipReason
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
+from annotator.views import history
+from annotator.views.returning import back
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import number_in
 
@@ -78,7 +79,8 @@ def _work(request: HttpRequest, held: Assignment, form: RatingForm) -> dict[str,
         "pii": found,
         "skip_form": SkipForm(held.task, found),
         "report_form": ReportForm(),
-        "done": access.done_by(user_of(request), project.pk),
+        "left": assignment.tasks_left(project, user_of(request)),
+        "previous": annotation.previous_rating(project, user_of(request)),
     }
 
 
@@ -181,14 +183,17 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        everyone = done.reason == SkipReason.PII
-        messages.info(
-            request,
-            _("Skipped. Nobody gets this task until a manager has looked at it.")
-            if everyone
-            else _("Skipped. The task stays open for others."),
-        )
-    return redirect(f"{resolve_url('annotate', held.task.project.slug)}?skipped={held.pk}")
+        messages.info(request, _said_of_skip(done, withdrawn=held.state == Assignment.State.SUBMITTED))
+    here = back(request) or resolve_url("annotate", held.task.project.slug)
+    return redirect(here if held.state == Assignment.State.SUBMITTED else f"{here}?skipped={held.pk}")
+
+
+def _said_of_skip(done: Skip, *, withdrawn: bool) -> str:
+    if withdrawn:
+        return _("Your rating is withdrawn. Nobody gets this task until a manager has looked at it.")
+    if done.reason == SkipReason.PII:
+        return _("Skipped. Nobody gets this task until a manager has looked at it.")
+    return _("Skipped. The task stays open for others.")
 
 
 @login_required
@@ -225,8 +230,10 @@ def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     return redirect("annotate", held.task.project.slug)
 
 
-def _refused_form(request: HttpRequest, held: Assignment, form: dict[str, forms.Form]) -> HttpResponse:
+def _refused_form(request: HttpRequest, held: Assignment, form: dict[str, Any]) -> HttpResponse:
     """The task again with the form as it was sent, and what is wrong with it."""
+    if held.state == Assignment.State.SUBMITTED and "skip_form" in form:
+        return render(request, "revise.html", history.stored_rating(request, held, form["skip_form"]), status=422)
     if held.state != Assignment.State.LEASED:
         return redirect("annotate", held.task.project.slug)
     return render(

@@ -1,1 +1,1 @@
-"""What every page and call goes through: Markdown, headers, parameters, limits, answers while PostgreSQL is away."""
+"""What every page and call goes through: Markdown, headers, files, parameters, limits, answers without PostgreSQL."""

@@ -21,6 +21,7 @@ ACTIONS = {
     "skip": Action(_("Skip the task"), "s"),
     "report": Action(_("Report unsafe content"), "r"),
     "mark": Action(_("Mark the selected text as personal"), "m"),
+    "previous": Action(_("Open the rating that you submitted before"), "p"),
     "undo": Action(_("Undo the last skip"), "u"),
     "guidelines": Action(_("Show the guidelines"), "g"),
     "layout": Action(_("Put the responses side by side, or below each other"), "l"),

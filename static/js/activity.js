@@ -1,4 +1,6 @@
 // Counts the seconds of work: input within the last minute, in a visible page. Work renews the lease.
+import { freshToken } from "./csrf.js";
+
 const IDLE = 60_000, RENEW = 60_000;
 let lastInput = Date.now(), lastTick = Date.now(), lastRenewal = Date.now();
 

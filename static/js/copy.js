@@ -1,12 +1,12 @@
 // A button on each code block that copies it.
-const copyTexts = document.currentScript.dataset;
+const texts = document.querySelector("script[data-copied]").dataset;
 
 function offerCopies() {
   for (const block of document.querySelectorAll(".prose pre:not([data-copies])")) {
     block.dataset.copies = "";
     const frame = Object.assign(document.createElement("div"), { className: "code" });
     const button = Object.assign(document.createElement("button"), { type: "button", className: "copy" });
-    button.textContent = copyTexts.copy;
+    button.textContent = texts.copy;
     button.setAttribute("aria-live", "polite");
     button.addEventListener("click", () => copy(block, button));
     block.before(frame);
@@ -18,8 +18,8 @@ async function copy(block, button) {
   // Browsers give the clipboard only to pages on https or this machine; selecting works everywhere.
   if (navigator.clipboard) await navigator.clipboard.writeText(block.textContent).catch(() => copySelected(block));
   else copySelected(block);
-  button.textContent = copyTexts.copied;
-  setTimeout(() => { button.textContent = copyTexts.copy; }, 2000);
+  button.textContent = texts.copied;
+  setTimeout(() => { button.textContent = texts.copy; }, 2000);
 }
 
 function copySelected(block) {

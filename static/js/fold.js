@@ -1,12 +1,12 @@
 // Folds long earlier turns to their beginning; a button shows all of one.
-const foldTexts = document.currentScript.dataset;
+const texts = document.querySelector("script[data-less]").dataset;
 
 function fold() {
   for (const turn of document.querySelectorAll("[data-fold]:not(:has(> .unfold))")) {
     const button = Object.assign(document.createElement("button"), { type: "button", className: "unfold" });
     const show = (all) => {
       turn.classList.toggle("folded", !all);
-      button.textContent = all ? foldTexts.less : foldTexts.more;
+      button.textContent = all ? texts.less : texts.more;
       button.setAttribute("aria-expanded", all);
     };
     button.addEventListener("click", () => show(turn.classList.contains("folded")));

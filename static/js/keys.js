@@ -1,6 +1,12 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
+import { isAway, reveal } from "./letters.js";
+
 const seen = (each) => each.checkVisibility() && !each.matches(":disabled, :disabled *");
-const groups = () => [...document.querySelectorAll("#rating :is(.likert, .choice, .ranking.live)")].filter(seen);
+const GROUPS = "#rating :is(.likert, .choice, .ranking.live)";
+// A response behind the switch is shown once its turn has come; only a category that is not asked for stays away.
+const waits = (group) => isAway(group.closest(".sheet") ?? group) && (!group.matches(".category") || isUnsafe(group));
+const isUnsafe = (group) => group.closest(".scales").querySelector('[name^="safe-"][value="0"]:checked');
+const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waits(group) || seen(group));
 const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox])");
 const focused = (selector) => document.activeElement?.closest(selector);
 
@@ -10,8 +16,9 @@ function current() {
 }
 
 function focusOn(group) {
-  if (!group) return void document.querySelector("#rating [data-key=Enter]")?.focus();
+  if (!group) return void document.querySelector("#submit-rating, #rating [data-key=Enter]")?.focus();
   const from = focused(".sheet"), to = group.closest(".sheet");
+  if (to && isAway(to)) reveal(to);
   const answer = group.querySelector("[type=radio]:checked") ?? group.querySelector("[type=radio], [data-handle]");
   answer.focus({ preventScroll: true });
   // Another response further down is read from its beginning.

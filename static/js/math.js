@@ -1,5 +1,5 @@
 // Sets LaTeX. KaTeX is fetched only for a task that has some; where it fails, the source stays readable.
-const source = document.currentScript.dataset;
+const source = document.querySelector("script[data-katex]").dataset;
 let katexReady = null;
 
 function loadKatex() {
@@ -18,7 +18,7 @@ function setMath() {
     for (const place of found) {
       const options = { displayMode: place.tagName === "DIV", throwOnError: false, maxSize: 50, maxExpand: 500 };
       place.dataset.set = place.textContent;
-      window.katex.render(place.textContent, place, options);
+      katex.render(place.textContent, place, options);
     }
   }, () => {});
 }

@@ -158,3 +158,74 @@ def test_a_test_that_is_asked_for_comes_before_the_next_task(project: Project, c
     answer = client.post(f"/assignments/{held.pk}/submit/", form(held.task, 3), headers={"HX-Request": "true"})
     assert answer.headers["HX-Redirect"] == "/projects/talk/qualification/"
     assert Annotation.objects.count() == 1
+
+
+# Previous and next -----------------------------------------------------------------------------------------
+
+
+def revise_address(made: Annotation) -> str:
+    return f"/assignments/{made.assignment_id}/revise/"
+
+
+def test_previous_is_the_rating_submitted_last(project: Project, cast: Cast, client: Client) -> None:
+    for _ in range(3):
+        make_task(project)
+    assert b"/revise/" not in client.get("/projects/talk/annotate/").content
+    make_task(project)
+    first, second = rate(project, cast.alice).annotation, rate(project, cast.alice).annotation
+    page = client.get("/projects/talk/annotate/").content.decode()
+    assert f"{revise_address(second)}?next=/projects/talk/annotate/" in page
+    assert revise_address(first) not in page
+
+
+def test_previous_is_offered_only_while_it_may_be_changed(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project)
+    made = rate(project, cast.alice).annotation
+    make_task(project)
+    judge(made.assignment_id, decision="rejected", comment="No.", by=cast.carol, now=NOW)
+    assert revise_address(made) not in client.get("/projects/talk/annotate/").content.decode()
+
+
+def test_from_a_rating_next_leads_on_and_at_last_back_to_work(project: Project, cast: Cast, client: Client) -> None:
+    for _ in range(3):
+        make_task(project)
+    first, second = rate(project, cast.alice).annotation, rate(project, cast.alice).annotation
+    rating = "?next=/projects/talk/annotate/"
+    earlier = client.get(revise_address(first) + rating).content.decode()
+    later = client.get(revise_address(second) + rating).content.decode()
+    assert f'href="{revise_address(second)}{rating}"' in earlier
+    assert f'href="{revise_address(first)}{rating}"' in later
+    assert '<a class="button next" href="/projects/talk/annotate/"' in later
+
+
+def test_a_change_leads_back_to_where_one_came_from(project: Project, cast: Cast, client: Client) -> None:
+    task = make_task(project)
+    made = rate(project, cast.alice, 3).annotation
+    answer = client.post(f"{revise_address(made)}?next=/projects/talk/annotate/", form(task, 1))
+    assert answer.headers["Location"] == "/projects/talk/annotate/"
+    answer = client.post(f"{revise_address(made)}?next=https://example.org/", form(task, 2))
+    assert answer.headers["Location"] == "/projects/talk/history/"
+
+
+# Personal information found later --------------------------------------------------------------------------
+
+
+def test_a_rating_is_withdrawn_on_its_own_page(project: Project, cast: Cast, client: Client) -> None:
+    task = make_task(project)
+    made = rate(project, cast.alice).annotation
+    assert "Skip: personal information" in client.get(revise_address(made)).content.decode()
+    answer = client.post(f"/assignments/{made.assignment_id}/skip/", {"reason": "pii"}, follow=True)
+    assert "Your rating is withdrawn" in answer.content.decode()
+    assert Task.objects.get(pk=task.pk).state == Task.State.QUARANTINED
+    assert client.get(revise_address(made)).status_code == 404
+    assert b"You have rated nothing" in client.get("/projects/talk/history/").content
+
+
+def test_a_quote_that_stands_nowhere_comes_back_on_that_page(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project)
+    made = rate(project, cast.alice).annotation
+    sent = {"reason": "pii", "quotes": "Kari Nordmann"}
+    answer = client.post(f"/assignments/{made.assignment_id}/skip/", sent)
+    assert answer.status_code == 422
+    assert "Kari Nordmann" in answer.content.decode()
+    assert Annotation.objects.current().count() == 1

@@ -46,6 +46,7 @@ class Hold:
     skips: list[str] = field(default_factory=list)
     skipped: datetime = NOW
     reported: bool = False
+    withdrawn: bool = False
 
 
 @dataclass
@@ -212,7 +213,7 @@ class Work(RuleBasedStateMachine):
 
     @rule(name=people, place=places, personal=st.booleans())
     def skip(self, name: str, place: int, personal: bool) -> None:
-        """Whoever finds something personal says so, after another reason and after rating too."""
+        """Whoever finds something personal says so, after another reason too; after rating, it withdraws the rating."""
         if not (found := self.pick(name, place)):
             return
         held, sheet, hold = found
@@ -221,13 +222,22 @@ class Work(RuleBasedStateMachine):
         barred = name in self.excluded and hold.state != "leased"
         allowed = not (hold.state == "submitted" and not personal) and (again or not barred)
         if self.may(allowed, lambda: annotation.skip(held.pk, reason=reason, now=self.now)) and not again:
-            if hold.state != "submitted":
-                hold.state, hold.slot = "skipped", False
+            if hold.state == "submitted":
+                hold.level, hold.withdrawn = None, True
+            hold.state, hold.slot = "skipped", False
             hold.skips.append(reason)
             hold.skipped = self.now
             if personal:
                 sheet.state = "quarantined"
             sheet.settle()
+
+    @rule(name=people, place=places, level=levels)
+    def withdraw_a_rating(self, name: str, place: int, level: int) -> None:
+        """What was just submitted turns out to be personal."""
+        self.submit(name, place, level)
+        found = self.pick(name, place)
+        if found and found[2].state == "submitted":
+            self.skip(name, place, True)
 
     @rule(name=people, place=places)
     def undo(self, name: str, place: int) -> None:
@@ -237,7 +247,7 @@ class Work(RuleBasedStateMachine):
         lifted = sheet.state == "quarantined" and not sheet.set_aside_by_others(name)
         room = (lifted or sheet.state == "open") and sheet.open_slots() > 0
         fresh = hold.state == "skipped" and self.now <= hold.skipped + timedelta(seconds=15)
-        allowed = fresh and room and name not in self.excluded
+        allowed = fresh and room and name not in self.excluded and not hold.withdrawn
         if self.may(allowed, lambda: annotation.undo_skip(held.pk, now=self.now)):
             hold.state, hold.slot, hold.expires, hold.skips = "leased", True, self.now + LEASE, []
             sheet.state = "open"

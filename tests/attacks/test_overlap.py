@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from annotator import annotation, assignment, quality
 from annotator.annotation import NotAtWork, TooMany
 from annotator.gold import gold_tasks
-from annotator.models import Assignment, Label, PauseReason, Project, Report, Skip, Task, User
+from annotator.models import Assignment, Label, PauseReason, Project, Report, Role, Skip, Task, User
 from annotator.review import adjudicate, exclude, judge, withdraw
 from tests.builders import (
     ATTRIBUTES,
@@ -267,13 +267,56 @@ def test_personal_information_is_set_aside_after_another_reason_too(project: Pro
     assert (task.state, Skip.objects.count()) == (Task.State.QUARANTINED, 2)
 
 
-def test_personal_information_is_set_aside_after_rating_too(project: Project, cast: Cast) -> None:
+def test_personal_information_found_after_rating_withdraws_the_rating(project: Project, cast: Cast) -> None:
     task = make_task(project)
     held = rate(project, cast.alice).annotation.assignment
     annotation.skip(held.pk, reason="pii", now=NOW)
     task.refresh_from_db()
     held.refresh_from_db()
-    assert (task.state, held.state, held.counts) == (Task.State.QUARANTINED, Assignment.State.SUBMITTED, True)
+    assert (task.state, held.state, held.slot) == (Task.State.QUARANTINED, Assignment.State.SKIPPED, None)
+    assert not held.annotations.current().exists()
+    assert held.annotations.count() == 1
+
+
+def test_labels_forget_a_rating_that_was_withdrawn(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    made = [rate(project, user, level) for user, level in zip(cast.annotators, (0, 2, 2), strict=True)]
+    assert Label.objects.filter(response__task=task).count() == 2
+    annotation.skip(made[0].annotation.assignment_id, reason="pii", now=SOON)
+    assert not Label.objects.filter(response__task=task).exists()
+    annotation.decide_quarantine(task.pk, safe_to_use=True, now=SOON)
+    task.refresh_from_db()
+    assert (task.state, task.done, task.open_slots, counting(task)) == (Task.State.OPEN, 2, 1, 2)
+
+
+def test_a_withdrawn_rating_is_not_counted_as_work(project: Project, cast: Cast) -> None:
+    make_task(project)
+    held = rate(project, cast.alice).annotation.assignment
+    annotation.skip(held.pk, reason="pii", now=NOW)
+    assert cast.alice.tallies.get().done == 0
+    assert list(assignment.differences(project, now=NOW)) == []
+
+
+def test_a_withdrawn_rating_stays_withdrawn(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    held = rate(project, cast.alice).annotation.assignment
+    annotation.skip(held.pk, reason="pii", now=NOW)
+    with pytest.raises(annotation.Refused, match="withdrawn"):
+        annotation.undo_skip(held.pk, now=NOW)
+    with pytest.raises(annotation.Refused, match="You skipped this task"):
+        annotation.submit(held.pk, submission(task, 4), now=NOW)
+
+
+def test_a_withdrawn_gold_rating_still_measures(project: Project, cast: Cast) -> None:
+    Project.objects.update(gold_every=1, gold_window=2)
+    project.refresh_from_db()
+    cast.alice.memberships.update(role=Role.REVIEWER)  # whom no gold task pauses
+    make_task(project)
+    tasks = [make_gold(project) for _ in range(2)]
+    made = [rate(project, cast.alice) for _ in tasks]
+    annotation.skip(made[0].annotation.assignment_id, reason="pii", now=NOW)
+    member = cast.alice.memberships.select_related("project").get()
+    assert gold_tasks.standing(member) is not None
 
 
 def test_a_withdrawn_adjudication_is_news(project: Project, cast: Cast) -> None:

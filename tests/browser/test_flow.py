@@ -111,7 +111,7 @@ def test_a_report_is_dismissed_and_the_task_comes_back(open_page: Open, talk: Pr
     task = make_task(talk, "odd", prompt="Is this odd?")
     page = open_page(alice)
     page.goto("/projects/talk/annotate/")
-    page.get_by_text("Report unsafe content").click()
+    page.locator("#report > summary").click()
     page.get_by_label("Illegal").check()
     page.get_by_role("button", name="Report", exact=True).click()
     expect(page.get_by_text("Nobody gets this task until")).to_be_visible()

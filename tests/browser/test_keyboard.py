@@ -160,4 +160,4 @@ def test_the_guidelines_are_one_key_away(page: Page, talk: Project) -> None:
 
 def test_the_keys_do_nothing_behind_the_help(page: Page) -> None:
     press(page, "?", "4", "s", "l", "Escape")
-    expect(page.locator("#rating :checked, details[open], .beside")).to_have_count(0)
+    expect(page.locator("#rating :checked, details[open], #work.below")).to_have_count(0)

@@ -110,6 +110,7 @@ def _task_lines(tasks: list[dict[str, Any]]) -> Iterator[bytes]:
             "id": task["id"],
             "messages": task["messages"],
             "responses": responses,
+            "priority": task.get("priority", 0),
             "metadata": {"topic": task["topic"]},
         }
         yield json.dumps(row).encode() + b"\n"

@@ -7,7 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
-from annotator.models import Annotation, Assignment, Draft, Membership, Project, Rating, Task, User
+from annotator.models import Annotation, Assignment, AuditEntry, Draft, Membership, Project, Rating, Task, User
 from annotator.models.public_ids import response_of
 from tests.builders import ATTRIBUTES, NOW, make_member, make_project, make_task
 from tests.conftest import Cast
@@ -319,6 +319,30 @@ def test_a_skip_after_the_rating_is_409(alice: APIClient, project: Project) -> N
     lease = leased(alice)
     submitted(alice, lease, form(lease))
     assert told(called(alice, lease, "skip", {"reason": "other"})) == (409, "refused")
+
+
+def test_a_rating_is_withdrawn_by_a_skip_for_pii(alice: APIClient, project: Project) -> None:
+    task = make_task(project)
+    lease = leased(alice)
+    submitted(alice, lease, form(lease))
+    assert called(alice, lease, "skip", {"reason": "pii"}).status_code == 200
+    assert not Annotation.objects.current().exists()
+    task.refresh_from_db()
+    assert task.state == Task.State.QUARANTINED
+    assert set(AuditEntry.objects.values_list("action", flat=True)) >= {"annotation.withdrawn", "task.skipped"}
+
+
+@pytest.mark.parametrize("reason", ["non_english", "needs_coding", "about_assistant", "other"])
+def test_a_rating_is_withdrawn_for_no_other_reason(alice: APIClient, project: Project, reason: str) -> None:
+    make_task(project)
+    lease = leased(alice)
+    submitted(alice, lease, form(lease))
+    answer = called(alice, lease, "skip", {"reason": reason})
+    assert told(answer) == (409, "refused")
+    assert answer.json()["detail"] == (
+        "You have rated this task already: it can only be skipped for personal information."
+    )
+    assert Annotation.objects.current().count() == 1
 
 
 def test_a_rating_after_the_skip_is_409(alice: APIClient, project: Project) -> None:

@@ -7,7 +7,7 @@ from django.core.management import call_command
 
 from annotator.launch import demo, run
 from annotator.models import Annotation, AuditEntry, Membership, Origin, Project, Task, User
-from tests.builders import NOW, make_project
+from tests.builders import NOW, claimed, make_project
 
 
 @pytest.mark.slow
@@ -23,6 +23,25 @@ def test_the_demo_has_enough_to_retrain_at_once(db: None) -> None:
     assert project.tasks.gold_for("practice").count() == 3
     assert project.tasks.gold_for("test").count() == 5
     assert not demo.seed(now=NOW).created
+
+
+@pytest.mark.slow
+def test_everybody_begins_with_an_english_question_that_is_to_be_rated(db: None) -> None:
+    demo.seed(now=NOW)
+    project = Project.objects.get(slug="demo")
+    for name in ("alice", "bob", "erin"):
+        task = claimed(project, User.objects.get(username=name)).task
+        assert [turn["role"] for turn in task.conversation] == ["user"]
+        assert task.conversation[0]["content"].startswith("My kitchen sink drains slowly")
+        assert task.metadata["topic"] == "everyday"
+
+
+@pytest.mark.slow
+def test_what_the_guidelines_tell_to_skip_comes_last(db: None) -> None:
+    demo.seed(now=NOW)
+    last = Task.objects.filter(project__slug="demo", priority__lt=0)
+    assert {task.metadata["topic"] for task in last} == {"pii", "rtl-hebrew", "rtl-arabic", "about-assistant"}
+    assert Task.objects.filter(project__slug="demo", priority__gte=0, state=Task.State.OPEN).count() > 10
 
 
 @pytest.fixture

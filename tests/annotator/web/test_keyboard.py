@@ -53,16 +53,16 @@ def test_two_keys_can_change_places() -> None:
 
 
 def test_the_layout_is_remembered(alice: Client, cast: Cast) -> None:
-    answer = alice.post("/layout/", {"layout": "beside", "next": "/projects/talk/annotate/"})
+    answer = alice.post("/layout/", {"layout": "below", "next": "/projects/talk/annotate/"})
     assert answer.headers["Location"] == "/projects/talk/annotate/"
     cast.alice.refresh_from_db()
-    assert cast.alice.layout == "beside"
+    assert cast.alice.layout == "below"
 
 
 def test_an_unknown_layout_changes_nothing(alice: Client, cast: Cast) -> None:
     alice.post("/layout/", {"layout": "upside down"})
     cast.alice.refresh_from_db()
-    assert cast.alice.layout == "below"
+    assert cast.alice.layout == "beside"
 
 
 @pytest.mark.parametrize("address", ["https://example.org/", "//example.org", "javascript:alert(1)"])

@@ -1,11 +1,11 @@
 // Marks the selected text as personal: it becomes a line of the skip form, and stays highlighted in the text.
-const texts = ".prose, .source";
-const shown = globalThis.Highlight && new Highlight();
+const TEXTS = ".prose, .source";
+const shown = window.Highlight && new Highlight();
 if (shown) CSS.highlights.set("personal", shown);
 
 function selected() {
   const selection = getSelection();
-  const inside = [selection.anchorNode, selection.focusNode].every((node) => (node?.closest ? node : node?.parentElement)?.closest(texts));
+  const inside = [selection.anchorNode, selection.focusNode].every((node) => (node?.closest ? node : node?.parentElement)?.closest(TEXTS));
   // One line each: the server does not mind what white space stands between the words.
   return inside ? { text: selection.toString().replace(/\s+/g, " ").trim(), range: selection.getRangeAt(0).cloneRange() } : { text: "" };
 }

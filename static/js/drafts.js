@@ -1,0 +1,178 @@
+// Keeps a half-filled form. Each choice is saved on the server; what has not arrived stays in this browser, is sent
+// again until it has, and is put back into the form; the line #saved says which. It says "drafts:filled" of a form
+// that it has filled.
+import { freshToken } from "./csrf.js";
+
+const WAIT = 400, RETRY = 4000, PATIENCE = 10_000, BEACON = 60_000;
+let timer = null, sending = false, submitting = false, unsubmitted = false;
+let skew = 0, base = 0; // the server's clock less ours; when the server last stored the draft
+
+const formOf = () => document.querySelector("form[data-draft]");
+const stamp = (form) => form.querySelector("[data-since]").dataset;
+
+// Kept in this browser: a record per person and task, {name: {values, at, base}}. Where the browser keeps nothing
+// (full, or forbidden) it lives as long as the page.
+const memory = new Map(), PREFIX = "draft:", KEEP = 30 * 86_400_000;
+const keyOf = (form) => `${PREFIX}${stamp(form).user}:${form.dataset.draft}`;
+
+function stored(key) {
+  try { return JSON.parse(localStorage.getItem(key)) ?? {}; } catch { return {}; }
+}
+
+function read(form) {
+  return { ...stored(keyOf(form)), ...memory.get(keyOf(form)) };
+}
+
+function write(form, choices) {
+  const key = keyOf(form);
+  memory.delete(key);
+  try {
+    if (Object.keys(choices).length) localStorage.setItem(key, JSON.stringify(choices));
+    else localStorage.removeItem(key);
+  } catch {
+    if (Object.keys(choices).length) memory.set(key, choices);
+  }
+}
+
+// What another task or person left unsent waits for its return, but not for ever.
+function forgetOld() {
+  try {
+    for (const key of Object.keys(localStorage).filter((name) => name.startsWith(PREFIX))) {
+      const newest = Math.max(0, ...Object.values(stored(key)).map(({ at }) => at ?? 0));
+      if (newest < Date.now() - KEEP) localStorage.removeItem(key);
+    }
+  } catch { /* nothing is kept here at all */ }
+}
+
+function keep(form, names) {
+  const data = new FormData(form), at = Date.now() + skew, choices = read(form);
+  for (const name of names) choices[name] = { values: data.getAll(name), at, base };
+  write(form, choices);
+}
+
+// Sent to the server.
+function say(template) {
+  const line = document.getElementById("saved");
+  const time = new Date().toLocaleTimeString(document.documentElement.lang);
+  line.textContent = line.dataset[template].replace("{time}", time);
+  line.classList.toggle("unsent", !["saved", "back"].includes(template));
+}
+
+function sendSoon(wait) {
+  clearTimeout(timer);
+  timer = setTimeout(() => send(formOf()), wait);
+}
+
+function requestOf(form, choices) {
+  const body = new URLSearchParams(new FormData(form));
+  for (const [name, { values }] of Object.entries(choices)) {
+    body.append("changed", name);
+    body.delete(name); // what was kept counts: another tab may have chosen it
+    for (const value of values) body.append(name, value);
+  }
+  body.delete("csrfmiddlewaretoken"); // the header has a fresh one
+  const keepalive = body.toString().length < BEACON; // it then outlives the page
+  const impatience = new AbortController();
+  setTimeout(() => impatience.abort(), PATIENCE);
+  const headers = { "X-CSRFToken": freshToken() };
+  return { method: "POST", body, headers, keepalive, redirect: "manual", signal: impatience.signal };
+}
+
+async function send(form) {
+  const sent = form ? read(form) : {};
+  if (sending || submitting || !Object.keys(sent).length) return;
+  sending = true;
+  const answer = await fetch(form.dataset.draft, requestOf(form, sent)).catch(() => null);
+  sending = false;
+  if (form !== formOf()) return;
+  if (!answer?.ok) return void missed(answer);
+  base = Date.parse((await answer.json()).saved_at);
+  const left = Object.entries(read(form)).filter(([name, { at }]) => at !== sent[name]?.at);
+  write(form, Object.fromEntries(left));
+  say(unsubmitted ? "back" : "saved");
+  unsubmitted = false;
+  if (left.length) sendSoon(WAIT);
+}
+
+// What the server refuses as it is (too large, not storable, closed) it refuses again: only another choice sends anew.
+const REFUSED = [400, 409, 413, 422];
+
+function missed(answer) {
+  if (answer && REFUSED.includes(answer.status)) return void say("refused");
+  const stranger = answer && (answer.type === "opaqueredirect" || answer.status === 403 || answer.status === 404);
+  if (stranger) say("stranger");
+  else if (!unsubmitted) say(memory.size > 0 ? "unkept" : "offline");
+  sendSoon(RETRY);
+}
+
+document.addEventListener("input", ({ target }) => {
+  if (!target.name || !target.form || target.form !== formOf()) return;
+  keep(target.form, [target.name]);
+  sendSoon(WAIT);
+});
+document.addEventListener("visibilitychange", () => { if (document.hidden) send(formOf()); });
+addEventListener("online", () => send(formOf()));
+addEventListener("beforeunload", (event) => { if (memory.size > 0 && !submitting) event.preventDefault(); });
+
+// Put back into the form, and kept until a submission has been stored.
+function fill(form, choices) {
+  for (const [name, { values }] of choices) {
+    for (const field of form.querySelectorAll(`[name="${CSS.escape(name)}"]`)) {
+      if (field.type === "radio" || field.type === "checkbox") field.checked = values.includes(field.value);
+      else field.value = values[0] ?? "";
+    }
+  }
+  form.dispatchEvent(new Event("drafts:filled", { bubbles: true }));
+}
+
+const answered = (form, name) => new FormData(form).getAll(name).some((value) => value !== "");
+
+// A choice yields where the server has stored another since, made later on another machine.
+function restore() {
+  const form = formOf();
+  submitting = false;
+  if (!form) return;
+  const { now, since } = stamp(form);
+  skew = 1000 * Number(now) - Date.now();
+  base = 1000 * Number(since);
+  const entries = Object.entries(read(form));
+  const left = entries.filter(([name, made]) => made.base + 1 >= base || made.at > base || !answered(form, name));
+  fill(form, left);
+  write(form, Object.fromEntries(left));
+  send(form);
+}
+
+// The same task in two tabs shows the same choices, so that neither sends an older state.
+addEventListener("storage", ({ key, newValue }) => {
+  const form = formOf();
+  if (!form || key !== keyOf(form)) return;
+  if (!newValue) return void say("saved");
+  fill(form, Object.entries(JSON.parse(newValue)));
+});
+
+// No draft may overtake the submission it belongs to.
+document.addEventListener("submit", (event) => { submitting ||= event.target === formOf(); }, { capture: true });
+
+document.addEventListener("htmx:beforeSwap", ({ target, detail }) => {
+  if (target.id !== "work" || detail.xhr.status >= 300) return;
+  if (formOf()) write(formOf(), {});
+  unsubmitted = false;
+  document.getElementById("saved").textContent = "";
+});
+
+for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
+  document.addEventListener(failure, ({ target, detail }) => {
+    const form = formOf();
+    if (target !== form) return;
+    submitting = false;
+    unsubmitted = true;
+    keep(form, new Set([...new FormData(form).keys()].filter((name) => name !== "csrfmiddlewaretoken")));
+    say(detail.xhr.status === 403 || detail.xhr.status === 404 ? "stranger" : "unsubmitted");
+    sendSoon(RETRY);
+  });
+}
+
+document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work") restore(); });
+addEventListener("pageshow", ({ persisted }) => { if (persisted) restore(); });
+forgetOld();
+restore();

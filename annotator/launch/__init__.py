@@ -1,0 +1,1 @@
+"""How the product is installed, and its command line."""

@@ -269,7 +269,7 @@ def install(extras: set[str]) -> None:
         for distribution in damaged:  # it is installed anew when nothing says that it is there
             shutil.rmtree(distribution, ignore_errors=True)
         locked = [str(REQUIREMENTS / f"{name}.txt") for name in files(extras, torch)]
-        if uv(["sync", "--require-hashes", *options, *locked], lock).returncode:
+        if uv(["sync", "--require-hashes", *options, *locked], lock):
             raise Refused("The packages could not be installed; what uv says about it stands above.")
         new = {"state": state(extras, torch), "extras": sorted(extras), "torch": torch, "files": files(extras, torch)}
         STAMP.write_text(json.dumps(new))
@@ -319,8 +319,8 @@ def offered(name: str, options: Sequence[str], lock: TextIO) -> bool:
     """Whether an index has a package of this file for this machine. Fetches nothing but what it says of it."""
     command = ["install", "--dry-run", "--no-deps", "--require-hashes", "--quiet", *options]
     patience = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "1"}
-    asked = uv([*command, "--requirements", str(REQUIREMENTS / f"{name}.txt")], lock, patience, silent=True)
-    return not asked.returncode
+    said: list[str] = []
+    return not uv([*command, "--requirements", str(REQUIREMENTS / f"{name}.txt")], lock, patience, tell=said.append)
 
 
 def announce(names: Sequence[str]) -> None:
@@ -339,18 +339,33 @@ def size(count: float) -> str:
     return f"{count / GIGABYTE:.1f} GB" if count >= GIGABYTE else f"{count / MEGABYTE:.0f} MB"
 
 
+def tell_people(line: str) -> None:
+    """What uv does, without the list of a hundred packages that it closes with."""
+    if not line.startswith((" + ", " - ", " ~ ")):
+        print(f"  {line.rstrip()}", flush=True)
+
+
 def uv(
-    arguments: Sequence[str], lock: TextIO, environment: Mapping[str, str] | None = None, *, silent: bool = False
-) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(
+    arguments: Sequence[str],
+    lock: TextIO,
+    environment: Mapping[str, str] | None = None,
+    *,
+    tell: Callable[[str], object] = tell_people,
+) -> int:
+    """uv's exit code; `tell` hears each line that it says."""
+    with subprocess.Popen(
         [venv_program("uv"), "pip", *arguments, "--python", venv_program("python")],
         stdin=subprocess.DEVNULL,
-        capture_output=silent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         env={**uv_environment(), **(environment or {})},
         cwd=ROOT,
         pass_fds=[lock.fileno()],  # where we are killed, the lock is held until uv has ended as well
-        check=False,
-    )
+    ) as running:
+        for line in running.stdout or ():
+            tell(line)
+    return running.returncode
 
 
 def uv_environment() -> dict[str, str]:

@@ -149,6 +149,12 @@ def test_several_indexes_stay_several() -> None:
     assert settings == {"UV_INDEX": "https://a/simple https://b/simple"}
 
 
+def test_people_hear_of_downloads_not_of_a_hundred_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("Downloading torch (182.9MiB)\n", " + amqp==5.4.2\n", "error: no space left\n"):
+        bootstrap.tell_people(line)
+    assert capsys.readouterr().out == "  Downloading torch (182.9MiB)\n  error: no space left\n"
+
+
 # Which torch -----------------------------------------------------------------------------------------------
 @pytest.fixture
 def no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

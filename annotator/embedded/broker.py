@@ -49,7 +49,7 @@ class Redis:
 
     def relaunch(self) -> None:
         """Starts the program on the data that is there, and does not wait: whoever needs it tries until it answers."""
-        program = _program()
+        program = server_program()
         for name in PROGRAMS:  # before another one was installed, it may have been the other
             self.process.end_predecessor(name)
         # By standard input: a command line would show the password in every list of processes.
@@ -88,7 +88,7 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _program() -> Path:
+def server_program() -> Path:
     for name in PROGRAMS:
         if on_path := shutil.which(name):
             return Path(on_path)

@@ -269,7 +269,8 @@ def install(extras: set[str]) -> None:
         for distribution in damaged:  # it is installed anew when nothing says that it is there
             shutil.rmtree(distribution, ignore_errors=True)
         locked = [str(REQUIREMENTS / f"{name}.txt") for name in files(extras, torch)]
-        if uv(["sync", "--require-hashes", *options, *locked], lock):
+        # Compiled at once: five processes start together, and PYTHONDONTWRITEBYTECODE would have each do it every time.
+        if uv(["sync", "--require-hashes", "--compile-bytecode", *options, *locked], lock):
             raise Refused("The packages could not be installed; what uv says about it stands above.")
         new = {"state": state(extras, torch), "extras": sorted(extras), "torch": torch, "files": files(extras, torch)}
         STAMP.write_text(json.dumps(new))

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test check format messages bench bench-agreement bench-annotation bench-growth bench-learning bench-pages bench-pii bench-scoring bench-training
+.PHONY: run test test-pythons check lock format messages bench bench-agreement bench-annotation bench-growth bench-learning bench-pages bench-pii bench-scoring bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -11,8 +11,14 @@ run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (V
 test:  ## every test, browser included; ARGS goes to pytest
 	@$(BOOTSTRAP) test $(ARGS)
 
-check:  ## ruff, mypy, migrations, documentation
+test-pythons:  ## the same on every Python of this machine, from 3.11 to 3.14
+	@$(BOOTSTRAP) test-pythons $(ARGS)
+
+check:  ## ruff, mypy, migrations, documentation; whether the lock resolves on every platform
 	@$(BOOTSTRAP) check
+
+lock:  ## requirements/ anew from pyproject.toml; ARGS=--upgrade takes the newest versions
+	@$(BOOTSTRAP) lock $(ARGS)
 
 format:  ## the layout and the fixes that ruff knows
 	@$(BOOTSTRAP) format

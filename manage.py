@@ -1,16 +1,7 @@
 #!/usr/bin/env python
 """Django's command line for Rewardloop."""
 
-import os
-import sys
-
-from django.core.management import execute_from_command_line
-from django.db import OperationalError
+from annotator.launch.manage import main
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
-    try:
-        execute_from_command_line(sys.argv)
-    except OperationalError as down:
-        reason = str(down).strip().splitlines()[0]
-        sys.exit(f"The database does not answer ({reason}). Start `make run`, or look at DATABASE_URL.")
+    main()

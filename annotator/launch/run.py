@@ -26,7 +26,7 @@ from annotator.launch.supervisor import Command, Supervisor
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_LOGINS = ("manager", "alice", "bob", "erin")
 LEFT_ALONE = "The demo leaves alone accounts that it did not make:"
-FIRST_ADMINISTRATOR = "python manage.py first_administrator"
+FIRST_ADMINISTRATOR = "python -m annotator.launch.manage first_administrator"
 
 _WORKER = "celery -A annotator worker --loglevel INFO --without-gossip --without-mingle"
 PRIVATE = ("artifacts", "logs", "redis", "static")

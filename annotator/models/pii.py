@@ -11,6 +11,7 @@ class PiiKind(models.TextChoices):
     EMAIL = "email", _("E-mail address")
     PHONE = "phone", _("Phone number")
     SSN = "ssn", _("Social security number")
+    BIRTH = "birth", _("Date of birth")
     ADDRESS = "address", _("Postal address")
     CARD = "card", _("Card number")
     IP = "ip", _("IP address")

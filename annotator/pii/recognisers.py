@@ -1,27 +1,30 @@
-"""Presidio's pattern recognisers over texts, with looser ones of our own; no model, no request to another host.
+"""Personal information in texts, by patterns, check digits and the numbering plans of phones; no model, no network.
 
 Runs as a program of its own (`scanning.py` starts it) until its input ends: a line of JSON [text, ...] in, a line
-[[[start, end, kind], ...], ...] out. It imports nothing of ours, and its hundred megabytes go back when it is done.
+[[[start, end, kind], ...], ...] out. It imports nothing of ours. Apart from the light worker it can be nice to the
+other processes, and be ended over a hostile text.
 """
 
 import ipaddress
 import json
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+
+import regex
 
 WINDOW, OVERLAP = 4_000, 300
 """Characters. Some patterns take quadratic time on hostile text; in windows they cannot take long."""
 
-THRESHOLD = 0.5
-CONTEXT_BEFORE, CONTEXT_AFTER, CONTEXT_BOOST = 60, 20, 0.35
-"""A word like "phone" so many characters before or after raises the score, as Presidio's enhancer does by lemmas."""
+PATTERN_SECONDS = 2
+"""What a pattern may take over one window. A pattern that takes longer finds nothing more in it."""
 
-ORDER = ("email", "iban", "card", "ssn", "ip", "address", "phone")
+WORDS_BEFORE, WORDS_AFTER = 60, 20
+"""So many characters before or after it, a word like "phone" makes digits a phone number."""
+
+ORDER = ("email", "iban", "card", "ssn", "ip", "birth", "address", "phone")
 """Where two kinds overlap, the earlier one stands."""
 
 
@@ -34,38 +37,44 @@ class Found:
     kind: str
 
 
+Places = Callable[[str], Iterator[tuple[int, int]]]
+Accept = Callable[[str, str], bool]
+
+
 @dataclass(frozen=True)
 class Recogniser:
-    """One of Presidio's recognisers, the kind it finds, and what its finds must satisfy besides.
+    """One way to find a kind: the places that look like it, and what they must satisfy besides.
 
-    Where `hint` is nowhere in a text the recogniser is not asked: most texts hold no seven digits near each other.
+    `words`: one of them must stand near the place; none: the place speaks for itself. `accept` is asked about the text
+    in the place and the text around it. Where `hint` is nowhere in a text, the text is passed over at once.
     """
 
     kind: str
-    recogniser: Any
-    accept: Callable[[str, str], bool] = lambda found, around: True
+    places: Places
+    words: Sequence[str] = ()
+    accept: Accept = lambda inside, around: True
     hint: str = ""
 
     def found_in(self, text: str) -> Iterator[Found]:
-        if not re.search(self.hint, text):
+        if not regex.search(self.hint, text):
             return
-        for each in self.recogniser.analyze(text, self.recogniser.supported_entities):
-            around = text[max(0, each.start - CONTEXT_BEFORE) : each.start] + " " + text[each.end :][:CONTEXT_AFTER]
-            boost = CONTEXT_BOOST if _mentions(around, self.recogniser.context) else 0
-            if each.score + boost >= THRESHOLD and self.accept(text[each.start : each.end], around):
-                yield Found(each.start, each.start + len(text[each.start : each.end].rstrip(" .,\n\t")), self.kind)
+        for start, end in self.places(text):
+            inside = text[start:end]
+            around = text[max(0, start - WORDS_BEFORE) : start] + " " + text[end : end + WORDS_AFTER]
+            if (not self.words or _mentions(around, self.words)) and self.accept(inside, around):
+                yield Found(start, start + len(inside.rstrip(" .,\n\t")), self.kind)
 
 
 def find(text: str) -> list[Found]:
     """What a text holds, in its order; no two overlap."""
-    found = {each for start in range(0, max(len(text), 1), WINDOW) for each in _in_window(text, start)}
+    candidates = {span for start in range(0, max(len(text), 1), WINDOW) for span in _in_window(text, start)}
     chosen: list[Found] = []
     taken = bytearray(len(text))
-    for each in sorted(found, key=lambda each: (ORDER.index(each.kind), each.start - each.end, each.start)):
-        if not any(taken[each.start : each.end]):
-            taken[each.start : each.end] = b"\1" * (each.end - each.start)
-            chosen.append(each)
-    return sorted(chosen, key=lambda each: each.start)
+    for span in sorted(candidates, key=lambda span: (ORDER.index(span.kind), span.start - span.end, span.start)):
+        if not any(taken[span.start : span.end]):
+            taken[span.start : span.end] = b"\1" * (span.end - span.start)
+            chosen.append(span)
+    return sorted(chosen, key=lambda span: span.start)
 
 
 def _in_window(text: str, start: int) -> Iterator[Found]:
@@ -73,9 +82,9 @@ def _in_window(text: str, start: int) -> Iterator[Found]:
     window = text[max(0, start - OVERLAP) : start + WINDOW + OVERLAP]
     shift = max(0, start - OVERLAP)
     for recogniser in recognisers():
-        for each in recogniser.found_in(window):
-            if start <= each.start + shift < start + WINDOW:
-                yield Found(each.start + shift, each.end + shift, each.kind)
+        for span in recogniser.found_in(window):
+            if start <= span.start + shift < start + WINDOW:
+                yield Found(span.start + shift, span.end + shift, span.kind)
 
 
 # The recognisers -------------------------------------------------------------------------------------------
@@ -83,101 +92,167 @@ def _in_window(text: str, start: int) -> Iterator[Found]:
 
 @cache
 def recognisers() -> tuple[Recogniser, ...]:
-    from presidio_analyzer import Pattern
-    from presidio_analyzer import predefined_recognizers as given
-
-    _keep_tldextract_at_home()
     return (
-        Recogniser("email", given.EmailRecognizer(patterns=[Pattern("e-mail", EMAIL, 0.5)])),
-        Recogniser("iban", given.IbanRecognizer()),
-        Recogniser("card", given.CreditCardRecognizer()),
-        Recogniser("card", _patterns(CARDS, CARD_WORDS), _is_card),
-        Recogniser("ssn", given.UsSsnRecognizer()),
-        Recogniser("ssn", _patterns(SSNS, SSN_WORDS)),
-        Recogniser("ip", given.IpRecognizer(), _tells_a_machine, hint=r"\d\.\d+\.\d|::|:[0-9A-Fa-f]{1,4}:"),
-        Recogniser("address", _patterns(ADDRESSES, ADDRESS_WORDS), hint=r"\d|corner of"),
-        Recogniser(
-            "phone",
-            given.PhoneRecognizer(context=PHONE_WORDS, supported_regions=REGIONS),
-            _looks_dialled,
-            hint=r"\d(?:\D{0,25}\d){6}",
-        ),
-        Recogniser("phone", _patterns(PHONES, PHONE_WORDS), _looks_dialled),
+        Recogniser("email", _by((EMAIL,)), accept=_has_domain, hint="@"),
+        Recogniser("iban", _ibans),
+        Recogniser("card", _by((CARD,)), accept=_has_check_digit),
+        Recogniser("card", _by((CARD_BESIDE_A_WORD,)), CARD_WORDS, _has_check_digit),
+        Recogniser("ssn", _by((SSN,)), accept=_is_issued),
+        Recogniser("ssn", _by(SSNS_BESIDE_A_WORD), SSN_WORDS),
+        Recogniser("ip", _by(IPS), accept=_tells_a_machine, hint=r"\d\.\d+\.\d|::|:[0-9A-Fa-f]{1,4}:"),
+        Recogniser("birth", _by(BIRTH_DATES), hint=r"(?i)b[io]r|d\.?o\.?b|geb"),
+        Recogniser("address", _by(ADDRESSES), hint=r"\d|corner of"),
+        Recogniser("address", _by(ADDRESSES_BESIDE_A_WORD), ADDRESS_WORDS, hint=r"\d"),
+        Recogniser("phone", _dialled, PHONE_WORDS, _looks_dialled, hint=r"\d(?:\D{0,25}\d){6}"),
+        Recogniser("phone", _by(PHONES), accept=_looks_dialled),
+        Recogniser("phone", _by(PHONES_BESIDE_A_WORD), PHONE_WORDS, _looks_dialled),
     )
 
 
-def _patterns(patterns: Sequence[tuple[str, float]], context: Sequence[str]) -> Any:
-    from presidio_analyzer import Pattern, PatternRecognizer
-
-    made = [Pattern(f"pattern {number}", regex, score) for number, (regex, score) in enumerate(patterns)]
-    # Upper case counts: a street's name begins with it. Patterns that do not care say so themselves.
-    return PatternRecognizer("OURS", patterns=made, context=list(context), global_regex_flags=re.MULTILINE)
+def _by(patterns: Iterable[str]) -> Places:
+    return partial(_matches, [regex.compile(pattern, regex.MULTILINE) for pattern in patterns])
 
 
-def _keep_tldextract_at_home() -> None:
-    """The e-mail recogniser asks tldextract for top-level domains, which would fetch a newer list from the net."""
-    import tldextract.tldextract
-
-    tldextract.tldextract.TLD_EXTRACTOR = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+def _matches(patterns: Sequence["regex.Pattern[str]"], text: str) -> Iterator[tuple[int, int]]:
+    for pattern in patterns:
+        try:
+            yield from (match.span() for match in pattern.finditer(text, timeout=PATTERN_SECONDS))
+        except TimeoutError:
+            continue
 
 
 def _mentions(around: str, words: Sequence[str]) -> bool:
     lowered = around.lower()
-    return any(re.search(rf"\b{re.escape(word.strip())}\b", lowered) for word in words)
+    return any(regex.search(rf"\b{regex.escape(word)}\b", lowered) for word in words)
 
 
-# Presidio's own pattern takes the URL before the address along, and quadratic time.
 EMAIL = r"(?<![\w.+%'-])[\w+%'-][\w.+%'-]{0,63}@\w[\w-]{0,62}(?:\.\w[\w-]{0,62}){1,8}\b"
-
-# Cards: 12 to 19 digits whose check digit is right, beside a word that says card.
-CARDS = [(r"\b\d(?:[ -]?\d){11,18}\b", 0.2)]
-CARD_WORDS = ["card", "cards", "cc", "credit", "debit", "visa", "mastercard", "amex", "maestro", "jcb", "diners"]
-
-
-def _is_card(found: str, around: str) -> bool:
-    digits = [int(each) for each in found if each.isdigit()]
-    doubled = (digit if place % 2 == 0 else sum(divmod(digit * 2, 10)) for place, digit in enumerate(reversed(digits)))
-    return sum(doubled) % 10 == 0
+# What follows the last dot in a package@1.2.3 or an icon@2x.png, and in names that lead nowhere.
+NO_DOMAIN = (
+    r"\d.*|png|jpe?g|gif|svg|webp|ico|pdf|txt|html?|css|jsx?|tsx?|json|ya?ml|xml|csv|local(?:host|domain)?|internal"
+)
 
 
-# Social security numbers as people mistype or invent them: any nine digits after the words.
-SSNS = [(r"\b\d{3}[- .]\d{2}[- .]\d{4}\b", 0.2), (r"\b\d{9}\b", 0.15)]
-SSN_WORDS = ["ssn", "ssns", "ss#", "social security", "social security number", "social"]
+def _has_domain(address: str, around: str) -> bool:
+    last = address.rpartition(".")[2].lower()
+    return len(last) > 1 and not regex.fullmatch(NO_DOMAIN, last)
 
 
-def _tells_a_machine(found: str, around: str) -> bool:
+# As long as an IBAN may be, in groups or not; it may end at any group, as words of capitals may follow.
+IBAN = regex.compile(r"(?<![A-Z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Z0-9])")
+
+
+def _ibans(text: str) -> Iterator[tuple[int, int]]:
+    from stdnum import iban
+
+    for match in IBAN.finditer(text, timeout=PATTERN_SECONDS):
+        start, end = match.span()
+        ends = [end, *(place for place in range(end - 1, start, -1) if text[place] in " -")]
+        for end in ends:
+            # Not the account number inside: people mistype and invent them, and a country's rules change.
+            if iban.is_valid(text[start:end], check_country=False):
+                yield start, end
+                break
+
+
+# Cards: the digits of a network whose check digit is right (13 of them that begin with 1 are a time in milliseconds);
+# or any 12 to 19 such digits beside a word that says card.
+CARD = r"\b(?!1\d{12}(?!\d))(?:[1346]\d|5[0-5])\d{2}(?:[- ]?\d{3,4}){2}[- ]?\d{3,5}\b"
+CARD_BESIDE_A_WORD = r"\b\d(?:[ -]?\d){11,18}\b"
+CARD_WORDS = ("card", "cards", "cc", "credit", "debit", "visa", "mastercard", "amex", "maestro", "jcb", "diners")
+
+
+def _has_check_digit(digits: str, around: str) -> bool:
+    from stdnum import luhn
+
+    return bool(luhn.is_valid(regex.sub(r"\D", "", digits)))
+
+
+# Social security numbers as they are issued; beside the words, as people mistype or invent them: any nine digits.
+SSN = r"\b\d{3}([- .])\d{2}\1\d{4}\b"
+SSNS_BESIDE_A_WORD = (r"\b\d{3}[- .]\d{2}[- .]\d{4}\b", r"\b\d{9}\b")
+SSN_WORDS = ("ssn", "ssns", "ss#", "social security", "social security number", "social")
+SSNS_OF_EXAMPLES = ("123456789", "987654320", "078051120")
+
+
+def _is_issued(number: str, around: str) -> bool:
+    digits = regex.sub(r"\D", "", number)
+    if len(set(digits)) == 1 or digits in SSNS_OF_EXAMPLES:
+        return False
+    return digits[:3] not in {"000", "666"} and digits[3:5] != "00" and digits[5:] != "0000"
+
+
+_IP_4 = r"\b\d{1,3}(?:\.\d{1,3}){3}(?:/(?:3[0-2]|[0-2]?\d))?\b"
+_IP_6 = (
+    r"(?<![\w:])(?:[0-9A-Fa-f]{0,4}:){2,8}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{1,4})?"
+    r"(?:%[0-9A-Za-z]+)?(?:/\d{1,3})?(?![\w:]|\.\d)"
+)
+IPS = (_IP_4, _IP_6)
+
+
+def _tells_a_machine(address: str, around: str) -> bool:
     """Not a version number, a mask, or an address that every machine has."""
-    address = ipaddress.ip_interface(found).ip
-    if re.search(r"\b(?:version|release|section|v)\s*:?\s*v?$", around.split("  ", maxsplit=1)[0].lower()):
+    try:
+        ip = ipaddress.ip_interface(address).ip
+    except ValueError:
         return False
-    if address.version == 6 and found.count(":") < 3:
+    if regex.search(r"\b(?:version|release|section|v)\s*:?\s*v?$", around.split("  ", maxsplit=1)[0].lower()):
         return False
-    return not (address.is_loopback or address.is_unspecified or address.is_multicast or found.startswith("255."))
+    if ip.version == 6 and address.count(":") < 3:
+        return False
+    return not (ip.is_loopback or ip.is_unspecified or ip.is_multicast or address.startswith("255."))
 
 
-# Phones: what the library holds for a number, and loose groups of digits beside a word that says phone.
+# Dates of birth: where a form or somebody themselves says so. Biographies are full of others.
+_MONTHS = (
+    "(?i:jan(?:uary|uar)?|feb(?:ruary|ruar)?|mar(?:ch)?|märz|apr(?:il)?|may|mai|june?|juni|july?|juli|aug(?:ust)?|"
+    r"sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\.?"
+)
+_DATE = (
+    rf"(?:\d{{1,2}}[./-]\d{{1,2}}[./-](?:\d{{4}}|\d{{2}})|\d{{4}}[./-]\d{{1,2}}[./-]\d{{1,2}}|"
+    rf"\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of)? {_MONTHS},? \d{{4}}|{_MONTHS} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}})\b"
+)
+_BIRTH = (
+    r"(?i:\bdate of birth|\bbirth ?date|\bd\.?o\.?b\b\.?|\bi was born|\bmy birthday|\bgeburtsdatum|\bgeburtstag)"
+    r"[^\n\d]{0,20}?"
+)
+BIRTH_DATES = (rf"{_BIRTH}\K{_DATE}",)
+
+
+# Phones: what a numbering plan holds for a number, and loose groups of digits, beside a word that says phone. Alone
+# only with a country's code or in the groups of North America.
 REGIONS = ("US", "GB", "DE", "FR", "IN", "BR", "AU", "SE")
-PHONE_WORDS = [
+PHONE_WORDS = (
     "phone", "phones", "telephone", "tel", "cell", "cellphone", "mobile", "call", "fax", "desk", "office", "dial",
     "text me", "reach", "answering at", "messages to", "sms", "whatsapp", "telefon", "handy",
-]  # fmt: skip
-PHONES = [
-    (r"(?<![\w.+-])(?:\+|00)[1-9]\d{0,2}(?:[ .-]?\(?\d{1,5}\)?){2,6}(?![\w-])", 0.6),
-    (r"(?<![\w.+/-])(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-.]\d{4}(?:x\d{1,5})?(?![\w-])", 0.6),
-    (r"(?<![\w.+/-])\(\d{2,5}\)[ .-]?\d{2,5}(?:[ .-]\d{2,5}){0,3}(?:x\d{1,5})?(?![\w-])", 0.3),
-    (r"(?<![\w.+/-])\d{2,5}(?:[ .-]\d{2,8}){1,4}(?:x\d{1,5})?(?![\w-])", 0.2),
-]
+)  # fmt: skip
+PHONES = (
+    r"(?<![\w.+-])(?:\+|00)[1-9]\d{0,2}(?:[ .-]?\(?\d{1,5}\)?){2,6}(?![\w-])",
+    r"(?<![\w.+/-])(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-.]\d{4}(?:x\d{1,5})?(?![\w-])",
+)
+PHONES_BESIDE_A_WORD = (
+    r"(?<![\w.+/-])\(\d{2,5}\)[ .-]?\d{2,5}(?:[ .-]\d{2,5}){0,3}(?:x\d{1,5})?(?![\w-])",
+    r"(?<![\w.+/-])\d{2,5}(?:[ .-]\d{2,8}){1,4}(?:x\d{1,5})?(?![\w-])",
+)
 
 
-def _looks_dialled(found: str, around: str) -> bool:
+def _dialled(text: str) -> Iterator[tuple[int, int]]:
+    import phonenumbers
+
+    for region in REGIONS:
+        for match in phonenumbers.PhoneNumberMatcher(text, region, leniency=phonenumbers.Leniency.VALID):
+            yield match.start, match.end
+
+
+def _looks_dialled(number: str, around: str) -> bool:
     """Seven digits or more, no price and no decimal number; groups, unless a word says phone."""
-    if sum(each.isdigit() for each in found) < 7 or re.fullmatch(r"\d+\.\d+", found) or _is_priced(around):
+    if sum(sign.isdigit() for sign in number) < 7 or regex.fullmatch(r"\d+\.\d+", number) or _is_priced(around):
         return False
-    return bool(re.search(r"[+() .-]", found.strip())) or _mentions(around, PHONE_WORDS)
+    return bool(regex.search(r"[+() .-]", number.strip())) or _mentions(around, PHONE_WORDS)
 
 
 def _is_priced(around: str) -> bool:
-    return around[:CONTEXT_BEFORE].rstrip().endswith(("$", "€", "£"))
+    return around[:WORDS_BEFORE].rstrip().endswith(("$", "€", "£"))
 
 
 # Addresses: a number with a word that means street; loose ones only beside a word that says address.
@@ -204,24 +279,26 @@ _STREET_AHEAD = (
 )
 _HUNGARIAN = r"(?:utca|útja|út|u\.|rkp\.|tér|kapu)"
 _MONTH = r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
-ADDRESSES = [
-    (r"(?i)\b(?:PSC|CMR|Unit|USNV|USNS|USS|USCGC)\s+[\w-]+,?\s+(?:Box\s+\d+\s*,?\s*)?[AFD]PO\s+A[AEP]\s+\d{5}\b", 0.9),
-    (rf"(?:\b\d{{1,6}} )?\b(?i:p\.?\s?o\.?\s?box)\s+\d+{_TAIL}", 0.6),
-    (rf"{_FIRST}\b\d{{1,6}}\s+{_NAMES} {_STREET}\b{_TAIL}", 0.6),
-    (rf"(?:\b\d{{1,6}}\s+)?\b(?:{_NAME} )?\p{{Lu}}\w*{_STREET_ENDING}\s+{_NUMBER}\b{_TAIL}", 0.6),
-    (rf"(?:\b\d{{1,6}}\s+)?\b\p{{Lu}}\w* {_STREET_ENDING}\s+{_NUMBER}\b{_TAIL}", 0.6),
-    (rf"(?:\b\d{{1,6}}\s+)?\b{_STREET_AHEAD} ?{_NAMES},?\s+{_NUMBER}\b{_TAIL}", 0.6),
-    (rf"{_FIRST}\b\d{{1,5}},?\s+{_STREET_AHEAD} {_NAMES}\b{_TAIL}", 0.6),
-    (rf"(?:\b\d{{1,6}}\s+)?{_NAMES}(?: \w+)? {_HUNGARIAN}\s+\d{{1,4}}\b{_TAIL}", 0.6),
-    (rf"\b(?!\d{{1,2}} {_MONTH})\d{{1,6}} {_NAMES} {_NUMBER}[,\s>?]+(?i:{_UNIT})\b(?:{_PLACE})?", 0.6),
-    (rf"\b(?!\d{{1,2}} {_MONTH})\d{{2,6}} {_NAMES} {_NUMBER}\b{_TAIL}", 0.2),
-    (rf"\b(?i:{_UNIT})\b(?:{_PLACE})?", 0.2),
-    (rf"\bthe corner of (?:\d+ )?{_NAMES}[\w .]{{0,20}}? and {_NAMES}", 0.6),
-]
-ADDRESS_WORDS = [
+ADDRESSES = (
+    r"(?i)\b(?:PSC|CMR|Unit|USNV|USNS|USS|USCGC)\s+[\w-]+,?\s+(?:Box\s+\d+\s*,?\s*)?[AFD]PO\s+A[AEP]\s+\d{5}\b",
+    rf"(?:\b\d{{1,6}} )?\b(?i:p\.?\s?o\.?\s?box)\s+\d+{_TAIL}",
+    rf"{_FIRST}\b\d{{1,6}}\s+{_NAMES} {_STREET}\b{_TAIL}",
+    rf"(?:\b\d{{1,6}}\s+)?\b(?:{_NAME} )?\p{{Lu}}\w*{_STREET_ENDING}\s+{_NUMBER}\b{_TAIL}",
+    rf"(?:\b\d{{1,6}}\s+)?\b\p{{Lu}}\w* {_STREET_ENDING}\s+{_NUMBER}\b{_TAIL}",
+    rf"(?:\b\d{{1,6}}\s+)?\b{_STREET_AHEAD} ?{_NAMES},?\s+{_NUMBER}\b{_TAIL}",
+    rf"{_FIRST}\b\d{{1,5}},?\s+{_STREET_AHEAD} {_NAMES}\b{_TAIL}",
+    rf"(?:\b\d{{1,6}}\s+)?{_NAMES}(?: \w+)? {_HUNGARIAN}\s+\d{{1,4}}\b{_TAIL}",
+    rf"\b(?!\d{{1,2}} {_MONTH})\d{{1,6}} {_NAMES} {_NUMBER}[,\s>?]+(?i:{_UNIT})\b(?:{_PLACE})?",
+    rf"\bthe corner of (?:\d+ )?{_NAMES}[\w .]{{0,20}}? and {_NAMES}",
+)
+ADDRESSES_BESIDE_A_WORD = (
+    rf"\b(?!\d{{1,2}} {_MONTH})\d{{2,6}} {_NAMES} {_NUMBER}\b{_TAIL}",
+    rf"\b(?i:{_UNIT})\b(?:{_PLACE})?",
+)
+ADDRESS_WORDS = (
     "address", "addresses", "lives at", "lives on", "live at", "located at", "stop at", "enter on", "meet me at",
     "meet you at", "return to", "refers to", "send it to", "sent to", "new one to",
-]  # fmt: skip
+)  # fmt: skip
 
 
 # The program -----------------------------------------------------------------------------------------------
@@ -229,13 +306,10 @@ ADDRESS_WORDS = [
 
 def main() -> None:
     for line in sys.stdin:
-        answer = [[(each.start, each.end, each.kind) for each in find(text)] for text in json.loads(line)]
+        answer = [[(span.start, span.end, span.kind) for span in find(text)] for text in json.loads(line)]
         print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":
-    # Presidio imports these where it finds them, for models that we do not use: 300 megabytes and four seconds.
-    sys.modules["torch"] = sys.modules["transformers"] = None  # type: ignore[assignment]
-    os.environ.setdefault("REGEX_TIMEOUT_SECONDS", "2")
     os.nice(10)  # behind the web, the database and the import
     main()

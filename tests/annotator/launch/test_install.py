@@ -6,11 +6,14 @@ import re
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from annotator.launch import install
+from annotator.launch import install, lock
+
+PIN = r"[a-z0-9][a-z0-9._-]*==[0-9][0-9a-z.]*(\+cpu)?( ;.*)? \\$"
 
 
 def make_distribution(site_packages: Path, name: str, *files: str) -> Path:
@@ -86,29 +89,127 @@ def test_a_half_written_stamp_counts_as_none(tmp_path: Path, monkeypatch: pytest
     assert install.read_stamp() == {}
 
 
-def test_a_backbone_other_than_the_official_one_is_refused(tmp_path: Path) -> None:
-    weights = tmp_path / install.BACKBONE_WEIGHTS
-    weights.parent.mkdir(parents=True)
-    weights.write_bytes(b"other weights")
-    with pytest.raises(install.Refused, match="is not the model it should be"):
-        install.check_backbone(tmp_path)
+def test_the_lock_names_no_place() -> None:
+    lines = "".join(file.read_text() for file in install.REQUIREMENTS.glob("*.txt")).splitlines()
+    assert all(line.startswith(("    --hash=sha256:", "#")) or re.match(PIN, line) for line in lines)
 
 
-def test_every_pin_is_exact_and_names_no_place_or_build() -> None:
-    lines = (install.ROOT / "constraints.txt").read_text().splitlines()
-    pins = [line for line in lines if not line.startswith("#")]
-    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][0-9a-z.]*", pin) for pin in pins)
-    assert "torch==2.13.0" in pins
+@pytest.mark.parametrize("build", ["torch-cpu", "torch-pypi"])
+def test_every_requirement_is_locked(build: str) -> None:
+    project = tomllib.loads((install.ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = {normal(line) for lines in (project["dependencies"], *extras.values()) for line in lines}
+    files = [install.REQUIREMENTS / f"{name}.txt" for name in install.files(extras, build)]
+    assert wanted <= {normal(line) for file in files for line in file.read_text().splitlines()}
 
 
-def test_every_requirement_is_pinned() -> None:
-    pinned = {normal(line) for line in (install.ROOT / "constraints.txt").read_text().splitlines()}
-    wanted = {normal(line) for line in install.requirements(["dev", "embedded", "hub", "learning"])}
-    assert wanted <= pinned
+def test_a_package_stands_in_one_file() -> None:
+    files = [install.REQUIREMENTS / f"{name}.txt" for name in (*lock.FILES, "torch-pypi")]
+    names = [normal(line) for file in files for line in file.read_text().splitlines() if re.match(PIN, line)]
+    assert len(names) == len(set(names))
+
+
+def test_both_builds_are_of_the_same_torch() -> None:
+    builds = [lock.blocks((install.REQUIREMENTS / f"{name}.txt").read_text())["torch"] for name in lock.TORCH]
+    assert {lock.version_of(block).removesuffix("+cpu") for block in builds} == {"2.13.0"}
+
+
+def test_a_common_marker_is_left_out() -> None:
+    lines = [
+        "django==5.2 ; a == 'b' \\",
+        "    --hash=x",
+        "triton==3 ; a == 'b' and c == 'd' \\",
+        "nh3==1 ; a == 'b' \\",
+        "",
+    ]
+    shorter = lock.without_common_marker("\n".join(lines))
+    assert shorter.splitlines()[1:] == ["    --hash=x", "triton==3 ; a == 'b' and c == 'd' \\", "nh3==1 \\"]
 
 
 def normal(requirement: str) -> str:
-    return re.split(r"[\[=<>~]", requirement)[0].strip().lower().replace("_", "-")
+    return re.split(r"[\[=<>~ ]", requirement)[0].strip().lower().replace("_", "-")
+
+
+# pip's settings --------------------------------------------------------------------------------------------
+def test_uv_is_told_what_pip_is_set_to() -> None:
+    settings = install.uv_settings(
+        "global.index-url='https://a/simple'\nglobal.find-links='/w /x'\nglobal.user='true'\n"
+    )
+    assert settings == {"UV_DEFAULT_INDEX": "https://a/simple", "UV_FIND_LINKS": "/w,/x"}
+
+
+def test_the_environment_outdoes_a_file() -> None:
+    settings = install.uv_settings(":env:.index-url='https://b/simple'\nglobal.index-url='https://a/simple'\n")
+    assert settings == {"UV_DEFAULT_INDEX": "https://b/simple"}
+
+
+def test_several_indexes_stay_several() -> None:
+    settings = install.uv_settings("install.extra-index-url='\\nhttps://a/simple\\nhttps://b/simple'\n")
+    assert settings == {"UV_INDEX": "https://a/simple https://b/simple"}
+
+
+def test_people_hear_of_downloads_not_of_a_hundred_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("Downloading torch (182.9MiB)\n", " + amqp==5.4.2\n", "error: no space left\n"):
+        install.tell_people(line)
+    assert capsys.readouterr().out == "  Downloading torch (182.9MiB)\n  error: no space left\n"
+
+
+# Which torch -----------------------------------------------------------------------------------------------
+@pytest.fixture
+def no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without an NVIDIA driver, whose PATH is this folder."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(install, "NVIDIA_DRIVER", tmp_path / "version")
+    monkeypatch.setattr(sys, "platform", "linux")
+    return tmp_path
+
+
+def chosen_build(monkeypatch: pytest.MonkeyPatch, *answers: bool) -> tuple[str, list[str]]:
+    """What is chosen where the configured index and PyTorch's answer like this."""
+    left = list(answers)
+    monkeypatch.setattr(install, "offered", lambda *_: left.pop(0))
+    with (install.ROOT / "pyproject.toml").open() as lock_file:
+        return install.torch_build(lock_file)
+
+
+def test_without_a_driver_the_configured_index_is_asked_first(no_driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen_build(monkeypatch, True) == ("torch-cpu", [])
+
+
+def test_then_pytorchs_own(no_driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen_build(monkeypatch, False, True) == ("torch-cpu", ["--torch-backend", "cpu"])
+
+
+def test_out_of_reach_it_is_the_cuda_build_and_that_is_said(
+    no_driver: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert chosen_build(monkeypatch, False, False) == ("torch-pypi", [])
+    assert "the CUDA build" in capsys.readouterr().out
+
+
+def test_with_a_driver_it_is_the_cuda_build(no_driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (no_driver / "version").touch()
+    assert chosen_build(monkeypatch) == ("torch-pypi", [])
+
+
+def test_what_is_fetched_is_said_before_the_disk_is_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(install, "SIZES", {"web": install.Size(90, 10**9)})
+    with pytest.raises(install.Refused, match="The disk is full"):
+        install.announce(["web"])
+    assert "web: at most 90 MB to be fetched" in capsys.readouterr().out
+
+
+def test_every_file_of_an_installation_has_a_size() -> None:
+    assert install.SIZES.keys() == {*lock.FILES, *lock.TORCH} - {"hub"}
+
+
+# Other Pythons ---------------------------------------------------------------------------------------------
+def test_a_stand_in_that_does_not_start_is_no_python(programs: Path) -> None:
+    make_program(programs, "python3.12", "exit 127")
+    make_program(programs, "python3.13", "echo 3.13")
+    assert install.pythons() == {"3.13": str(programs / "python3.13")}
 
 
 @pytest.fixture
@@ -171,7 +272,7 @@ def test_no_browser_at_all_is_refused_with_apts_own_words(programs: Path) -> Non
 
 
 def test_it_starts_without_anything_installed() -> None:
-    script = str(install.ROOT / "annotator" / "bootstrap.py")
+    script = str(install.ROOT / "annotator" / "launch" / "install.py")
     answer = subprocess.run(
         [sys.executable, "-I", "-S", script, "fly"], capture_output=True, text=True, check=False, timeout=60
     )

@@ -37,6 +37,11 @@ def kinds(scanner: Scanner, text: str) -> list[tuple[str, str]]:
         ("I live at 221 Baker Street, Apt 4.", "address", "221 Baker Street, Apt 4"),
         ("Sie wohnt in der Lindenstraße 12.", "address", "Lindenstraße 12"),
         ("Send it to P.O. Box 1209 then", "address", "P.O. Box 1209"),
+        ("Date of birth: 12/06/1984", "birth", "12/06/1984"),
+        ("I was born on 3 March 1990 in Lund.", "birth", "3 March 1990"),
+        ("Geburtsdatum: 12.06.1984", "birth", "12.06.1984"),
+        ("my account is GB29NWBK60161331926819 OK", "iban", "GB29NWBK60161331926819"),
+        ("from ::ffff:203.0.113.77 again", "ip", "::ffff:203.0.113.77"),
     ],
 )
 def test_it_is_found(scanner: Scanner, text: str, kind: str, found: str) -> None:
@@ -54,6 +59,10 @@ def test_it_is_found(scanner: Scanner, text: str, kind: str, found: str) -> None
         "The answer is 3.14159265358979 or 1,000,000 or 2^64 = 18446744073709551616.",
         "He walked from Monday to Friday, 40 hours, the corner of the room and the door.",
         "pip install numpy==1.26.4 && cd ~/src@main",
+        "npm install left-pad@1.3.0 and use icon@2x.png",
+        "DE88370400440532013000 has wrong check digits",
+        "Ada Lovelace was born on 10 December 1815.",
+        "the number 078-05-1120 of a sample card",
     ],
 )
 def test_it_is_left_alone(scanner: Scanner, text: str) -> None:

@@ -1,0 +1,196 @@
+"""The lock in `requirements/`: every package with its version and hashes, a file for each purpose.
+
+`python -m annotator.launch.lock` writes it from pyproject.toml and keeps the versions that still fit; with `--upgrade`
+it takes the newest. `--check` asks whether the packages can be installed on every platform and Python that we name.
+A package stands in the first file of FILES that needs it, so an installation takes several files and no dependencies
+besides: `uv pip sync` or `pip install --no-deps --require-hashes`.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FOLDER = ROOT / "requirements"
+OLDEST_PYTHON = "3.11"
+OLDEST_MACOS = "14.0"  # of torch
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin")
+FILES = ("installer", "web", "embedded", "learning", "hub", "dev")
+"""`installer` is uv, `web` the project without extras; the others are extras."""
+TORCH = ("torch-pypi", "torch-cpu")
+"""Either of these, beside `learning`. Both have the same torch: one with CUDA (without it on macOS), one without."""
+CUDA = ("cuda-", "nvidia-", "triton")
+"""What only torch's CUDA build asks for."""
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+OUT_OF_REACH = ("error sending request", "dns error", "Failed to fetch", "Could not connect", "timed out")
+HEADER = "# Written by `make lock`; see annotator/launch/lock.py.\n"
+
+
+class LockFailed(Exception):
+    """uv could not do what it was asked for; the message is its own."""
+
+
+def main(words: Sequence[str]) -> int:
+    try:
+        if list(words) == ["--check"]:
+            print(check())
+        else:
+            write(upgrade="--upgrade" in words)
+    except LockFailed as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    return 0
+
+
+# Writing ---------------------------------------------------------------------------------------------------
+def write(*, upgrade: bool) -> None:
+    kept = {} if upgrade else pins()
+    everything = ["--all-extras", "--generate-hashes"]
+    locked = blocks(without_common_marker(compiled(everything, preferred=kept)))
+    versions = {name: version_of(block) for name, block in locked.items()}
+    taken: set[str] = set()
+    for file in FILES:
+        extra = [] if file in {"installer", "web"} else ["--extra", file]
+        requirement = "uv" if file == "installer" else ""
+        names = blocks(compiled(extra, requirement=requirement, constraints=versions)).keys() - taken
+        taken |= names
+        cuda = {name for name in names if name == "torch" or name.startswith(CUDA)}
+        if cuda:
+            write_file("torch-pypi", [locked[name] for name in sorted(cuda)])
+        write_file(file, [locked[name] for name in sorted(names - cuda)])
+    write_cpu_torch(versions["torch"])
+
+
+def write_cpu_torch(version: str) -> None:
+    """Leaves the file as it is where PyTorch's index is out of reach, unless it is about another version."""
+    file = FOLDER / "torch-cpu.txt"
+    wanted = f"torch=={version}+cpu"
+    try:
+        asked = compiled(["--generate-hashes", "--no-deps", "--index", CPU_INDEX], requirement=wanted)
+    except LockFailed as failure:
+        if wanted not in file.read_text():
+            raise
+        print(f"torch-cpu.txt stays as it is: {last_line(str(failure))}")
+        return
+    comment = "".join(line for line in file.read_text().splitlines(keepends=True) if line.startswith("#"))
+    file.write_text(comment + blocks(asked)["torch"])
+
+
+def write_file(name: str, found: Iterable[str]) -> None:
+    (FOLDER / f"{name}.txt").write_text(HEADER + "".join(found))
+
+
+def compiled(
+    options: Sequence[str],
+    *,
+    requirement: str = "",
+    preferred: dict[str, str] | None = None,
+    constraints: dict[str, str] | None = None,
+) -> str:
+    """What uv resolves pyproject.toml to, or one requirement. Preferred versions give way, constraints do not."""
+    with tempfile.TemporaryDirectory() as folder:
+        output, constraint = Path(folder, "output.txt"), Path(folder, "constraints.txt")
+        output.write_text(listed(preferred or {}))
+        constraint.write_text(listed(constraints or {}))
+        command = ["uv", "pip", "compile", "-" if requirement else "pyproject.toml", "--universal", "--no-header"]
+        command += ["--python-version", OLDEST_PYTHON, "--no-annotate", "--only-binary", ":all:"]
+        command += ["--output-file", str(output), "--constraints", str(constraint), "--quiet", *options]
+        run_uv(command, text=requirement)
+        return output.read_text()
+
+
+def run_uv(command: Sequence[str], *, text: str = "") -> None:
+    environment = {**os.environ, "UV_INDEX_STRATEGY": "unsafe-best-match", "MACOSX_DEPLOYMENT_TARGET": OLDEST_MACOS}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, input=text, capture_output=True, text=True, check=False, timeout=600
+    )
+    if done.returncode:
+        raise LockFailed(done.stderr.strip())
+
+
+def listed(versions: dict[str, str]) -> str:
+    return "".join(f"{name}=={version}\n" for name, version in versions.items())
+
+
+def pins() -> dict[str, str]:
+    """The versions of the lock as it is."""
+    files = [FOLDER / f"{name}.txt" for name in (*FILES, TORCH[0])]
+    text = "".join(file.read_text() for file in files if file.exists())
+    return {name: version_of(block) for name, block in blocks(text).items()}
+
+
+def blocks(text: str) -> dict[str, str]:
+    """By package its lines: the requirement and the hashes below it."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines(keepends=True):
+        if match := re.match(r"([a-z0-9][a-z0-9._-]*)==", line):
+            name = match[1]
+        if name and not line.startswith("#"):
+            found[name] = found.get(name, "") + line
+    return found
+
+
+def without_common_marker(text: str) -> str:
+    """A marker that Django has is that of every platform, and says nothing."""
+    match = re.search(r"^django==[^;]*?( ;.*?) \\$", text, re.MULTILINE)
+    return text.replace(f"{match[1]} \\\n", " \\\n") if match else text
+
+
+def version_of(block: str) -> str:
+    return re.split(r"[ ;\\]", block.split("==", maxsplit=1)[1], maxsplit=1)[0].strip()
+
+
+# Checking --------------------------------------------------------------------------------------------------
+def check() -> str:
+    """A sentence that says whether each platform has a wheel of each package. Asks again only for another lock.
+
+    Raises:
+        LockFailed: it has not.
+    """
+    stamp = Path(sysconfig.get_path("data"), "lock-checked")
+    if stamp.exists() and stamp.read_text() == digest():
+        return "The lock resolves on every platform, as it did before."
+    try:
+        for platform in PLATFORMS:
+            for python in PYTHONS:
+                check_wheels(platform, python)
+    except LockFailed as failure:
+        if any(words in str(failure) for words in OUT_OF_REACH):
+            return f"The package index is out of reach, so other platforms were not checked: {last_line(str(failure))}"
+        raise
+    stamp.write_text(digest())
+    return f"The lock resolves on {', '.join(PLATFORMS)} with Python {', '.join(PYTHONS)}."
+
+
+def check_wheels(platform: str, python: str) -> None:
+    """Nothing is fetched but what the index says of each package, and nothing is installed."""
+    files = [FOLDER / f"{name}.txt" for name in (*FILES, TORCH[0])]
+    with tempfile.TemporaryDirectory() as empty:
+        command = ["uv", "pip", "install", "--dry-run", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+        command += ["--target", empty, "--python-platform", platform, "--python-version", python]
+        command += [word for file in files for word in ("--requirements", str(file))]
+        try:
+            run_uv(command)
+        except LockFailed as failure:
+            raise LockFailed(f"{platform}, Python {python}: {failure}") from None
+
+
+def digest() -> str:
+    files = sorted(FOLDER.glob("*.txt"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in (*files, Path(__file__)))).hexdigest()
+
+
+def last_line(text: str) -> str:
+    return text.strip().splitlines()[-1].strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -28,5 +28,5 @@ def trigger(steps: list[tuple[str, str]]) -> str:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("annotator", "0029_side_by_side_unless_chosen")]
+    dependencies = [("annotator", "0030_side_by_side_unless_chosen")]
     operations = [migrations.RunSQL(trigger(WITH_WITHDRAWAL), trigger(STEPS))]

@@ -12,7 +12,7 @@ def put_side_by_side(apps: Apps, editor: BaseDatabaseSchemaEditor) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("annotator", "0028_active_seconds_within_a_week")]
+    dependencies = [("annotator", "0029_rankings")]
     operations = [
         migrations.AlterField("user", "layout", models.CharField(choices=LAYOUTS, default="beside", max_length=10)),
         migrations.RunPython(put_side_by_side, migrations.RunPython.noop),

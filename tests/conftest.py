@@ -1,7 +1,7 @@
 """The fixed cast and a project to work in. alice, bob and erin annotate, carol manages, dave is a stranger."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from django.conf import settings as django_settings
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from annotator import dispatch
 from annotator.assignment import picking
@@ -84,6 +85,23 @@ def let_audit_be_emptied() -> None:
 def _static_root() -> None:
     """Served straight from the finders; whitenoise only warns about a folder that is not there."""
     django_settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _static_files_are_found_once() -> Iterator[None]:
+    """Each client of Django's makes the middleware anew, for which whitenoise looks at 300 files in 30 ms."""
+    look = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[str, object] = {}
+
+    def look_once(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            look(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", look_once)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -25,9 +25,30 @@ hypothesis.settings.register_profile("patient", deadline=None, suppress_health_c
 hypothesis.settings.load_profile("patient")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The browser's come last: the long ones then begin early, and no worker is left alone with one at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    """Tests that share a server or the like stay in one worker, which starts it once.
+
+    The longest groups come first and the browser's tests last: no worker is left alone with a long one at the end.
+    """
+    for item in items:
+        if shares_with_its_module(item) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    items.sort(key=place_in_the_queue)
+
+
+def shares_with_its_module(item: pytest.Item) -> bool:
+    fixtures = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
+    return any(each.scope == "module" for found in fixtures for each in found)
+
+
+def place_in_the_queue(item: pytest.Item) -> int:
+    groups = [mark.args[0] for mark in item.iter_markers("xdist_group")]
+    if "training" in groups:
+        return 0
+    if "storm" in groups:
+        return 1
+    return 3 if item.get_closest_marker("browser") else 2
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from annotator import dispatch
 from annotator.assignment import picking
-from annotator.models import Project, Role, User
+from annotator.models import Membership, Project, Role, User
 from annotator.models.project import attributes_of
 from tests import builders
 
@@ -71,11 +71,11 @@ def project(db: None) -> Project:
 
 @pytest.fixture
 def cast(project: Project) -> Cast:
-    users = {name: builders.make_user(name) for name in ("alice", "bob", "erin", "carol", "dave")}
-    for name in ("alice", "bob", "erin"):
-        builders.make_member(project, users[name])
-    builders.make_member(project, users["carol"], role=Role.MANAGER)
-    return Cast(**users)
+    names = ("alice", "bob", "erin", "carol", "dave")
+    made = Cast(*User.objects.bulk_create(User(username=name, password="!") for name in names))  # one query for five
+    members = [Membership(project=project, user=user, role=Role.ANNOTATOR) for user in made.annotators]
+    Membership.objects.bulk_create([*members, Membership(project=project, user=made.carol, role=Role.MANAGER)])
+    return made
 
 
 @pytest.fixture

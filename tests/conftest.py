@@ -1,7 +1,7 @@
 """The fixed cast and a project to work in. alice, bob and erin annotate, carol manages, dave is a stranger."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,9 @@ import pytest
 from django.conf import LazySettings
 from django.conf import settings as django_settings
 from django.db import connection
+from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
+from pytest_django.plugin import blocking_manager_key
 from rest_framework.test import APIClient
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -18,7 +20,7 @@ from annotator import dispatch
 from annotator.assignment import picking
 from annotator.models import Membership, Project, Role, User
 from annotator.models.project import attributes_of
-from tests import builders
+from tests import builders, emptying
 
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -49,6 +51,15 @@ def place_in_the_queue(item: pytest.Item) -> int:
     if "storm" in groups:
         return 1
     return 3 if item.get_closest_marker("browser") else 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """What a large test has rolled back is in everybody's way: no vacuum comes."""
+    yield
+    if item.get_closest_marker("slow") and "django_db_setup" in item.fixturenames:  # type: ignore[attr-defined]
+        with item.config.stash[blocking_manager_key].unblock():
+            emptying.truncate_grown_tables()
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,9 @@ def as_user() -> Callable[[User], APIClient]:
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
     """A test with real transactions ends by emptying every table, the audit too, which refuses that elsewhere."""
+    TransactionTestCase._fixture_teardown = emptying.empty_tables  # type: ignore[attr-defined]
     with django_db_blocker.unblock():
+        emptying.save_rows()
         let_audit_be_emptied()
 
 

@@ -103,7 +103,10 @@ def as_user() -> Callable[[User], APIClient]:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    """A test with real transactions ends by emptying every table, the audit too, which refuses that elsewhere."""
+    """A test with real transactions ends by emptying every table, the audit too, which refuses that elsewhere.
+
+    Its trigger goes for those who are no superusers: tests/emptying.py skips all triggers where it may.
+    """
     TransactionTestCase._fixture_teardown = emptying.empty_tables  # type: ignore[attr-defined]
     with django_db_blocker.unblock():
         emptying.save_rows()

@@ -126,7 +126,7 @@ def _static_root() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _static_files_are_found_once() -> Iterator[None]:
-    """Each client of Django's makes the middleware anew, for which whitenoise looks at 300 files in 30 ms."""
+    """Each client of Django's makes the middleware anew, for which whitenoise looks at some 300 files."""
     look = WhiteNoiseMiddleware.add_files_from_finders
     found: dict[str, object] = {}
 

@@ -1,8 +1,8 @@
 """Empties the tables after a test with real transactions, in a few hundredths of a second.
 
-Django truncates every table, which makes some 500 files anew, and has content types and permissions written again; what
-other migrations have written is then gone. Here rows are deleted, and those of the migrations put back. Deleted rows
-keep their room, and so do those that were rolled back: tables that have grown are truncated.
+Django truncates every table, which makes the files of all indexes anew, and has content types and permissions written
+again; what other migrations have written is then gone. Here rows are deleted, and those of the migrations put back.
+Deleted rows keep their room, and so do those that were rolled back: tables that have grown are truncated.
 """
 
 from functools import cache

@@ -28,7 +28,7 @@ def make_user(name: str, **fields: Any) -> User:
 
 def make_project(slug: str = "talk", **fields: Any) -> Project:
     if not Rubric.objects.exists():
-        # A test with real transactions ends by emptying every table, those that migrations filled too.
+        # An account of PostgreSQL's that is no superuser's leaves nothing of them after a test with real transactions.
         add_rubrics(apps, None)
     rubric = Rubric.objects.get(key="helpsteer2")
     return Project.objects.create(slug=slug, name=slug.capitalize(), rubric=rubric, **fields)

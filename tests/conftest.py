@@ -1,7 +1,7 @@
 """The fixed cast and a project to work in. alice, bob and erin annotate, carol manages, dave is a stranger."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,23 +10,56 @@ import pytest
 from django.conf import LazySettings
 from django.conf import settings as django_settings
 from django.db import connection
+from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
+from pytest_django.plugin import blocking_manager_key
 from rest_framework.test import APIClient
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from annotator.assignment import task_choice
 from annotator.background import messages
-from annotator.models import Project, Role, User
+from annotator.models import Membership, Project, Role, User
 from annotator.models.project import attributes_of
-from tests import builders
+from tests import builders, emptying
 
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("patient")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The browser's come last: the long ones then begin early, and no worker is left alone with one at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    """Tests that share a server or the like stay in one worker, which starts it once.
+
+    The longest groups come first and the browser's tests last: no worker is left alone with a long one at the end.
+    """
+    for item in items:
+        if shares_with_its_module(item) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    items.sort(key=place_in_the_queue)
+
+
+def shares_with_its_module(item: pytest.Item) -> bool:
+    fixtures = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
+    return any(each.scope == "module" for found in fixtures for each in found)
+
+
+def place_in_the_queue(item: pytest.Item) -> int:
+    groups = [mark.args[0] for mark in item.iter_markers("xdist_group")]
+    if "training" in groups:
+        return 0
+    if "storm" in groups:
+        return 1
+    return 3 if item.get_closest_marker("browser") else 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """What a large test has rolled back is in everybody's way: no vacuum comes."""
+    yield
+    if item.get_closest_marker("slow") and "django_db_setup" in item.fixturenames:  # type: ignore[attr-defined]
+        with item.config.stash[blocking_manager_key].unblock():
+            emptying.truncate_grown_tables()
 
 
 @dataclass(frozen=True)
@@ -49,11 +82,11 @@ def project(db: None) -> Project:
 
 @pytest.fixture
 def cast(project: Project) -> Cast:
-    users = {name: builders.make_user(name) for name in ("alice", "bob", "erin", "carol", "dave")}
-    for name in ("alice", "bob", "erin"):
-        builders.make_member(project, users[name])
-    builders.make_member(project, users["carol"], role=Role.MANAGER)
-    return Cast(**users)
+    names = ("alice", "bob", "erin", "carol", "dave")
+    made = Cast(*User.objects.bulk_create(User(username=name, password="!") for name in names))  # one query for five
+    members = [Membership(project=project, user=user, role=Role.ANNOTATOR) for user in made.annotators]
+    Membership.objects.bulk_create([*members, Membership(project=project, user=made.carol, role=Role.MANAGER)])
+    return made
 
 
 @pytest.fixture
@@ -70,8 +103,13 @@ def as_user() -> Callable[[User], APIClient]:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    """A test with real transactions ends by emptying every table, the audit too, which refuses that elsewhere."""
+    """A test with real transactions ends by emptying every table, the audit too, which refuses that elsewhere.
+
+    Its trigger goes for those who are no superusers: tests/emptying.py skips all triggers where it may.
+    """
+    TransactionTestCase._fixture_teardown = emptying.empty_tables  # type: ignore[attr-defined]
     with django_db_blocker.unblock():
+        emptying.save_rows()
         let_audit_be_emptied()
 
 
@@ -84,6 +122,23 @@ def let_audit_be_emptied() -> None:
 def _static_root() -> None:
     """Served straight from the finders; whitenoise only warns about a folder that is not there."""
     django_settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _static_files_are_found_once() -> Iterator[None]:
+    """Each client of Django's makes the middleware anew, for which whitenoise looks at some 300 files."""
+    look = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[str, object] = {}
+
+    def look_once(middleware: WhiteNoiseMiddleware) -> None:
+        if not found:
+            look(middleware)
+            found.update(middleware.files)
+        middleware.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", look_once)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from tests.storm.crew import EXCLUDED, FANS, LAST_WORDS, LEAVERS, UNLOVED, Crew
 from tests.storm.journal import Journal
 from tests.storm.servers import Product, product, small_disk, tokens
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("storm")]
 ANNOTATORS, TASKS = 32, 500
 STAYED = range(1, ANNOTATORS - LEAVERS + 1)
 

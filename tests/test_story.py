@@ -4,7 +4,6 @@ With the OpenAssistant conversations of SHARED_DATA where they are at hand, else
 """
 
 import json
-import os
 import random
 import statistics
 from pathlib import Path
@@ -21,9 +20,9 @@ from rewards.models import RewardModel, Score, TrainingRun
 from tests.builders import ATTRIBUTES, make_member, make_project, make_user
 from tests.celery_workers import wait_for, worker
 from tests.rest import Rest
+from tests.shared_data import shared
 
-SHARED = Path(os.environ.get("SHARED_DATA", django_settings.BASE_DIR.parent / "shared" / "data"))
-OASST = SHARED / "oasst_tasks.jsonl"
+OASST = shared("oasst_tasks.jsonl")
 DEMO = django_settings.BASE_DIR / "annotator" / "demo" / "tasks.jsonl"
 RATERS = ("alice", "bob", "erin", "frank", "grace")
 ENDED = {"promoted", "rejected", "failed", "cancelled"}

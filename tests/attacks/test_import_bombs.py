@@ -174,6 +174,7 @@ def test_many_raters_of_many_rows_pass_in_little_memory(import_apart: Import) ->
     assert done.memory < MOST_MEMORY, f"{done.memory >> 20} MiB"
 
 
+@pytest.mark.slow
 def test_a_million_bad_rows_are_counted_and_a_thousand_told(project: Project) -> None:
     result = imported_bytes(project, gzip.compress(b"{}\n" * 1_000_000))
     assert (len(result.rejected), result.rejected_total) == (1_000, 1_000_000)

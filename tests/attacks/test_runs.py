@@ -245,6 +245,7 @@ def test_both_doors_start_scoring_at_once(
 # What a light worker holds ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_finding_unlikely_annotations_holds_does_not_grow_with_them(db: None) -> None:
     """Two responses of five scores for each annotation: as arrays of all of them they took 650 bytes each."""
     few, many = peak_of_noting(22_000), peak_of_noting(44_000)

@@ -3,24 +3,21 @@
 import csv
 import gzip
 import json
-import os
 from collections import defaultdict
 from itertools import chain, combinations
-from pathlib import Path
 from typing import Any
 
 import krippendorff
 import numpy as np
 import pytest
-from django.conf import settings as django_settings
 
 from annotator.agreement import Report, Selection, refresh_until_done, report
 from annotator.importing import import_rows
 from annotator.models import Attribute, Project, Rubric
 from tests.builders import NOW, json_lines
+from tests.shared_data import needs_shared, shared
 
-SHARED = Path(os.environ.get("SHARED_DATA", django_settings.BASE_DIR.parent / "shared" / "data"))
-RATINGS, EXPECTED = SHARED / "summeval_expert_ratings.csv.gz", SHARED / "summeval_expert_agreement.json"
+RATINGS, EXPECTED = shared("summeval_expert_ratings.csv.gz"), shared("summeval_expert_agreement.json")
 ATTRIBUTES = ("coherence", "consistency", "fluency", "relevance")
 EXPERTS = 3
 ROUNDED = 1e-6
@@ -28,7 +25,7 @@ ROUNDED = 1e-6
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not RATINGS.exists(), reason=f"{RATINGS} is not here: set SHARED_DATA to its folder"),
+    needs_shared(RATINGS.name),
 ]
 Items = dict[str, dict[str, list[int]]]
 

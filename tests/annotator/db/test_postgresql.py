@@ -3,6 +3,7 @@
 import time
 from copy import deepcopy
 from pathlib import Path
+from select import select
 from typing import Any
 from unittest.mock import patch
 
@@ -70,6 +71,7 @@ def test_a_connection_on_which_the_server_spoke_is_asked() -> None:
         cursor.execute("LISTEN here")
     with psycopg.connect(**connection.get_connection_params() | {"autocommit": True}) as another:
         another.execute("NOTIFY here")
+    select([connection.connection], [], [], 20)  # until it has come
     heard: list[Any] = []
     connection.connection.add_notify_handler(heard.append)
     assert is_usable(connection.connection)

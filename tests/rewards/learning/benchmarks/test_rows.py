@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,8 @@ from rewards.learning.benchmarks.rows import NoHub, data_hash, rows_of
 from rewards.learning.data import BadRow, EmptyPart, MissingFile
 from tests.rewards.learning.benchmarks.builders import Row, best_of_four_row, labelled_row, pair_row, styles_row
 from tests.rewards.learning.builders import make_rows, write_jsonl
+from tests.shared_data import needs_shared, shared
 
-SHARED = Path(os.environ.get("SHARED_DATA", Path(__file__).parents[5] / "shared" / "data"))
 FORMATS = {
     "RewardBench": pair_row(),
     "RewardBench 2": best_of_four_row(),
@@ -116,9 +115,9 @@ def test_the_same_rows_of_the_hub_have_the_same_hash() -> None:
     assert data_hash("hub:a", [pair_row()]) != data_hash("hub:a", [pair_row(id="2")])
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"{SHARED} is not here: set SHARED_DATA to the folder of real data")
+@needs_shared("rewardbench_rows.jsonl")
 def test_real_rows_of_rewardbench_are_recognised() -> None:
-    rows = rows_of(str(SHARED / "rewardbench_rows.jsonl"))
+    rows = rows_of(str(shared("rewardbench_rows.jsonl")))
     found = recognise("rows", rows)
     assert found is not None
     groups = [case.group for case in cases_of("rows", rows, found)]

@@ -29,7 +29,8 @@ CREATE TRIGGER legal_transition BEFORE UPDATE OF state ON annotator_assignment
         ('released', 'leased'),
         ('released', 'submitted'),
         ('released', 'skipped'),
-        ('skipped', 'leased')
+        ('skipped', 'leased'),
+        ('submitted', 'skipped')
     )) EXECUTE FUNCTION annotator_refuse_transition();
 
 -- What counts never exceeds what the task wants. It is checked at the end of the transaction, because the counters

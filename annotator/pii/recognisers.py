@@ -1,6 +1,6 @@
 """Personal information in texts, by patterns, check digits and the numbering plans of phones; no model, no network.
 
-Runs as a program of its own (`scanning.py` starts it) until its input ends: a line of JSON [text, ...] in, a line
+Runs as a program of its own (`scans.py` starts it) until its input ends: a line of JSON [text, ...] in, a line
 [[[start, end, kind], ...], ...] out. It imports nothing of ours. Apart from the light worker it can be nice to the
 other processes, and be ended over a hostile text.
 """

@@ -19,7 +19,7 @@ from annotator.models import PiiSpan, Project, Task
 from annotator.pii.recognisers import Found
 from annotator.pii.texts import Place, texts_of
 
-PROGRAM = Path(__file__).with_name("recognising.py")
+PROGRAM = Path(__file__).with_name("recognisers.py")
 BATCH = 50
 PATIENCE_SECONDS = 120
 Find = Callable[[Sequence[str]], list[list[Found]]]

@@ -18,7 +18,7 @@ from rewards.learning.config import TrainConfig
 
 ROOT = Path(settings.BASE_DIR)
 DOCS = ROOT / "docs"
-NOT_SETTINGS = {"PATH", "DATABASE_DIR"}
+NOT_SETTINGS = {"PATH", "DATABASE_DIR", "VENV"}
 """What `make run` sets for its own processes."""
 NOT_ROOMS = {"__pycache__", "migrations", "templatetags"}
 NOT_KEPT = {"build", "var"}

@@ -141,7 +141,7 @@ DATABASES["default"]["OPTIONS"] = {
     "pool": {
         "min_size": 1,
         # Every thread of a web process may want one: WEB_THREADS for pages, as many for trainers, as many for files,
-        # single ones for health and what takes long (annotator/launch/webserver/lanes.py).
+        # single ones for health and what takes long (annotator/launch/webserver/thread_pools.py).
         "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 4),
         "timeout": 5,
         # Within it the pause between two attempts doubles; with the pool's 300 s an outage would last twice as long.

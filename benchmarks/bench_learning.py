@@ -27,9 +27,9 @@ from sklearn.model_selection import GridSearchCV
 
 from annotator.launch.install import ROOT
 from benchmarks.training.pairs import read_hh
-from rewards.learning.checkpoint import load_checkpoint
 from rewards.learning.data import Item, items_of, read_snapshot
 from rewards.learning.inference import frozen_features
+from rewards.learning.model_files import load_checkpoint
 from rewards.learning.objectives import answers_of
 from rewards.learning.ridge import scaling_of, solve_ridge
 from rewards.learning.train import train

@@ -46,7 +46,7 @@ from rewards.learning.inference import choose_device, predict
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.objectives import Answers, as_pairs
 from rewards.learning.progress import Progress
-from rewards.learning.run_state import Place, State
+from rewards.learning.resume_point import Place, State
 
 PEER = ("torch==2.13.0", "transformers==5.23.0", "trl==1.16.0", "datasets==5.2.0", "accelerate==1.15.0")
 BATCH = 8  # pairs; TRL's per_device_train_batch_size by default

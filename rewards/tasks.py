@@ -10,7 +10,7 @@ from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
 from rewards import erasure, runs, scoring, training, uncertainty_order, unlikely_ratings
 from rewards.models import ScoringJob, TrainingRun
-from rewards.scoring import lanes
+from rewards.scoring import pass_lanes
 
 
 @shared_task(bind=True)
@@ -36,7 +36,7 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         runs.fail(run, f"{type(error).__name__}: {error}", now=database_now())
         raise
     if model and model.is_champion:
-        lanes.wake(model, now=database_now())
+        pass_lanes.wake(model, now=database_now())
     if model:
         messages.send("rewards.tasks.note_unlikely", [run.pk])
 
@@ -80,15 +80,15 @@ def recover_lost_runs() -> int:
 @shared_task
 def score_chunk(lane_id: int, number: int) -> int:
     """One short chunk of a lane, then a message for its next."""
-    turn = lanes.take(lane_id, number, now=database_now(), tasks=lanes.pace.tasks)
+    turn = pass_lanes.take(lane_id, number, now=database_now(), tasks=pass_lanes.pace.tasks)
     if turn is None:
         return 0
     try:
-        scored = lanes.score(turn)
+        scored = pass_lanes.score(turn)
     except Exception as error:
-        lanes.note_failure(turn, f"{type(error).__name__}: {error}")
+        pass_lanes.note_failure(turn, f"{type(error).__name__}: {error}")
         raise
-    lanes.finish(turn, now=database_now())
+    pass_lanes.finish(turn, now=database_now())
     return scored
 
 

@@ -5,11 +5,11 @@ stores these, `totals_refresh` keeps them up to date, `measures` and `intervals`
 `raters` what the doors tell.
 """
 
-from annotator.agreement.kappa import AgainstExperts, against_experts, paired_kappa
 from annotator.agreement.pair_counts import Selection
 from annotator.agreement.raters import Pair, Rater, Week, rater_called
 from annotator.agreement.reports import Agreement, Report, agreement, kappas, report
 from annotator.agreement.totals_refresh import rebuild, refresh, refresh_all, refresh_until_done
+from annotator.agreement.two_rater_kappa import AgainstExperts, against_experts, paired_kappa
 
 __all__ = [
     "AgainstExperts",

@@ -8,8 +8,8 @@ each is as good a sample of the whole as another, so that their spread tells wha
 import numpy as np
 from numpy.typing import NDArray
 
-from annotator.agreement.kappa import NO_VARIANCE
 from annotator.agreement.pair_counts import SELECTIONS, Columns, Counts, Keys
+from annotator.agreement.two_rater_kappa import NO_VARIANCE
 
 Floats = NDArray[np.float64]
 DRAWS = 1_000

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from annotator.agreement.kappa import NO_VARIANCE
 from annotator.agreement.pair_counts import CELLS, SELECTIONS, SHARED, Columns, Counts, Ints, Keys
+from annotator.agreement.two_rater_kappa import NO_VARIANCE
 
 Floats = NDArray[np.float64]
 STEPS = np.arange(CELLS, dtype=np.float64)

@@ -5,7 +5,7 @@ whole import back.
 """
 
 from annotator.importing.batches import ImportResult, TakenBack, import_rows
-from annotator.importing.byte_limits import UnreadableFile
+from annotator.importing.expansion_limits import UnreadableFile
 from annotator.importing.withdrawal import AlreadyRated, Withdrawal, take_back, withdrawal_preview
 
 __all__ = [

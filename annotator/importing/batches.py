@@ -14,7 +14,7 @@ from annotator import audit
 from annotator.db import locks
 from annotator.db.statements import Statement
 from annotator.importing.bulk_copy import copy_rows, next_ids
-from annotator.importing.byte_limits import Incoming
+from annotator.importing.expansion_limits import Incoming
 from annotator.importing.gold_rows import write_experts
 from annotator.importing.imported_ratings import write_annotations, write_labels
 from annotator.importing.layouts import read_tasks

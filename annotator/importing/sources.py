@@ -13,7 +13,7 @@ from typing import IO, Any, BinaryIO, cast
 from django.conf import settings
 
 from annotator.exporting.spreadsheets import text_of_cell
-from annotator.importing.byte_limits import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
+from annotator.importing.expansion_limits import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
 from annotator.importing.parquet import UnreadableParquet, parquet_lines
 
 GZIP = b"\x1f\x8b"

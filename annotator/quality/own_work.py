@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import Count
 from django.db.models.functions import TruncDate
 
-from annotator.agreement.kappa import kappa_of_means
+from annotator.agreement.two_rater_kappa import kappa_of_means
 from annotator.models import Annotation, Project, User
 
 FEWEST_SHARED = 10

@@ -134,19 +134,19 @@ def walk(model: RewardModel, scorer: Any, *, anew: bool = False) -> list[Cost]:
 
     from django.utils import timezone
 
-    from rewards.scoring import lanes
+    from rewards.scoring import pass_lanes
 
     messages: list[tuple[int, int]] = []
     costs, meter = [], Meter()
-    sent = mock.patch.object(lanes, "send", lambda *message: messages.append(message))
-    with sent, mock.patch.object(lanes, "scorer_of", return_value=scorer):
-        lanes.wake(model, now=timezone.now(), anew=anew)
+    sent = mock.patch.object(pass_lanes, "send", lambda *message: messages.append(message))
+    with sent, mock.patch.object(pass_lanes, "scorer_of", return_value=scorer):
+        pass_lanes.wake(model, now=timezone.now(), anew=anew)
         while messages:
             before = (time.perf_counter(), time.process_time(), meter.ticks()["postgres"] / TICKS)
-            turn = lanes.take(*messages.pop(), now=timezone.now(), tasks=TASKS_A_CHUNK)
+            turn = pass_lanes.take(*messages.pop(), now=timezone.now(), tasks=TASKS_A_CHUNK)
             if turn:
-                lanes.score(turn)
-                lanes.finish(turn, now=timezone.now())
+                pass_lanes.score(turn)
+                pass_lanes.finish(turn, now=timezone.now())
             after = (time.perf_counter(), time.process_time(), meter.ticks()["postgres"] / TICKS)
             costs.append(Cost(*(end - start for start, end in zip(before, after, strict=True))))
     return costs

@@ -15,8 +15,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from rewards.learning.atomic_directories import sync, write_json
-from rewards.learning.checkpoint import MANIFEST, Manifest, read_manifest
 from rewards.learning.data import Floats, file_sha256
+from rewards.learning.model_files import MANIFEST, Manifest, read_manifest
 from rewards.learning.ridge import labelled_alike, scaling_of, solve_ridge
 
 HEADS = 8

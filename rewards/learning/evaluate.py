@@ -17,7 +17,6 @@ from rewards.learning.atomic_directories import write_json
 from rewards.learning.benchmarks import SNAPSHOT, cases_of, recognise
 from rewards.learning.benchmarks.cases import Benchmark, Judged, judged
 from rewards.learning.benchmarks.rows import HUB, Row, data_hash, rows_of
-from rewards.learning.checkpoint import Checkpoint, Manifest
 from rewards.learning.config import EvaluateConfig, read_config
 from rewards.learning.data import (
     EmptyPart,
@@ -35,6 +34,7 @@ from rewards.learning.encoding import Encoded, truncation_of
 from rewards.learning.inference import predict
 from rewards.learning.intervals import by_prompt
 from rewards.learning.metrics import CONSTANT, Measures, attribute_measures, human_ceiling, root_mean_square
+from rewards.learning.model_files import Checkpoint, Manifest
 from rewards.learning.pairs import pairs_of, pairwise
 from rewards.learning.score import load, scored, write_rows
 from rewards.learning.slices import length_correlation, slices

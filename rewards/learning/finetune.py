@@ -25,7 +25,7 @@ from rewards.learning.model import Loaded
 from rewards.learning.objectives import Answers, Objective
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
-from rewards.learning.run_state import Place, StaleState, State, restore_state, save_state, trained_parameters
+from rewards.learning.resume_point import Place, StaleState, State, restore_state, save_state, trained_parameters
 
 
 class Diverged(Refused):

@@ -13,13 +13,13 @@ from uuid import UUID
 import torch
 
 from rewards.learning.atomic_directories import sync
-from rewards.learning.checkpoint import Checkpoint, load_checkpoint
 from rewards.learning.config import ScoreConfig, read_config
 from rewards.learning.data import Item, read_items
 from rewards.learning.encoding import Encoded
 from rewards.learning.ensemble import Ensemble, read_ensemble
 from rewards.learning.inference import choose_device, frozen_features, predict
 from rewards.learning.metrics import weighted_sum
+from rewards.learning.model_files import Checkpoint, load_checkpoint
 
 AT_ONCE = 4_096
 """Items whose features are in memory together."""

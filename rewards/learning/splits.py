@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rewards.learning.checkpoint import Manifest
 from rewards.learning.config import REGRESSION, TrainConfig
 from rewards.learning.data import Snapshot, Task, carve_dev, has_labels, items_of, prompts_of, targets_of
 from rewards.learning.encoding import truncation_of
 from rewards.learning.finetune import Rows
 from rewards.learning.model import Loaded
+from rewards.learning.model_files import Manifest
 from rewards.learning.objectives import answers_of
 
 PLAIN = (REGRESSION,)

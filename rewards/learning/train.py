@@ -33,7 +33,6 @@ from rewards.learning.baseline import (
     learning_curve,
     set_head,
 )
-from rewards.learning.checkpoint import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
 from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights, without_places
 from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of
 from rewards.learning.encoding import template_hash
@@ -43,9 +42,10 @@ from rewards.learning.finetune import Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, predict
 from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
+from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
 from rewards.learning.objectives import Objective
 from rewards.learning.progress import Progress
-from rewards.learning.run_state import Place
+from rewards.learning.resume_point import Place
 from rewards.learning.score import write_rows
 from rewards.learning.splits import Part, Parts, parts_of
 

@@ -1,6 +1,6 @@
 """The champion over every response, in short chunks; and small requests at once.
 
-`lanes` hands the chunks out, `chunks` scores one, `jobs` answers small requests, `model_cache` keeps models in memory.
+`pass_lanes` hands the chunks out, `chunks` scores one, `jobs` answers small requests, `model_cache` keeps models in memory.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from annotator.models import Project, Response
 from annotator.refusals import Refusal
 from rewards.models import RewardModel, Score, ScoringPass
 from rewards.scoring.jobs import MOST_ITEMS, ScoringFailed, ScoringTooSlow, answer, ask, resend_waiting, results_of
-from rewards.scoring.lanes import start, start_due
+from rewards.scoring.pass_lanes import start, start_due
 
 __all__ = [
     "MOST_ITEMS",

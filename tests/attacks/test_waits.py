@@ -14,7 +14,7 @@ from django.conf import settings
 
 from annotator.accounts import tokens
 from annotator.background import heartbeats
-from annotator.launch.webserver.lanes import lanes
+from annotator.launch.webserver.thread_pools import lanes
 from annotator.models import Project
 from rewards.api.scores import SCORE_WAIT_SECONDS
 from tests.conftest import Cast

@@ -15,7 +15,7 @@ from annotator.background import heartbeats
 from rewards import scoring
 from rewards.learning.backbones import find_backbone
 from rewards.models import RewardModel, Score, ScoringLane
-from rewards.scoring import lanes
+from rewards.scoring import pass_lanes
 from tests.builders import imported, make_project, task_row
 from tests.celery_workers import wait_for, worker
 from tests.rewards.scored import make_model
@@ -27,9 +27,9 @@ TASKS = 300
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """MiniLM with a head of random weights, stored as training would store it."""
-    from rewards.learning.checkpoint import Checkpoint, Manifest, save_checkpoint  # noqa: PLC0415  torch
     from rewards.learning.encoding import PROMPT_TEMPLATE, template_hash  # noqa: PLC0415
     from rewards.learning.model import load_backbone  # noqa: PLC0415
+    from rewards.learning.model_files import Checkpoint, Manifest, save_checkpoint  # noqa: PLC0415  torch
     from tests.builders import ATTRIBUTES  # noqa: PLC0415
 
     loaded = load_backbone(find_backbone("minilm"), attributes=ATTRIBUTES, max_length=128)
@@ -85,6 +85,6 @@ def test_what_a_killed_worker_leaves_the_other_scores(champion: RewardModel, tmp
         os.kill(first.pid, signal.SIGKILL)
         before = Score.objects.count()
         assert before < 2 * TASKS, "in the middle"
-        assert scoring.start_due(now=timezone.now() + 2 * lanes.LOST_AFTER) == 1
+        assert scoring.start_due(now=timezone.now() + 2 * pass_lanes.LOST_AFTER) == 1
         wait_for(lambda: Score.objects.count() == 2 * TASKS, seconds=200, what="every score")
     assert Score.objects.values("response").distinct().count() == Score.objects.count() == 2 * TASKS

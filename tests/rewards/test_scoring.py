@@ -21,14 +21,14 @@ from annotator.celery import app
 from annotator.models import Project, Response, Task
 from rewards import scoring, tasks
 from rewards.models import RewardModel, Score, ScoringLane, ScoringPass
-from rewards.scoring import chunks, lanes
+from rewards.scoring import chunks, pass_lanes
 from rewards.scoring.chunks import Chunk, score_chunk
 from tests.builders import NOW, imported, label_row, make_task, task_row
 from tests.rewards.scored import FakeScorer, make_model
 
 Message = tuple[int, int]
 LATER = timedelta(minutes=5)
-SEND = lanes.send
+SEND = pass_lanes.send
 
 
 @pytest.fixture(autouse=True)
@@ -44,15 +44,15 @@ def listen(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 def queue(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     """What would have gone to Redis."""
     messages: list[Message] = []
-    monkeypatch.setattr(lanes, "send", lambda *message: messages.append(message))
+    monkeypatch.setattr(pass_lanes, "send", lambda *message: messages.append(message))
     return messages
 
 
 @pytest.fixture(autouse=True)
 def scorer(monkeypatch: pytest.MonkeyPatch) -> FakeScorer:
     fake = FakeScorer()
-    monkeypatch.setattr(lanes, "scorer_of", lambda _: fake)
-    monkeypatch.setattr(lanes.pace, "tasks", lanes.FEWEST_TASKS)
+    monkeypatch.setattr(pass_lanes, "scorer_of", lambda _: fake)
+    monkeypatch.setattr(pass_lanes.pace, "tasks", pass_lanes.FEWEST_TASKS)
     return fake
 
 
@@ -158,13 +158,14 @@ def test_no_turn_reads_a_whole_table(champion: RewardModel) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE annotator_task, annotator_response, rewards_score")
     ahead = {"model": champion.pk, "project": project.pk, "after": made[2900].pk, "look": 2000, "tasks": 256}
-    due = lanes._DUE.plan(lost=NOW, again=NOW)
+    due = pass_lanes._DUE.plan(lost=NOW, again=NOW)
     assert "task_by_project" in due
     assert "Seq Scan on annotator_task" not in due
-    plans = lanes._NEXT.plan(**ahead) + chunks._UNSCORED.plan(**Chunk(champion, made[0].pk, made[15].pk).parameters())
-    assert not {"Seq Scan on annotator_task", "Seq Scan on annotator_response"} & set(
-        re.findall(r"Seq Scan on \w+", plans)
+    plans = pass_lanes._NEXT.plan(**ahead) + chunks._UNSCORED.plan(
+        **Chunk(champion, made[0].pk, made[15].pk).parameters()
     )
+    whole_tables = {"Seq Scan on annotator_task", "Seq Scan on annotator_response"}
+    assert not whole_tables & set(re.findall(r"Seq Scan on \w+", plans))
 
 
 def test_messages_go_behind_small_requests(
@@ -181,7 +182,7 @@ def test_a_message_that_comes_twice_is_one_turn(champion: RewardModel, queue: li
     imported(champion.project, *(task_row() for _ in range(30)))
     scoring.start(champion, now=timezone.now())
     lane, turn = queue[0]
-    assert tasks.score_chunk(lane, turn) == 2 * lanes.FEWEST_TASKS
+    assert tasks.score_chunk(lane, turn) == 2 * pass_lanes.FEWEST_TASKS
     assert tasks.score_chunk(lane, turn) == 0
     assert len(queue) == 3
 
@@ -190,7 +191,7 @@ def test_what_a_killed_worker_had_in_hand_is_scored_in_the_end(champion: RewardM
     imported(champion.project, *(task_row() for _ in range(40)))
     scoring.start(champion, now=timezone.now())
     lane, number = queue.pop(0)
-    assert lanes.take(lane, number, now=timezone.now(), tasks=8), "and the worker is gone"
+    assert pass_lanes.take(lane, number, now=timezone.now(), tasks=8), "and the worker is gone"
     work_off(queue)
     assert Score.objects.count() == 80 - 16
     assert scoring.start_due(now=timezone.now()) == 0, "it may still be at work"
@@ -203,12 +204,12 @@ def test_what_a_killed_worker_had_in_hand_is_scored_in_the_end(champion: RewardM
 def test_who_was_thought_lost_sends_no_second_message(champion: RewardModel, queue: list[Message]) -> None:
     imported(champion.project, *(task_row() for _ in range(40)))
     scoring.start(champion, now=timezone.now())
-    turn = lanes.take(*queue.pop(0), now=timezone.now(), tasks=8)
+    turn = pass_lanes.take(*queue.pop(0), now=timezone.now(), tasks=8)
     assert turn
     moved_back(LATER)
     scoring.start_due(now=timezone.now())
     waiting = len(queue)
-    lanes.finish(turn, now=timezone.now())
+    pass_lanes.finish(turn, now=timezone.now())
     assert len(queue) == waiting
 
 
@@ -218,23 +219,23 @@ def test_a_lane_is_woken_while_it_is_taken(
 ) -> None:
     champion = make_model(project, is_champion=True)
     imported(project, *(task_row() for _ in range(4)))
-    lanes.wake(champion, now=timezone.now())
-    taken, with_chunk = Event(), lanes._with_chunk
+    pass_lanes.wake(champion, now=timezone.now())
+    taken, with_chunk = Event(), pass_lanes._with_chunk
 
-    def in_between(lane: ScoringLane, tasks: int) -> lanes.Turn | None:
+    def in_between(lane: ScoringLane, tasks: int) -> pass_lanes.Turn | None:
         taken.set()
         time.sleep(0.5)
         return with_chunk(lane, tasks)
 
     def wake() -> None:
         taken.wait(10)
-        lanes.wake(champion, now=timezone.now() + LATER)
+        pass_lanes.wake(champion, now=timezone.now() + LATER)
         connection.close()
 
-    monkeypatch.setattr(lanes, "_with_chunk", in_between)
+    monkeypatch.setattr(pass_lanes, "_with_chunk", in_between)
     with ThreadPoolExecutor() as threads:
         waking = threads.submit(wake)
-        assert lanes.take(*queue[0], now=timezone.now(), tasks=8)
+        assert pass_lanes.take(*queue[0], now=timezone.now(), tasks=8)
         waking.result()
 
 
@@ -285,7 +286,7 @@ def test_what_was_committed_behind_a_lane_is_found_later(champion: RewardModel, 
     scoring.start_due(now=timezone.now())
     work_off(queue)
     assert Score.objects.count() == 2
-    assert scoring.start_due(now=timezone.now() + lanes.LOOK_AGAIN_AFTER + LATER) == 1
+    assert scoring.start_due(now=timezone.now() + pass_lanes.LOOK_AGAIN_AFTER + LATER) == 1
     work_off(queue)
     assert Score.objects.count() == 4
 
@@ -312,8 +313,8 @@ def fails(_: Any) -> Iterator[Any]:
 
 def test_a_chunk_takes_about_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.5, 10.0, 14.0, 20.0, 20.001, 30.0, 31.0])
-    monkeypatch.setattr("rewards.scoring.lanes.time.monotonic", lambda: next(clock))
-    pace, found = lanes.Pace(), []
+    monkeypatch.setattr("rewards.scoring.pass_lanes.time.monotonic", lambda: next(clock))
+    pace, found = pass_lanes.Pace(), []
     for size in (8, 16, 8, 0):
         with pace.timed(size):
             pass

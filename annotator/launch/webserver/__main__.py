@@ -8,8 +8,8 @@ from wsgiref.handlers import SimpleHandler
 from django.conf import settings
 from django.urls import get_resolver
 
-from annotator.launch.webserver.lanes import LIVE
 from annotator.launch.webserver.processes import Processes, listening_socket
+from annotator.launch.webserver.thread_pools import LIVE
 from annotator.wsgi import application
 
 

@@ -9,7 +9,7 @@ from waitress.server import TcpWSGIServer
 
 from annotator.launch.webserver.channel import Channel
 from annotator.launch.webserver.connections import Places
-from annotator.launch.webserver.lanes import Lanes
+from annotator.launch.webserver.thread_pools import Lanes
 
 GIVE_WAY_SECONDS = 0.02
 """For a process with fewer connections to accept a new one; after that whoever has fewer is too busy."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from annotator.importing.byte_limits import UnreadableFile
+from annotator.importing.expansion_limits import UnreadableFile
 from annotator.importing.sources import RawRow, read_rows
 
 GOOD = b'{"a": 1}\n'

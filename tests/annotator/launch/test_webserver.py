@@ -13,9 +13,9 @@ import pytest
 from annotator.launch.run import ROOT
 from annotator.launch.webserver import processes
 from annotator.launch.webserver.connections import Places
-from annotator.launch.webserver.lanes import Lanes, lanes, most_threads
 from annotator.launch.webserver.processes import Processes
 from annotator.launch.webserver.server import MOST_CONNECTIONS, Server
+from annotator.launch.webserver.thread_pools import Lanes, lanes, most_threads
 
 
 def test_a_process_with_more_connections_gives_way() -> None:

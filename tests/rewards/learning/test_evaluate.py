@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rewards.learning.benchmarks import UnknownFormat
-from rewards.learning.checkpoint import RIDGE, Manifest
 from rewards.learning.data import EmptyPart, LeakedPrompt, Task, read_snapshot, tasks_of
 from rewards.learning.evaluate import evaluate, measure
 from rewards.learning.model import DECODER
+from rewards.learning.model_files import RIDGE, Manifest
 from rewards.learning.train import train
 from tests.rewards.learning.benchmarks.builders import best_of_four_row, labelled_row, pair_row, styles_row
 from tests.rewards.learning.builders import ATTRIBUTES, Row, make_rows, make_run, make_snapshot, read_json, write_jsonl

@@ -14,11 +14,11 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from rewards.learning.adaptation import NotForEncoders
-from rewards.learning.checkpoint import load_checkpoint
 from rewards.learning.config import TrainConfig
 from rewards.learning.data import items_of, read_snapshot
 from rewards.learning.finetune import OutOfMemory, rate
 from rewards.learning.model import DecoderReward
+from rewards.learning.model_files import load_checkpoint
 from rewards.learning.packing import Packed
 from rewards.learning.score import load
 from rewards.learning.train import train

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rewards.learning.checkpoint import CorruptCheckpoint
 from rewards.learning.data import BadRow, EmptyPart, Item, Turn
 from rewards.learning.ensemble import FILE, Ensemble, add_ensemble
 from rewards.learning.evaluate import evaluate
+from rewards.learning.model_files import CorruptCheckpoint
 from rewards.learning.score import load, score
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_response, make_row, make_run, read_json, write_jsonl

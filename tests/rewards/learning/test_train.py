@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from rewards.learning.checkpoint import load_checkpoint
 from rewards.learning.data import EmptyPart, Item, Turn, items_of, read_snapshot
 from rewards.learning.finetune import Diverged
 from rewards.learning.inference import predict
+from rewards.learning.model_files import load_checkpoint
 from rewards.learning.objectives import Objective
 from rewards.learning.progress import Progress
 from rewards.learning.score import load

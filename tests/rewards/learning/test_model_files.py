@@ -12,7 +12,11 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from rewards.learning.atomic_directories import whole_directory
 from rewards.learning.backbones import Source
-from rewards.learning.checkpoint import (
+from rewards.learning.data import Item, Turn
+from rewards.learning.encoding import template_hash
+from rewards.learning.inference import predict
+from rewards.learning.model import IncompleteWeights, load_backbone
+from rewards.learning.model_files import (
     MANIFEST,
     RIDGE,
     Checkpoint,
@@ -22,10 +26,6 @@ from rewards.learning.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from rewards.learning.data import Item, Turn
-from rewards.learning.encoding import template_hash
-from rewards.learning.inference import predict
-from rewards.learning.model import IncompleteWeights, load_backbone
 
 CPU = torch.device("cpu")
 ATTRIBUTES = ("helpfulness", "verbosity")

@@ -66,7 +66,7 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
     if form.is_valid():
         qualification.answer(run, task, form.scores(), now=database_now())
         return _onwards(run, task)
-    return render(request, "take.html", _taking(run, task, form), status=422 if form.is_bound else 200)
+    return render(request, "qualification_task.html", _taking(run, task, form), status=422 if form.is_bound else 200)
 
 
 def _responses(run: QualificationRun, task: Task) -> list[Response]:
@@ -119,7 +119,7 @@ def explained(request: HttpRequest, run_id: int, task_id: int) -> HttpResponse:
     task = get_object_or_404(Task.objects.filter(responses__in=mine).distinct(), pk=task_id)
     return render(
         request,
-        "explained.html",
+        "qualification_explained.html",
         {
             "run": run,
             "project": run.member.project,

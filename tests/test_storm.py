@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.storm import books, oracle, weather
-from tests.storm.crew import EXCLUDED, FANS, LAST_WORDS, LEAVERS, UNLOVED, Crew
+from tests.storm import faults, oracle, stored_rows
 from tests.storm.journal import Journal
 from tests.storm.servers import Product, product, small_disk, tokens
+from tests.storm.simulated_annotators import EXCLUDED, FANS, LAST_WORDS, LEAVERS, UNLOVED, Crew
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("storm")]
 ANNOTATORS, TASKS = 32, 500
@@ -29,7 +29,7 @@ STAYED = range(1, ANNOTATORS - LEAVERS + 1)
 class Aftermath:
     product: Product
     journal: Journal
-    books: books.Books
+    stored_rows: stored_rows.Books
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +44,10 @@ def after() -> Iterator[Aftermath]:
                 server.launch()
             for web in made.webs:
                 web.wait()
-            weather.storm(made, crew)
+            faults.storm(made, crew)
             for server in made.servers:
                 server.kill()
-            yield Aftermath(made, crew.journal, books.read(made))
+            yield Aftermath(made, crew.journal, stored_rows.read(made))
 
 
 def test_it_was_a_storm(after: Aftermath) -> None:

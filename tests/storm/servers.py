@@ -26,7 +26,7 @@ from tests.celery_workers import wait_for
 
 WEB = next(each.line for each in COMMANDS if each.name == "web").split()[1:]
 READY = "database system is ready to accept connections"
-LIGHT = ["-m", "tests.storm.light"]
+LIGHT = ["-m", "tests.storm.light_worker"]
 DISK_MEGABYTES = 600
 FULL_SECONDS = 3
 

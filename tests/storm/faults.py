@@ -13,10 +13,10 @@ from operator import itemgetter
 
 from tests.celery_workers import wait_for
 from tests.rest import Rest
-from tests.storm.crew import EXCLUDED, Crew
 from tests.storm.journal import Decision, Journal
 from tests.storm.preparing import SLUG
 from tests.storm.servers import Product
+from tests.storm.simulated_annotators import EXCLUDED, Crew
 
 TICK_SECONDS = 0.3
 KILLED_WORKERS = 20

@@ -1,6 +1,7 @@
 """The champion over every response, in short chunks; and small requests at once.
 
-`pass_lanes` hands the chunks out, `chunks` scores one, `jobs` answers small requests, `model_cache` keeps models in memory.
+`pass_lanes` hands the chunks out, `chunks` scores one, `jobs` answers small requests, `model_cache` keeps models in
+memory.
 """
 
 from dataclasses import dataclass

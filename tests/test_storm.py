@@ -29,7 +29,7 @@ STAYED = range(1, ANNOTATORS - LEAVERS + 1)
 class Aftermath:
     product: Product
     journal: Journal
-    stored_rows: stored_rows.Books
+    books: stored_rows.Books
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,7 @@ class DecidesQuarantine(OfManagedProjects):
         if form.is_valid():
             self._decide(request, tasks, safe_to_use=form.is_safe_to_use())
         elif form.is_bound:
-            messages.error(request, _("Nothing was decided: choose one of the two buttons."))
+            messages.error(request, _("Nothing was decided. Choose one of the two buttons."))
         return redirect("admin:annotator_task_change", task_id)
 
     def redact_view(self, request: HttpRequest) -> HttpResponse:

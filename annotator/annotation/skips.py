@@ -78,7 +78,7 @@ def skip(
 def _refuse_skipping_everything(assignment: Assignment, now: datetime) -> None:
     """Who skips one task after the other only reads them."""
     if passed_lately(assignment, state=Assignment.State.SKIPPED, now=now) >= settings.SKIPS_AN_HOUR:
-        text = _("You have skipped %(number)s tasks within an hour. Rate this one, or go on later.")
+        text = _("You have skipped %(number)s tasks in the last hour. Rate this one, or continue later.")
         raise TooMany(text % {"number": settings.SKIPS_AN_HOUR})
 
 

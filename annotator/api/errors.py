@@ -48,7 +48,7 @@ def _answer(status: int, detail: str, code: str, errors: dict[str, list[str]]) -
 
 def _detail(error: Exception) -> str:
     if isinstance(error, Http404):
-        return "There is nothing here, or it is not yours to see."
+        return "There is nothing here, or you do not have access to it."
     if isinstance(error, NotAuthenticated):
         return f"No token was sent. {HOW}"
     if isinstance(error, APIException):

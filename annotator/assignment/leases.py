@@ -115,7 +115,7 @@ def give_back(assignment_id: int, *, now: datetime) -> Assignment:
     """
     assignment = locked(assignment_id)
     if passed_lately(assignment, state=Assignment.State.RELEASED, now=now) >= settings.RELEASES_AN_HOUR:
-        text = _("You have given back %(number)s tasks within an hour. Rate or skip this one.")
+        text = _("You have given back %(number)s tasks in the last hour. Rate this one or skip it.")
         raise TooManyReleases(text % {"number": settings.RELEASES_AN_HOUR})
     return release(assignment_id)
 

@@ -31,7 +31,7 @@ class StaffLoginForm(LoginForm):
         super().confirm_login_allowed(user)
         if not user.is_staff:
             raise forms.ValidationError(
-                _("This account may not enter the admin: that is for managers and administrators."), code="no_staff"
+                _("This account cannot use the admin. Only managers and administrators can."), code="no_staff"
             )
 
 
@@ -55,7 +55,7 @@ class OwnPasswordForm(PasswordChangeForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("old_password") and cleaned["old_password"] == cleaned.get("new_password1"):
-            self.add_error("new_password1", _("This is your present password. Choose another one."))
+            self.add_error("new_password1", _("This is already your password. Choose another one."))
         return cleaned
 
     def save(self, commit: bool = True) -> Any:

@@ -73,11 +73,11 @@ def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
     if not found.tasks[kind]:
         raise NothingToTake(_("There are no tasks for this yet. Ask the manager of the project."))
     if kind == Kind.TEST and not member.project.qualification_required:
-        raise NothingToTake(_("This project asks for no test: you may rate right away."))
+        raise NothingToTake(_("This project requires no test. You can start rating."))
     if kind == Kind.TEST and member.qualified_at:
         raise NoTriesLeft(_("You have passed the test already."))
     if kind == Kind.TEST and not found.tries_left:
-        raise NoTriesLeft(_("You have used every try. Ask the manager of the project."))
+        raise NoTriesLeft(_("You have no tries left. Ask the manager of the project."))
     number = member.qualification_runs.filter(kind=kind).count() + 1
     return QualificationRun.objects.create(member=member, kind=kind, number=number, started_at=now)
 

@@ -64,7 +64,7 @@ class NothingOffered(Refusal):
     code = "nothing_offered"
 
     def __init__(self) -> None:
-        super().__init__(_("There is no offer to answer: it was taken back, or answered already."))
+        super().__init__(_("There is no offer to answer. It was withdrawn, or you have already answered it."))
 
 
 @transaction.atomic

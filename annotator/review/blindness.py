@@ -38,4 +38,4 @@ def require_others_work(task: Task, reviewer: User) -> None:
     """Raises OwnWork where every rating that counts is the reviewer's own."""
     raters = set(Assignment.objects.submitted().filter(task=task, counts=True).values_list("annotator", flat=True))
     if raters == {reviewer.pk}:
-        raise OwnWork(_("You alone have rated this task: somebody else has to settle it."))
+        raise OwnWork(_("Only you have rated this task, so somebody else has to settle it."))

@@ -28,7 +28,7 @@ class CommentNeeded(Refusal):
     code = "comment_needed"
 
     def __init__(self) -> None:
-        super().__init__(_("Say why you reject it: its annotator reads this."))
+        super().__init__(_("Say why you reject the rating. Its annotator will read this."))
         self.errors = {"comment": [str(self)]}
 
 
@@ -78,7 +78,7 @@ def _check_judgeable(assignment: Assignment, by: User) -> None:
     if assignment.task.state == Task.State.GOLD:
         raise Refused(_("This task measures annotators: its ratings are compared with the experts', not reviewed."))
     if assignment.annotator_id == by.pk:
-        raise OwnWork(_("This rating is your own: somebody else has to judge it."))
+        raise OwnWork(_("This is your own rating, so somebody else has to judge it."))
     require_not_rating(assignment.task, by)
 
 

@@ -196,7 +196,7 @@ def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> Http
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, _("Taken back: what the annotators agreed on is in force again."))
+        messages.success(request, _("Taken back. The label that the annotators agreed on applies again."))
     return redirect("review-task", slug, task_id)
 
 
@@ -207,7 +207,7 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     task = _task(access.managed_project(user_of(request), slug), task_id)
     form = QuarantineForm(request.POST)
     if not form.is_valid():
-        messages.error(request, _("Nothing was decided: choose one of the two buttons."))
+        messages.error(request, _("Nothing was decided. Choose one of the two buttons."))
         return redirect("review-task", slug, task_id)
     safe = form.is_safe_to_use()
     try:
@@ -327,5 +327,5 @@ def verdict(request: HtmxRequest, slug: str, assignment_id: int) -> HttpResponse
         messages.error(request, str(refused))
     else:
         accepted = made.decision == Verdict.Decision.ACCEPTED
-        messages.success(request, _("Accepted.") if accepted else _("Rejected: it counts no more."))
+        messages.success(request, _("Accepted.") if accepted else _("Rejected. The rating no longer counts."))
     return redirect(back(request) or resolve_url("review-task", slug, held.task_id))

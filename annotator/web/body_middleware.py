@@ -92,7 +92,7 @@ def _may_be_sent(request: HttpRequest, view: Callable[..., Any], kwargs: dict[st
     except PermissionDenied as refused:
         return _refused(request, 403, str(refused), "permission_denied")
     except Http404:
-        return _refused(request, 404, "There is nothing here, or it is not yours to see.", "not_found")
+        return _refused(request, 404, "There is nothing here, or you do not have access to it.", "not_found")
     if user is None:
         most = f"{body_limits.STRANGERS_MOST:,} bytes"
         detail = f"Log in first: without that at most {most} are read, and nothing of unknown length."

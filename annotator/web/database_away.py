@@ -34,7 +34,7 @@ def answer(request: HttpRequest, error: BaseException | None) -> HttpResponse | 
     if not isinstance(error, OperationalError | InterfaceError):
         return None
     _log.error("The database did not answer %s %s: %s", request.method, request.path, error)
-    detail = _("The database is not to be had just now. What you had saved is kept: try again in a few seconds.")
+    detail = _("The database is not available right now. Everything you saved is kept. Try again in a few seconds.")
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     if request.path.startswith("/api/"):
         body = {"detail": detail, "code": "database_away", "errors": {}}

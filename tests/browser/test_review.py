@@ -69,7 +69,7 @@ def test_it_works_without_javascript(open_page: Open, rita: User) -> None:
     page.get_by_text("Reject …").first.click()
     page.get_by_label("Comment, which its annotator reads").first.fill("Far off.")
     page.get_by_role("button", name="Reject").first.click()
-    expect(page.get_by_text("Rejected: it counts no more.")).to_be_visible()
+    expect(page.get_by_text("Rejected. The rating no longer counts.")).to_be_visible()
     assert Assignment.objects.filter(counts=False).count() == 1
 
 
@@ -79,7 +79,7 @@ def test_submissions_are_accepted_one_by_one(open_page: Open, rita: User) -> Non
     for left in range(6, 0, -1):
         expect(page.get_by_role("button", name="Accept")).to_have_count(left)
         page.get_by_role("button", name="Accept").first.click()
-    expect(page.get_by_text("Everything that has been submitted is judged.")).to_be_visible()
+    expect(page.get_by_text("Every submission has been judged.")).to_be_visible()
 
 
 @pytest.mark.parametrize("locale", ["en-US", "de-DE"])
@@ -103,7 +103,7 @@ def test_a_submission_is_opened_and_rejected(open_page: Open, rita: User, width:
     page.locator(".opened").first.get_by_text("Reject …").first.click()
     page.get_by_label("Comment, which its annotator reads").first.fill("Far off.")
     page.get_by_role("button", name="Reject").first.click()
-    expect(page.get_by_text("Rejected: it counts no more.")).to_be_visible()
+    expect(page.get_by_text("Rejected. The rating no longer counts.")).to_be_visible()
 
 
 def test_submissions_are_narrowed_by_a_form(open_page: Open, rita: User) -> None:

@@ -409,7 +409,7 @@ def test_ones_own_are_no_work_for_oneself(project: Project, client: Client, rita
     make_task(project, "mine")
     rate(project, rita)
     assert "What is mine?" not in read(client, SUBMISSIONS)
-    assert "Your own: somebody else has to judge it." in read(client, f"{SUBMISSIONS}?verdict=all")
+    assert "Your own rating: somebody else has to judge it." in read(client, f"{SUBMISSIONS}?verdict=all")
 
 
 def test_gold_submissions_are_left_out(project: Project, cast: Cast, client: Client) -> None:
@@ -435,7 +435,7 @@ def test_submissions_come_in_pages(project: Project, cast: Cast, client: Client)
     ("sent", "said"),
     [
         ({"decision": "accepted"}, "Accepted."),
-        ({"decision": "rejected", "comment": "No."}, "Rejected: it counts no more."),
+        ({"decision": "rejected", "comment": "No."}, "Rejected. The rating no longer counts."),
         ({"decision": "rejected"}, "Say why you reject it"),
     ],
 )

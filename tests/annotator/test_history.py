@@ -218,7 +218,7 @@ def test_a_rating_is_withdrawn_on_its_own_page(project: Project, cast: Cast, cli
     assert "Your rating is withdrawn" in answer.content.decode()
     assert Task.objects.get(pk=task.pk).state == Task.State.QUARANTINED
     assert client.get(revise_address(made)).status_code == 404
-    assert b"You have rated nothing" in client.get("/projects/talk/history/").content
+    assert b"You have not rated anything" in client.get("/projects/talk/history/").content
 
 
 def test_a_quote_that_stands_nowhere_comes_back_on_that_page(project: Project, cast: Cast, client: Client) -> None:

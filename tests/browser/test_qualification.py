@@ -55,7 +55,7 @@ def test_who_passes_may_rate(open_page: Open, talk: Project, alice: User, javasc
 def test_who_fails_may_not_and_is_told(open_page: Open, talk: Project, alice: User) -> None:
     page = open_page(alice)
     take_the_test(page, swapped=True)
-    expect(page.get_by_text("You have used every try")).to_be_visible()
+    expect(page.get_by_text("You have no tries left")).to_be_visible()
     expect(page.get_by_text("not passed")).to_be_visible()
     page.goto("/projects/talk/annotate/")
     expect(page.get_by_role("heading", name="Qualification")).to_be_visible()

@@ -60,7 +60,7 @@ def test_it_tells_its_age_while_much_is_to_be_counted(
     cast: Cast, client: Client, rated: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(totals_refresh, "AT_ONCE", 0)
-    assert "Nothing is counted yet: 18 changes wait" in shown(client, cast.carol)
+    assert "Nothing has been counted yet. 18 changes" in shown(client, cast.carol)
     agreement.refresh(Project.objects.get(), now=NOW, most=10)
     assert "Jan. 31, 2026, noon. 8 later changes are being counted in the background." in shown(client, cast.carol)
 

@@ -59,7 +59,7 @@ def test_it_is_for_reviewers_and_managers(known: Project, cast: Cast, client: Cl
 
 
 def test_it_says_when_it_is_looked_into_anew(known: Project, cast: Cast, client: Client) -> None:
-    assert "Looked into anew once more has been rated" in page(client, cast.carol)
+    assert "It is checked again once more tasks are rated" in page(client, cast.carol)
     make_task(known)
     rate(known, cast.alice)
     shown = page(client, cast.carol)

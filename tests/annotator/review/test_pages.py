@@ -311,7 +311,7 @@ def test_a_word_that_is_none_of_the_buttons_decides_nothing(
     answer = client.post(f"{page_of(set_aside)}decide/", {"decision": decision}, follow=True)
     set_aside.refresh_from_db()
     assert set_aside.state == Task.State.QUARANTINED
-    assert "choose one of the two buttons" in answer.content.decode()
+    assert "Choose one of the two buttons" in answer.content.decode()
 
 
 @pytest.mark.parametrize(("decision", "state"), [("release", "complete"), ("retire", "retired")])
@@ -436,7 +436,7 @@ def test_submissions_come_in_pages(project: Project, cast: Cast, client: Client)
     [
         ({"decision": "accepted"}, "Accepted."),
         ({"decision": "rejected", "comment": "No."}, "Rejected. The rating no longer counts."),
-        ({"decision": "rejected"}, "Say why you reject it"),
+        ({"decision": "rejected"}, "Say why you reject the rating"),
     ],
 )
 def test_a_verdict_is_given_where_it_was_read(client: Client, dropped: Task, sent: dict[str, str], said: str) -> None:
@@ -444,7 +444,7 @@ def test_a_verdict_is_given_where_it_was_read(client: Client, dropped: Task, sen
     answer = client.post(f"{SUBMISSIONS}{held.pk}/", {**sent, "next": f"{SUBMISSIONS}?verdict=all"}, follow=True)
     assert answer.redirect_chain == [(f"{SUBMISSIONS}?verdict=all", 302)]
     assert said in answer.content.decode()
-    assert Verdict.objects.count() == (said != "Say why you reject it")
+    assert Verdict.objects.count() == (said != "Say why you reject the rating")
 
 
 def test_a_verdict_without_a_place_leads_to_the_task(client: Client, dropped: Task) -> None:

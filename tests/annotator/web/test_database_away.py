@@ -36,7 +36,7 @@ def test_a_page_says_that_nothing_is_lost(project: Project, cast: Cast, client: 
     client.force_login(cast.alice)
     answer = client.get(f"/projects/{project.slug}/annotate/")
     assert answer.status_code == 503
-    assert "What you had saved is kept" in answer.content.decode()
+    assert "Everything you saved is kept" in answer.content.decode()
 
 
 # Before a view is reached ----------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def sessions_away(cast: Cast, client: Client, monkeypatch: pytest.MonkeyPatch) -
 def test_a_session_that_cannot_be_read_is_no_broken_page(sessions_away: Client, path: str) -> None:
     answer = sessions_away.get(path)
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
-    assert "What you had saved is kept" in answer.content.decode()
+    assert "Everything you saved is kept" in answer.content.decode()
 
 
 def test_a_large_body_is_not_asked_for_while_nobody_can_be_known(sessions_away: Client) -> None:

@@ -1,8 +1,12 @@
 """The ratings before and after one's own, by the order in which they were stored."""
 
-from django.db.models import QuerySet
+from typing import Any
+
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from annotator.models import Annotation, Project, Task, User, Verdict
+
+_LATEST = Verdict.objects.filter(assignment=OuterRef("assignment")).order_by("-pk")
 
 
 def may_be_changed(task: Task, verdict: Verdict | None) -> bool:
@@ -23,13 +27,13 @@ def next_rating(project: Project, annotator: User, *, after: Annotation) -> int 
     return _changeable(_ratings(project, annotator).filter(pk__gt=after.pk).order_by("pk").first())
 
 
-def _ratings(project: Project, annotator: User) -> QuerySet[Annotation]:
+def _ratings(project: Project, annotator: User) -> QuerySet[Any]:
     mine = Annotation.objects.current().for_project(project.pk).filter(assignment__annotator=annotator)
-    return mine.select_related("assignment__task__project")
+    latest = Subquery(_LATEST.values("decision")[:1])
+    return mine.select_related("assignment__task__project").annotate(latest_decision=latest)
 
 
-def _changeable(found: Annotation | None) -> int | None:
-    if found is None:
+def _changeable(rating: Any) -> int | None:
+    if rating is None or rating.latest_decision == Verdict.Decision.REJECTED:
         return None
-    held = found.assignment
-    return held.pk if may_be_changed(held.task, held.verdicts.order_by("-pk").first()) else None
+    return rating.assignment_id if rating.assignment.task.may_be_revised() else None

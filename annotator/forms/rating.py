@@ -81,11 +81,20 @@ class RatingForm(forms.Form):
 
     @property
     def asked(self) -> int:
-        return len(self.questions())
+        """How many questions the task has; a ranking of all responses is one."""
+        return len(self.questions()) + bool(self._ranks())
 
     @property
     def answered(self) -> int:
-        return sum(self[name].value() not in (None, "") for name in self.questions())
+        """How many of them have an answer, as the form stands now."""
+        ranked = bool(self._ranks()) and all(map(self._has_answer, self._ranks()))
+        return sum(map(self._has_answer, self.questions())) + ranked
+
+    def _ranks(self) -> list[str]:
+        return [name for name in self.fields if name.startswith("rank-")]
+
+    def _has_answer(self, name: str) -> bool:
+        return self[name].value() not in (None, "")
 
     def sheets(self) -> list[dict[str, Any]]:
         """Of each response: its letter, itself, and its bound fields, as the template shows them."""

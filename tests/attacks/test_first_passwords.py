@@ -79,8 +79,8 @@ def test_the_same_password_again_is_no_other_password(root: Client) -> None:
 def test_nothing_is_done_before_it(root: Client) -> None:
     invited_by_rest(root)
     frank = logged_in()
-    assert frank.post("/layout/", {"layout": "beside"}).headers["Location"] == "/password/"
-    assert User.objects.get(username="frank").layout == "below"
+    assert frank.post("/layout/", {"layout": "below"}).headers["Location"] == "/password/"
+    assert User.objects.get(username="frank").layout == "beside"
     assert frank.post("/logout/").headers["Location"] == "/login/"
 
 

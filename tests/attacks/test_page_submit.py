@@ -10,7 +10,7 @@ from tests.annotator.test_history import form
 from tests.builders import claimed, make_task
 from tests.conftest import Cast
 
-MOST_QUERIES = 22
+MOST_QUERIES = 23
 """REST's 13 of storing and claiming, and nine that make a page: session, user, form, membership, the next draft."""
 
 

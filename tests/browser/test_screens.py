@@ -19,7 +19,8 @@ screens = pytest.mark.parametrize(("width", "height"), SCREENS)
 SCROLLED = """() => [...document.querySelectorAll("body *")].filter((element) => {
     const style = getComputedStyle(element), hidden = element.closest("dialog:not([open]), details:not([open])");
     const scrolls = /auto|scroll|hidden/.test(style.overflowY) && element.scrollHeight > element.clientHeight + 1;
-    return scrolls && !hidden && !element.matches(".visually-hidden, [data-fold] *") && element.clientHeight > 1;
+    const known = ".visually-hidden, [data-fold] *, [aria-hidden=true]";
+    return scrolls && !hidden && !element.matches(known) && element.clientHeight > 1;
 }).map((element) => element.outerHTML.slice(0, 120))"""
 # What fingers are meant to touch, and could miss.
 SMALL = """() => [...document.querySelectorAll(

@@ -122,7 +122,7 @@ class Group:
 
 
 def groups_of(project: Project) -> list[Group]:
-    """The newest first."""
+    """Groups of comparable versions, the newest first."""
     found = (
         Evaluation.objects.filter(reward_model__project=project)
         .values("name", "data_hash")

@@ -51,7 +51,7 @@ def store(model: RewardModel, *, name: str, data_hash: str, metrics: dict[str, A
 
 
 def newest_by_name(evaluations: Iterable[Evaluation]) -> dict[str, dict[str, Any]]:
-    """Of one model: the metrics of the newest evaluation of each name."""
+    """The metrics of a model's newest evaluation under each name."""
     return {each.name: each.metrics for each in sorted(evaluations, key=attrgetter("pk"))}
 
 

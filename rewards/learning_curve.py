@@ -27,7 +27,7 @@ LAW_STEPS = 40
 
 
 def told(metrics: Mapping[str, Any]) -> Told | None:
-    """Of a run's metrics; None where no curve could be drawn."""
+    """What a run's learning curve says, from its metrics; None if no curve could be drawn."""
     curve = metrics.get("learning_curve")
     if not curve:
         return None

@@ -43,7 +43,7 @@ class AlreadyRunning(Refusal):
 
 
 class NotActive(Refusal):
-    """The run has ended."""
+    """The run has ended, so it cannot be cancelled."""
 
     code = "not_active"
 

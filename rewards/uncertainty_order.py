@@ -21,7 +21,7 @@ def order_queues() -> int:
 
 
 def order_queue(project: Project) -> int:
-    """Of one project; earlier champions before the one in use."""
+    """Orders one project's queue by its scores: those of earlier champions first, then of the one in use."""
     passes = ScoringPass.objects.select_related("reward_model__project").filter(reward_model__project=project)
     in_order = passes.order_by("reward_model__is_champion", "pk")
     return sum(_doubted(each) if _is_used(each) else _forgotten(each) for each in in_order)

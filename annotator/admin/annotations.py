@@ -22,7 +22,7 @@ class RatingInline(ToBeRead):
 
     @admin.display(description=_("levels"))
     def levels(self, rating: Rating) -> str:
-        """As the scale shows them."""
+        """The scores as levels from 1, as the scale shows them."""
         attributes = rating.annotation.assignment.task.project.attributes_for()
         given = [(each.name, rating.scores[each.key]) for each in attributes if each.key in rating.scores]
         return ", ".join(f"{name} {level(score)}" for name, score in given)

@@ -70,7 +70,7 @@ class ProjectForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class DeletionForm(forms.Form):
-    """The slug, typed."""
+    """Asks for the project's slug, typed by hand, before it is deleted."""
 
     confirm = forms.CharField(max_length=50, widget=UnfoldAdminTextInputWidget, label=_("The project's slug"))
 

@@ -26,7 +26,7 @@ class Tables:
 
     @classmethod
     def of(cls, counts: Counts, columns: Columns) -> "Tables":
-        """Of counts that have one owner."""
+        """Builds the tables from counts that have one owner."""
         keys = Keys.read(counts.key, columns)
         weights = (counts.count, counts.count / (keys.ratings * (keys.ratings - 1)), counts.count / (keys.ratings - 1))
         return cls(*(_in_both_orders(keys, weight, columns) for weight in weights))
@@ -57,7 +57,7 @@ def _table(places: tuple[Ints, ...], weight: Floats | Ints, shape: tuple[int, ..
 
 @dataclass(frozen=True)
 class Meetings:
-    """Of raters or pairs: who, the responses in common, and tables [owner, column, own, other's]."""
+    """What raters, or pairs of raters, have in common: who, how many responses, tables [owner, column, own, other's]."""
 
     owners: Ints
     shared: Ints
@@ -95,7 +95,7 @@ def within_one(tables: Floats) -> Floats:
 
 
 def bias(tables: Floats) -> Floats:
-    """By how much the first rates above the other on average."""
+    """The mean number of levels by which the first rates above the other."""
     return _mean(tables, DIFFERENCE)
 
 

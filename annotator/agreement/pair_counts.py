@@ -74,7 +74,7 @@ class Columns:
 
     @property
     def safety(self) -> int:
-        """0 unsafe, 1 safe."""
+        """The column of safety verdicts: 0 is unsafe, 1 is safe."""
         return len(self.attributes) + 2
 
     @property
@@ -233,7 +233,7 @@ class _Met:
         return cls(first[pair], selection, key)
 
     def counted(self, owner: Ints) -> Counts:
-        """By the owner of each record."""
+        """Counts the records, keyed by their owner."""
         return added(Counts(owner[self.place], self.key, np.ones(len(self.key), np.int64)))
 
     def of_all(self) -> "_Met":

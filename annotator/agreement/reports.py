@@ -101,7 +101,7 @@ def agreement(project: Project, selection: Selection, *, now: datetime) -> dict[
 
 
 def kappas(project: Project, *, now: datetime) -> dict[Selection, dict[str, Agreement]]:
-    """Of each selection by attribute; without intervals."""
+    """Kappa of each selection and attribute, without intervals."""
     columns = up_to_date(project, now=now).columns
     return _kappas(Tables.of(totals.stored(project, Kind.PROJECT), columns), columns)
 

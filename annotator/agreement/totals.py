@@ -50,7 +50,7 @@ def change(project: Project, kind: Kind, delta: Counts) -> None:
 
 
 def stored(project: Project, kind: Kind) -> Counts:
-    """All of one kind."""
+    """Every stored row of one kind."""
     rows = AgreementTotal.objects.filter(project=project, kind=kind).values_list("one", "other", "cells")
     return unpacked(kind, list(rows))
 

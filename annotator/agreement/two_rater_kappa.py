@@ -34,13 +34,13 @@ class AgainstExperts:
 
     @property
     def mean(self) -> float | None:
-        """Over the attributes where kappa is defined."""
+        """The mean kappa over the attributes for which it is defined."""
         defined = [kappa for kappa in self.kappas.values() if kappa is not None]
         return fmean(defined) if defined else None
 
 
 def against_experts(rated: Sequence[tuple[Mapping[str, int], Mapping[str, int]]]) -> AgainstExperts:
-    """From the scores of somebody and of the experts, by attribute, for each response that both rated."""
+    """Compares somebody's scores with the experts', attribute by attribute, over the responses that both rated."""
     pairs: dict[str, list[tuple[int, int]]] = {}
     for mine, experts in rated:
         for key, score in experts.items():

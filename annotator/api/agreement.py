@@ -57,7 +57,7 @@ class RankingAgreementSerializer(AgreementSerializer):
 
 
 class SafetyAgreementSerializer(AgreementSerializer):
-    """Of the verdicts safe and unsafe."""
+    """Agreement on the verdicts safe and unsafe."""
 
     exact = measure("share of pairs of annotators with the same verdict")
     unsafe = measure("share of verdicts that are unsafe")

@@ -108,7 +108,7 @@ class AdjudicationSerializer(KnownFields):
         return ratings
 
     def decision(self) -> dict[str, Any]:
-        """As `adjudicate` takes it."""
+        """The validated decision in the form that `adjudicate` takes."""
         data = dict(self.validated_data)
         return data | {"scores": {each["response"]: each["scores"] for each in data.pop("ratings")}}
 

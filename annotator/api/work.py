@@ -93,7 +93,7 @@ class ReportOfAssignment(ForAnnotators, APIView):
 
 
 class Heartbeat(ForAnnotators, APIView):
-    """Renews the lease."""
+    """Renews the caller's lease on a task."""
 
     @extend_schema(request=None, responses=RenewedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:

@@ -137,7 +137,7 @@ def _of_tasks(numbers: Sequence[int], *, project: Project, now: datetime) -> lis
 
 
 def _facts(numbers: Sequence[int]) -> dict[str, Facts]:
-    """By the tasks' external ids."""
+    """The facts about each task, keyed by the task's external id."""
     rows = list(Task.objects.filter(pk__in=numbers).values("pk", "external_id", *_OF_TASK))
     names = {row["pk"]: row["external_id"] for row in rows}
     for row in rows:

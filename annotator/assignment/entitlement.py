@@ -71,7 +71,7 @@ class Entitlement:
 
     @classmethod
     def read(cls, row: Sequence[Any], project: Project) -> "Entitlement":
-        """From the columns of ENTITLEMENT."""
+        """Reads an entitlement from the columns that ENTITLEMENT selects."""
         return cls(project, *row)
 
     @classmethod

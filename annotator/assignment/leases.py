@@ -177,7 +177,10 @@ def _freed(rows: Sequence[Row]) -> int:
 
 
 def _count_open_slots(tasks: Sequence[int]) -> None:
-    """Of locked tasks. Fewer may be wanted than there are slots held, so that one more free is no slot more open."""
+    """Counts the open slots of locked tasks anew.
+
+    A task may want fewer raters than hold slots, so that a freed slot need not open.
+    """
     _COUNT_OPEN_SLOTS.run(tasks=list(tasks))
 
 
@@ -232,7 +235,7 @@ _RESPONSES = Statement(f"SELECT {_RESPONSE} FROM annotator_response r WHERE r.ta
 
 
 def responses_of(task: Task) -> list[Response]:
-    """By position."""
+    """The task's responses, in the order of their positions."""
     return [_RESPONSE.instance(row) for row in _RESPONSES.rows(task=task.pk)]
 
 

@@ -112,7 +112,7 @@ SELECT spoken.language FROM unnest(%(languages)s::text[]) AS spoken (language), 
 
 
 def random_place() -> int:
-    """Among the values of Task.shuffle."""
+    """A random place among the values of Task.shuffle."""
     return random.randrange(2**31)
 
 

@@ -107,7 +107,7 @@ _STANDINGS_OF_MANY = Statement(_STANDINGS.format(chosen="= ANY(%(tasks)s)"), pre
 
 
 def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
-    """Of each task, annotations in the order of submission."""
+    """The annotations of each task, in the order of submission."""
     found: dict[int, Standing] = defaultdict(Standing)
     last = 0
     one = len(task_ids) == 1

@@ -44,7 +44,7 @@ class Columns(Generic[M]):
         return ", ".join(f'{self.alias}."{name}"' for name in self.names)
 
     def instance(self, values: Sequence[Any]) -> M:
-        """From as many values as there are names."""
+        """Makes an instance from one value for each name."""
         row = list(values)
         for place in self._json:
             row[place] = None if row[place] is None else json.loads(row[place])
@@ -69,7 +69,7 @@ class Statement:
         return self._run(values).fetchone()
 
     def run(self, **values: Any) -> int:
-        """For a statement that answers nothing; returns how many rows it changed."""
+        """Runs a statement that returns no rows; returns how many it changed."""
         return self._run(values).rowcount
 
     def plan(self, **values: Any) -> str:

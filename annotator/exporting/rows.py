@@ -191,7 +191,7 @@ def _pairs_in_force(task: Any) -> Sequence[Pair] | None:
 
 
 def _name(imported: str, position: int) -> str:
-    """Of a response, as it was imported."""
+    """A response's name as imported."""
     return imported or str(position + 1)
 
 

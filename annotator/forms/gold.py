@@ -15,7 +15,7 @@ class GoldForm(RatingForm):
             del self.fields[name]
 
     def scores(self) -> dict[int, dict[str, int]]:
-        """By response id and attribute key, once the form is valid."""
+        """The experts' scores, keyed by response id and attribute key, once the form is valid."""
         return {
             response.pk: {each.key: self.cleaned_data[f"{each.key}-{response.public_id}"] for each in self.attributes}
             for response in self.responses

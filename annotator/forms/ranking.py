@@ -22,7 +22,7 @@ class Place:
 
 
 def rank_name(response: int) -> str:
-    """Of the field, by the response's number outside."""
+    """The name of the field that holds a response's rank, by the response's public number."""
     return f"rank-{response}"
 
 
@@ -38,7 +38,7 @@ def rank_field(letter: str, responses: int) -> forms.TypedChoiceField:
 
 
 def places(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> list[Place]:
-    """Of the responses that the form ranks, in the order in which they are shown."""
+    """The responses that the form ranks, in the order in which they are shown."""
     named = ((letter, each, rank_name(each.public_id)) for letter, each in zip(letters, responses, strict=False))
     return [Place(letter, each, form[name]) for letter, each, name in named if name in form.fields]
 

@@ -97,7 +97,7 @@ class RatingForm(forms.Form):
         return self[name].value() not in (None, "")
 
     def sheets(self) -> list[dict[str, Any]]:
-        """Of each response: its letter, itself, and its bound fields, as the template shows them."""
+        """What the template shows of each response: its letter, the response itself, and its bound fields."""
         return [
             {
                 "letter": letter,

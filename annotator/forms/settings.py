@@ -10,7 +10,7 @@ from annotator.web.keyboard import ACTIONS
 
 
 class LayoutForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Where a task's responses stand."""
+    """Asks whether responses stand side by side or below each other."""
 
     class Meta:
         model = User

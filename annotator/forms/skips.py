@@ -44,7 +44,7 @@ class SkipForm(forms.Form):
 
 
 class ReportForm(forms.Form):
-    """What is unsafe."""
+    """Asks what is unsafe about a task."""
 
     category = forms.ChoiceField(
         choices=UnsafeCategory.choices,

@@ -189,7 +189,7 @@ def _count_work(project: Project, given: Sequence[_Given], raters: Mapping[str, 
 
 
 def _free_slots(tasks: Sequence[Task]) -> dict[int, list[int]]:
-    """As many as each task has room for, the lowest first."""
+    """The free slots of each task, as many as it has room for, the lowest first."""
     free = {task.pk: list(range(1, task.slots_wanted + 1)) for task in tasks}
     held = Counter[int]()
     for task, slot in Assignment.objects.filter(task__in=tasks, slot__isnull=False).values_list("task", "slot"):

@@ -131,7 +131,7 @@ def test_pythons(arguments: Sequence[str]) -> int:
 
 
 def pythons() -> dict[str, str]:
-    """By version, the first program that is this Python: those on PATH, then pyenv's."""
+    """The Python programs of this machine, one for each version: those on PATH first, then pyenv's."""
     programs: dict[str, str] = {}
     for version in ("3.11", "3.12", "3.13", "3.14"):
         installed = (Path.home() / ".pyenv" / "versions").glob(f"{version}*/bin/python")

@@ -127,7 +127,7 @@ def pins() -> dict[str, str]:
 
 
 def blocks(text: str) -> dict[str, str]:
-    """By package its lines: the requirement and the hashes below it."""
+    """The lines of each package: the requirement and the hashes below it."""
     found: dict[str, str] = {}
     name = ""
     for line in text.splitlines(keepends=True):

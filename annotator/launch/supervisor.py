@@ -71,7 +71,7 @@ class Patience:
 
 
 class LogFile(RotatingFileHandler):
-    """On a full disk the product goes on without its logs, and says so now and then."""
+    """A log file without which the product goes on if the disk is full; it says so now and then."""
 
     complained_at = -math.inf
 

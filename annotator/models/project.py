@@ -287,7 +287,7 @@ class Project(models.Model):
         return self.name
 
     def attributes_for(self, scope: str = "response") -> list[Attribute]:
-        """In the rubric's order; up to RUBRIC_SECONDS old."""
+        """The attributes in the rubric's order, read at most RUBRIC_SECONDS ago."""
         attributes = attributes_of(self.rubric_id, int(monotonic() // RUBRIC_SECONDS))
         return [each for each in attributes if each.scope == scope]
 

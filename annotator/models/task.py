@@ -136,7 +136,7 @@ class Task(models.Model):
 
     @property
     def public_id(self) -> int:
-        """Its number outside."""
+        """The number by which it is known outside."""
         return task_number(self.pk)
 
     def may_be_revised(self) -> bool:
@@ -170,5 +170,5 @@ class Response(models.Model):
 
     @property
     def public_id(self) -> int:
-        """Its number outside."""
+        """The number by which it is known outside."""
         return response_number(self.pk)

@@ -10,7 +10,7 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # of tokens: 
     """An account. `staff_by_role`: it is staff because it manages a project, and for as long as it does."""
 
     class Layout(models.TextChoices):
-        """Where a task's responses stand on the rating page."""
+        """How a task's responses are arranged on the rating page."""
 
         BELOW = "below"
         BESIDE = "beside"

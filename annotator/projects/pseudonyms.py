@@ -45,7 +45,7 @@ class Naming:
         return user.username if self.by_name else self._pseudonyms[user.pk]
 
     def person(self, name: str) -> User | None:
-        """Who is called so."""
+        """The person whom the project calls by this pseudonym."""
         if not name.isprintable():
             return None
         if self.by_name:

@@ -49,7 +49,7 @@ def assess(project: Project, *, now: datetime) -> int:
 
 
 def _lengths(project: Project, work: Work) -> dict[int, int]:
-    """Of the tasks that somebody may have hurried through."""
+    """The lengths of the texts of tasks that somebody may have hurried through."""
     active = work.annotations["active"]
     return lengths(project, np.unique(work.annotations["task"][(active >= 0) & (active * HURRY < LONGEST)]))
 

@@ -52,7 +52,7 @@ def how_many_flagged(project: Project) -> int:
 
 
 def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
-    """In as many queries for many as for one."""
+    """The findings about a project's annotators; the number of queries does not grow with theirs."""
     rows = list(rows)
     names = {each.key: _(each.name) for each in project.attributes_for()}
     wanted = {task for row in rows for flag in row.flags for task in flag["examples"]}

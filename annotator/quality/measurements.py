@@ -57,12 +57,12 @@ def _tasks(work: Work, with_others: Mapping[int, WithOthers]) -> list[Measured]:
 
 
 def _number(value: float | None) -> float | None:
-    """As JSON keeps it; None for what is undefined."""
+    """The value as JSON stores it; None if it is undefined."""
     return None if value is None or np.isnan(value) else round(float(value), 4)
 
 
 def _most(work: Work, weight: Array) -> list[list[int]]:
-    """By annotator the tasks of greatest weight; none without."""
+    """Each annotator's tasks of greatest weight, leaving out those of no weight."""
     weight = np.nan_to_num(weight.astype(float))
     order = np.lexsort((work.annotations["annotation"], -weight, work.annotations["annotator"]))
     order = order[weight[order] > 0]

@@ -90,7 +90,7 @@ FROM pair GROUP BY GROUPING SETS ((key, week), (key))
 
 
 def agreement_with_peers(user: User, project: Project, *, now: datetime) -> PeerAgreement:
-    """Over the last WEEKS weeks; every pair of the user's score with a peer's counts alike."""
+    """The user's agreement with peers over the last WEEKS weeks; each pair of scores weighs the same."""
     monday = now.date() - timedelta(days=now.weekday())
     weeks = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS))]
     with connection.cursor() as cursor:
@@ -106,7 +106,7 @@ def agreement_with_peers(user: User, project: Project, *, now: datetime) -> Peer
 
 
 def _kappa(row: tuple[float, ...] | None) -> float | None:
-    """None where so few responses are shared that kappa would tell of single ones."""
+    """Kappa, or None if so few responses are shared that it would reveal single ratings."""
     if row is None or row[0] < FEWEST_SHARED:
         return None
     _, squared_difference, by_chance = row

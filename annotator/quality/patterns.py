@@ -22,7 +22,7 @@ FEWEST_SCORES = 4
 
 
 def of_each(work: Work, values: Array) -> Array:
-    """Sums by annotator."""
+    """Sums the values of each annotator."""
     sums: Array = np.bincount(work.annotations["annotator"], values, len(work.annotators))
     return sums
 
@@ -39,7 +39,7 @@ class Hurry:
 
 
 def hurry(work: Work, lengths: Mapping[int, int]) -> Hurry:
-    """From the characters of each task."""
+    """Finds hurried annotations from the number of characters of each task."""
     tasks, place = np.unique(work.annotations["task"], return_inverse=True)
     characters = np.array([lengths.get(task, 0) for task in tasks.tolist()], float)[place]
     reading = np.minimum(characters / CHARACTERS_A_WORD / WORDS_A_MINUTE * 60, LONGEST)
@@ -49,7 +49,7 @@ def hurry(work: Work, lengths: Mapping[int, int]) -> Hurry:
 
 
 def median_seconds(work: Work) -> Array:
-    """By annotator; nan where no time is known."""
+    """Each annotator's median time in seconds; NaN where no time is known."""
     known = work.annotations[work.annotations["active"] >= 0]
     known = known[np.lexsort((known["active"], known["annotator"]))]
     size = np.bincount(known["annotator"], minlength=len(work.annotators))
@@ -102,7 +102,7 @@ def _is_flat(work: Work) -> Array:
 
 
 def _begins(work: Work) -> Array:
-    """Where each annotation's ratings begin."""
+    """The index at which each annotation's ratings begin."""
     return np.flatnonzero(np.diff(work.ratings["annotation"], prepend=-1))
 
 

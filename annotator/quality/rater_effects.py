@@ -173,12 +173,12 @@ def _step(data: _Shared, fit: _Fit) -> _Fit:
 
 
 def _mean(data: _Shared, values: Floats) -> Floats:
-    """By rater; nobody divides by nothing."""
+    """The mean of each rater's values; 0 for a rater without any."""
     return data.by_rater(values) / np.maximum(data.ratings, 1)
 
 
 def _variance(data: _Shared) -> Floats:
-    """By rater, of the scores as they were given."""
+    """The variance of each rater's scores as they were given."""
     return _mean(data, (data.score - _mean(data, data.score)[data.rater]) ** 2)
 
 

@@ -52,7 +52,7 @@ def readmission_preview(project: Project, annotator: User) -> Foreseen:
 
 
 def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
-    """Of some tasks: how many lose their label or reopen, and how many labels change."""
+    """Counts how many of the tasks lose their label or reopen, and how many labels change."""
     rules, found = Rules.of(project), Counter[str]()
     slots = {each.task_id: each.slot for each in theirs}
     annotations = dict(Annotation.objects.current().filter(assignment__in=theirs).values_list("assignment__task", "pk"))
@@ -74,7 +74,7 @@ def _without(standing: Standing, annotation: int, *, had_slot: bool) -> Standing
 
 
 def _outcome(standing: Standing, rules: Rules, *, complete: bool) -> Outcome | None:
-    """As consensus.settle finds it."""
+    """The outcome that consensus.settle would reach."""
     if complete and standing.rated:
         return outcome(standing.rated, rules)
     preferred = any(each.preference is not None for each in standing.rated)
@@ -98,7 +98,7 @@ class _Labels:
         return cls(means, set(dropped.values_list("task", flat=True)))
 
     def in_force(self, task: int) -> Means:
-        """As Label.objects.in_force() has it."""
+        """The labels in force, by the same rule as Label.objects.in_force()."""
         agreed = self.means.get((task, Label.Source.CONSENSUS), {})
         return self._with_reviewers(task, None if task in self.dropped else agreed)
 

@@ -32,7 +32,7 @@ class Place:
 
     @classmethod
     def read(cls, text: str) -> "Place | None":
-        """As an address names it; None for anything else."""
+        """Reads a place from an address; None for anything that is not one."""
         spread, _, task = text.partition(".")
         wide, pk = as_number(spread, most=WIDEST_SPREAD), as_number(task)
         return cls(wide, pk) if wide is not None and pk is not None else None

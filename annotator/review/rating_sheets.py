@@ -120,7 +120,7 @@ def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
 
 
 def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
-    """In an order that tells nothing: that of a hash."""
+    """The raters in an order that reveals nothing: that of a hash."""
     annotations = Annotation.objects.current().filter(assignment__task=task).select_related("assignment")
     shuffled = sorted(annotations.prefetch_related("ratings"), key=lambda each: _shuffled(each.assignment))
     verdicts = latest_verdicts([each.assignment_id for each in shuffled])

@@ -62,7 +62,7 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
 
 
 def latest_verdict(assignment: Assignment) -> Verdict | None:
-    """The one in force."""
+    """The verdict in force, which is the latest."""
     return assignment.verdicts.order_by("-pk").first()
 
 

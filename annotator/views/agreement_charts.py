@@ -33,7 +33,7 @@ class Plot:
 
 
 def plot(attribute: Attribute, weeks: Sequence[Week]) -> Plot | None:
-    """None where no week has a kappa."""
+    """The drawing of kappa by week; None if no week has one."""
     drawn = weeks[-WEEKS_DRAWN:]
     known = [(week.monday, kappa) for week in drawn if (kappa := week.kappa[attribute.key]) is not None]
     if not known:

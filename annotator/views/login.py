@@ -39,7 +39,7 @@ class StaffLogin(Login):
 
 
 class Logout(LogoutView):
-    """Ends the session."""
+    """Logs out: ends the session."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         logins.note_logout(request)

@@ -88,11 +88,11 @@ def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
 
 
 def ranking_text(ranking: Ranking | None, responses: Sequence[int]) -> str:
-    """Of a stored ranking: letters by the responses' positions, as in B > A = C."""
+    """A stored ranking in letters by the responses' positions, such as B > A = C."""
     letters = dict(zip(responses, ascii_uppercase, strict=False))
     return " > ".join(" = ".join(sorted(letters[each] for each in tier)) for tier in ranking or ())
 
 
 def preference_text(preference: int | None) -> str:
-    """Of a stored preference, relative to the responses' positions: A is the first."""
+    """A stored preference in words, relative to the responses' positions: A is the first."""
     return "" if preference is None else str(PREFERENCE_TEXTS[preference])

@@ -46,7 +46,7 @@ def choice_in(sent: Parameters, name: str, options: Iterable[str], *, default: s
 
 
 def number(sent: Parameters, name: str, *, most: int = LARGEST) -> int | None:
-    """None where it is absent; raises BadParameter."""
+    """The number, or None if the parameter is absent. Raises BadParameter."""
     if name not in sent:
         return None
     found = as_number(sent[name], most=most)

@@ -102,7 +102,7 @@ def _headline(champion: RewardModel) -> Headline | None:
 
 
 def headline(metrics: dict[str, Any], attributes: list[str]) -> Headline:
-    """In the rubric's order of the attributes, which JSONB does not keep."""
+    """The headline figures in the rubric's order of attributes, which JSONB does not keep."""
     found, pairs = metrics.get("attributes", {}), metrics.get("pairwise", {})
     known = [key for key in attributes if found.get(key, {}).get("rmse") is not None]
     return Headline([Measured(key, found[key]) for key in known], pairs if pairs.get("pairs") else {})

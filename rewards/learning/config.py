@@ -194,7 +194,7 @@ def parse_config(kind: type[Config], given: Mapping[str, Any]) -> Config:
 
 
 def config_hash(config: TrainConfig) -> str:
-    """Of all that shapes the result."""
+    """A hash of every setting that shapes the result."""
     values = {k: v for k, v in dataclasses.asdict(config).items() if k not in WHERE}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 

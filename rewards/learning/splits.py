@@ -26,7 +26,7 @@ class Part:
     rows: Rows
 
     def prompts(self) -> list[str]:
-        """Of each row."""
+        """The prompt of each row."""
         return prompts_of(self.tasks)
 
 

@@ -52,7 +52,7 @@ class Progress:
 
     @property
     def share(self) -> int:
-        """In per cent, 100 only when nothing is left."""
+        """The scored share in per cent; 100 only if nothing is left."""
         return 100 * self.scored // self.total if self.total else 0
 
 

@@ -138,7 +138,7 @@ def wake(model: RewardModel, *, now: datetime, anew: bool = False) -> None:
 
 
 def wanted() -> int:
-    """As many as there are score workers; one where Redis cannot tell."""
+    """How many lanes to keep: one for each score worker, or one if Redis cannot tell."""
     try:
         listening = heartbeats.listening()["score"].workers
     except redis.RedisError:

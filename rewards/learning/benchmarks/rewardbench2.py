@@ -57,7 +57,7 @@ class Rewards:
 
     @property
     def margin(self) -> float:
-        """By how much the worst right answer beats the best wrong one."""
+        """The reward of the worst right answer less that of the best wrong one."""
         return float(self.good.min() - self.bad.max())
 
 

@@ -57,7 +57,7 @@ def _table(places: tuple[Ints, ...], weight: Floats | Ints, shape: tuple[int, ..
 
 @dataclass(frozen=True)
 class Meetings:
-    """What raters, or pairs of raters, have in common: who, how many responses, tables [owner, column, own, other's]."""
+    """What raters, or pairs of raters, have in common: who, how many responses, tables [owner, column, own, other]."""
 
     owners: Ints
     shared: Ints

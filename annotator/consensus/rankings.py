@@ -14,7 +14,7 @@ Pair = tuple[int, int]
 
 
 def tiers(ranking: Ranking) -> list[list[int]]:
-    """As a ranking is stored: the order within a tier says nothing."""
+    """The ranking in the form that is stored: the order within a tier says nothing, so ids are sorted."""
     return [sorted(tier) for tier in ranking]
 
 

@@ -140,14 +140,18 @@ def groups_of(project: Project) -> list[Group]:
 def compare(project: Project, *, name: str, data_hash: str) -> Comparison:
     """The champion and the newest versions that were judged on this data."""
     same = evaluations_of(project).filter(name=name, data_hash=data_hash).defer(None)
-    newest = sorted(same, key=lambda each: (each.reward_model.is_champion, each.reward_model.version), reverse=True)
-    shown = sorted(newest[:VERSIONS_SHOWN], key=lambda each: each.reward_model.version)
+    newest = sorted(
+        same,
+        key=lambda evaluation: (evaluation.reward_model.is_champion, evaluation.reward_model.version),
+        reverse=True,
+    )
+    shown = sorted(newest[:VERSIONS_SHOWN], key=lambda evaluation: evaluation.reward_model.version)
     attributes = shown[-1].reward_model.attributes if shown else []
-    return Comparison(shown, lines_of([each.metrics for each in shown], attributes))
+    return Comparison(shown, lines_of([evaluation.metrics for evaluation in shown], attributes))
 
 
 def lines_of(metrics: Sequence[Mapping[str, Any]], attributes: Sequence[str]) -> list[Line]:
-    columns = [{(each.path, each.measure): each for each in values_of(of)} for of in metrics]
+    columns = [{(value.path, value.measure): value for value in values_of(of)} for of in metrics]
     keys = {key for column in columns for key in column}
     order = {name: place for place, name in enumerate((*PARTS, *attributes, *FINE_PARTS, *NAMES))}
 
@@ -171,12 +175,12 @@ def values_of(metrics: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterato
 def rows_of(project: Project, *, name: str = "") -> Iterator[dict[str, Any]]:
     """The comparison to take away: a row per evaluation and measure."""
     found = evaluations_of(project).defer(None)
-    for each in (found.filter(name=name) if name else found).iterator(chunk_size=20):
-        model = each.reward_model
-        for value in values_of(each.metrics):
+    for evaluation in (found.filter(name=name) if name else found).iterator(chunk_size=20):
+        model = evaluation.reward_model
+        for value in values_of(evaluation.metrics):
             yield {
-                "evaluation": each.name,
-                "data_hash": each.data_hash,
+                "evaluation": evaluation.name,
+                "data_hash": evaluation.data_hash,
                 "model": model.pk,
                 "version": model.version,
                 "champion": model.is_champion,
@@ -216,14 +220,14 @@ def _value(metrics: Mapping[str, Any], path: tuple[str, ...], measure: str) -> V
 def _line(key: tuple[tuple[str, ...], str], found: Sequence[Value | None]) -> Line:
     path, measure = key
     side = None if path[:1] == (HUMAN,) else BETTER[measure]
-    shown = [round(each.value, DIGITS) if each and each.value is not None else None for each in found]
+    shown = [round(measured.value, DIGITS) if measured and measured.value is not None else None for measured in found]
     known = {value for value in shown if value is not None}
     best = max(known, key=lambda value: value * side) if side and len(known) > 1 else None
     if measure in ABOVE_CHANCE and best is not None and best <= 0:
         best = None
     cells = [
-        Cell(each, best is not None and value == best) if each else None
-        for each, value in zip(found, shown, strict=True)
+        Cell(measured, best is not None and value == best) if measured else None
+        for measured, value in zip(found, shown, strict=True)
     ]
     return Line(path, measure, cells)
 

@@ -127,7 +127,7 @@ def sweep(*, now: datetime) -> list[Path]:
     projects = Project.objects.filter(snapshots__in=asked).distinct()
     with_left = partial(_sweep_project, asked=asked, removed=removed, now=now)
     failures.each_project("sweep_erased", projects, with_left)
-    ownerless = {settings.ARTIFACTS / each.path: each.pk for each in OwnerlessFolder.objects.all()}
+    ownerless = {settings.ARTIFACTS / folder.path: folder.pk for folder in OwnerlessFolder.objects.all()}
     rest = [*ownerless, *_leftovers()]
     left = _remove(rest)
     OwnerlessFolder.objects.filter(pk__in=[pk for path, pk in ownerless.items() if path not in left]).delete()

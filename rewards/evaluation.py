@@ -52,7 +52,7 @@ def store(model: RewardModel, *, name: str, data_hash: str, metrics: dict[str, A
 
 def newest_by_name(evaluations: Iterable[Evaluation]) -> dict[str, dict[str, Any]]:
     """The metrics of a model's newest evaluation under each name."""
-    return {each.name: each.metrics for each in sorted(evaluations, key=attrgetter("pk"))}
+    return {evaluation.name: evaluation.metrics for evaluation in sorted(evaluations, key=attrgetter("pk"))}
 
 
 def name_of(data: str) -> str:

@@ -98,7 +98,7 @@ def decide(candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, seed:
 def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, seed: int) -> Gain:
     by_pairs = measure == PAIRS
     counts = candidate.compared if by_pairs else candidate.labels
-    theirs, ours = ((each.wrong if by_pairs else each.squared_errors) for each in (rival, candidate))
+    theirs, ours = ((measured.wrong if by_pairs else measured.squared_errors) for measured in (rival, candidate))
     prompts = sorted(counts)
     if not prompts:
         return Gain(0.0, 0.0, 0.0, 0)
@@ -149,7 +149,7 @@ def _held_back(candidate: HeldOut, champion: HeldOut) -> str:
     if silent:
         return f"it gives every response the same {', '.join(silent)}"
     if champion.right - candidate.right > max(1.0, PAIRS_TOLERANCE * candidate.pairs):
-        before, after = (f"{each.right / candidate.pairs:.0%}" for each in (champion, candidate))
+        before, after = (f"{measured.right / candidate.pairs:.0%}" for measured in (champion, candidate))
         return f"it puts fewer pairs in the right order: {after} instead of {before}"
     return ""
 
@@ -190,14 +190,14 @@ def held_out(
     pairwise = metrics.get("pairwise", {})
     known = pairwise.get("pairs") or 0
     return HeldOut(
-        squared_errors={prompt: sum(each) for prompt, each in squares.items()},
-        labels={prompt: len(each) for prompt, each in squares.items()},
-        rmse={key: (sum(each) / len(each)) ** 0.5 for key, each in by_attribute.items()},
+        squared_errors={prompt: sum(errors) for prompt, errors in squares.items()},
+        labels={prompt: len(errors) for prompt, errors in squares.items()},
+        rmse={key: (sum(errors) / len(errors)) ** 0.5 for key, errors in by_attribute.items()},
         pairs=known,
         right=known * (pairwise.get("accuracy") or 0.0),
         constant=frozenset(metrics.get("constant", ())),
-        wrong={prompt: sum(each) for prompt, each in pairs.items()},
-        compared={prompt: len(each) for prompt, each in pairs.items()},
+        wrong={prompt: sum(pair) for prompt, pair in pairs.items()},
+        compared={prompt: len(pair) for prompt, pair in pairs.items()},
         on_scale=on_scale,
     )
 

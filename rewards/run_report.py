@@ -98,15 +98,15 @@ class SideBySide:
 
 def side_by_side(metrics: Mapping[str, Any], attributes: Sequence[str]) -> SideBySide | None:
     """What each predictor of a run makes of the held-out prompts; None before that is known."""
-    predictors = [each for each in _predictors(metrics) if each.is_measured(attributes)]
+    predictors = [predictor for predictor in _predictors(metrics) if predictor.is_measured(attributes)]
     by_attribute = [
-        (title, [Line(key, [each.of(key, name) for each in predictors]) for key in attributes])
+        (title, [Line(key, [predictor.of(key, name) for predictor in predictors]) for key in attributes])
         for title, name in (("RMSE", "rmse"), ("Spearman", "spearman"))
     ]
-    accuracies = Line("in the right order", [each.accuracy() for each in predictors])
+    accuracies = Line("in the right order", [predictor.accuracy() for predictor in predictors])
     groups = [(title, _known(lines)) for title, lines in [*by_attribute, (_pairs(metrics), [accuracies])]]
     told = [(title, lines) for title, lines in groups if lines]
-    return SideBySide([each.title for each in predictors], told) if told else None
+    return SideBySide([predictor.title for predictor in predictors], told) if told else None
 
 
 def _predictors(metrics: Mapping[str, Any]) -> Iterator[Predictor]:
@@ -115,9 +115,9 @@ def _predictors(metrics: Mapping[str, Any]) -> Iterator[Predictor]:
     # Older runs do not tell of a fine-tuned model that was not kept.
     fine_tuned = metrics.get("fine_tuned") or (candidate if kind == "finetuned" else {})
     found = {"mean": metrics.get("mean"), "ridge": metrics.get("baseline"), "finetuned": fine_tuned}
-    for name, each in found.items():
-        if each:
-            yield Predictor(PREDICTORS[name] + (CANDIDATE if name == kind else ""), each)
+    for name, evaluation in found.items():
+        if evaluation:
+            yield Predictor(PREDICTORS[name] + (CANDIDATE if name == kind else ""), evaluation)
 
 
 PREDICTORS = {"mean": "the mean", "ridge": "ridge on frozen features", "finetuned": "fine-tuned"}

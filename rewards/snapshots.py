@@ -99,7 +99,7 @@ def _write_rows(project: Project, folder: Path) -> Written:
             written.counts[f"{side}_tasks"] += 1
             written.prompts[side].add(row["prompt_hash"])
             written.counts[f"{side}_responses"] += len(row["responses"])
-            written.counts[f"{side}_labels"] += sum(bool(each["scores"]) for each in row["responses"])
+            written.counts[f"{side}_labels"] += sum(bool(response["scores"]) for response in row["responses"])
             written.counts[f"{side}_preferences"] += (row["preference"] is not None) + len(row.get("pairs", ()))
             written.tasks[task] = redacted_at
         written.counts |= {f"{side}_prompts": len(prompts) for side, prompts in written.prompts.items()}
@@ -207,15 +207,17 @@ def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:
             "prompt_hash": first["task_prompt_hash"],
             "conversation": first["task_conversation"],
             "responses": [
-                _some("model", each["model"])
+                _some("model", response["model"])
                 | {
-                    "id": str(each["response_pk"]),
-                    "text": each["text"],
-                    "scores": each["means"],
-                    "labels": each["scores"],
-                    "ratings": [] if each["source"] == Label.Source.IMPORTED else ratings.get(each["response_pk"], []),
+                    "id": str(response["response_pk"]),
+                    "text": response["text"],
+                    "scores": response["means"],
+                    "labels": response["scores"],
+                    "ratings": []
+                    if response["source"] == Label.Source.IMPORTED
+                    else ratings.get(response["response_pk"], []),
                 }
-                for each in group
+                for response in group
             ],
             "preference": _preference(first),
         }

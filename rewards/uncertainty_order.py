@@ -24,7 +24,9 @@ def order_queue(project: Project) -> int:
     """Orders one project's queue by its scores: those of earlier champions first, then of the one in use."""
     passes = ScoringPass.objects.select_related("reward_model__project").filter(reward_model__project=project)
     in_order = passes.order_by("reward_model__is_champion", "pk")
-    return sum(_doubted(each) if _is_used(each) else _forgotten(each) for each in in_order)
+    return sum(
+        _doubted(scoring_pass) if _is_used(scoring_pass) else _forgotten(scoring_pass) for scoring_pass in in_order
+    )
 
 
 def _is_used(scoring: ScoringPass) -> bool:

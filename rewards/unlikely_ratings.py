@@ -54,7 +54,7 @@ class Given:
     expected: Array
 
     def part(self, rows: Array | slice) -> "Given":
-        arrays = {each.name: getattr(self, each.name)[rows] for each in fields(self) if each.name != "attributes"}
+        arrays = {field.name: getattr(self, field.name)[rows] for field in fields(self) if field.name != "attributes"}
         return Given(self.attributes, **arrays)
 
 
@@ -82,7 +82,7 @@ class Unlikely:
 def note_left(*, now: datetime) -> int:
     """Notes what the newest runs with a model have to say where nobody has: the message was lost, or who had it."""
     runs = {run.project: run for run in TrainingRun.objects.unnoted().select_related("project")}
-    return failures.each_project("note_unlikely", runs, lambda each: note_once(runs[each], now=now))
+    return failures.each_project("note_unlikely", runs, lambda project: note_once(runs[project], now=now))
 
 
 def note_once(run: TrainingRun, *, now: datetime) -> int:
@@ -120,13 +120,13 @@ def _write(found: Iterable[Unlikely], *, now: datetime) -> None:
     UnlikelyAnnotation.objects.bulk_create(
         [
             UnlikelyAnnotation(
-                annotation_id=each.annotation,
-                task_id=each.task,
-                unlikeliness=each.deviations,
-                evidence=each.evidence,
+                annotation_id=rating.annotation,
+                task_id=rating.task,
+                unlikeliness=rating.deviations,
+                evidence=rating.evidence,
                 noted_at=now,
             )
-            for each in found
+            for rating in found
         ],
         ignore_conflicts=True,
     )
@@ -135,7 +135,7 @@ def _write(found: Iterable[Unlikely], *, now: datetime) -> None:
 def ask_again() -> int:
     """Asks for review wherever a task was settled anew since, and its annotation is as unlikely as before."""
     projects = Project.objects.filter(pk__in=UnlikelyAnnotation.objects.values("task__project"))
-    return failures.each_project("ask_again_for_review", projects, lambda each: ask_for_review(each.tasks.all()))
+    return failures.each_project("ask_again_for_review", projects, lambda project: ask_for_review(project.tasks.all()))
 
 
 # Reading ---------------------------------------------------------------------------------------------------
@@ -221,8 +221,8 @@ def _whole_annotations(portions: Iterable[Given]) -> Iterator[Given]:
 
 
 def _joined(parts: list[Given]) -> Given:
-    names = [each.name for each in fields(Given) if each.name != "attributes"]
-    arrays = {name: np.concatenate([getattr(each, name) for each in parts]) for name in names}
+    names = [field.name for field in fields(Given) if field.name != "attributes"]
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return Given(parts[0].attributes, **arrays)
 
 
@@ -260,12 +260,12 @@ def _usual(portions: Iterable[Given]) -> Usual:
         annotators, place = np.unique(rows.annotator, return_inverse=True)
         of_portion = np.zeros((len(annotators), 3, off.shape[1]))
         np.add.at(of_portion, place, np.stack([known, off, off**2], axis=1))
-        for annotator, each in zip(annotators.tolist(), of_portion, strict=True):
-            sums[annotator] = sums[annotator] + each if annotator in sums else each
+        for annotator, portion_sums in zip(annotators.tolist(), of_portion, strict=True):
+            sums[annotator] = sums[annotator] + portion_sums if annotator in sums else portion_sums
     if not sums:
         return Usual(np.empty(0, np.int64), np.empty((0, 0)), np.empty(0))
     annotators = np.array(sorted(sums))
-    counts, totals, squares = np.stack([sums[each] for each in annotators.tolist()], axis=1)
+    counts, totals, squares = np.stack([sums[person] for person in annotators.tolist()], axis=1)
     leans = totals / (counts + SHRINKAGE)
     left = (squares - 2 * leans * totals + counts * leans**2).sum(axis=0)
     spread = np.sqrt(left.clip(min=0) / counts.sum(axis=0).clip(min=1))

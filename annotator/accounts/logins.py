@@ -92,7 +92,7 @@ def note_login(request: HttpRequest, response: HttpResponse, user: User) -> None
     audit.record("login.succeeded", f"account {user.username}", address=address_of(request))
     _log.info("login of %s from %s", user.username, address_of(request))
     browser, accounts = _known_browser(request)
-    named = [_plain(user.username), *(each for each in accounts if each != _plain(user.username))]
+    named = [_plain(user.username), *(account for account in accounts if account != _plain(user.username))]
     response.set_cookie(
         COOKIE,
         signing.dumps([browser or get_random_string(22), named[:ACCOUNTS_KNOWN]], salt=__name__),
@@ -215,7 +215,7 @@ def forget_ended(*, now: datetime) -> int:
 def address_of(request: HttpRequest) -> str:
     """Where a request comes from: as our proxies say, where there are any, else whoever connected to us."""
     direct = str(request.META.get("REMOTE_ADDR", ""))
-    told = [each.strip() for each in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
+    told = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
     if not settings.TRUSTED_PROXIES or len(told) < settings.TRUSTED_PROXIES:
         return direct
     try:

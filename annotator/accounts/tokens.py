@@ -32,7 +32,7 @@ def issue(
     Without scopes it has all, without days it lasts TOKEN_DAYS. One that is asked for with another token (`by`) has no
     scope that the other lacks, and ends no later.
     """
-    wanted = every_scope() if scopes is None else [each for each in every_scope() if each in scopes]
+    wanted = every_scope() if scopes is None else [scope for scope in every_scope() if scope in scopes]
     most = settings.TOKEN_DAYS_MOST
     lasting = settings.TOKEN_DAYS if days is None else days
     if not wanted or set(scopes or ()) - set(wanted):

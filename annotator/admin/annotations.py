@@ -24,7 +24,9 @@ class RatingInline(ToBeRead):
     def levels(self, rating: Rating) -> str:
         """The scores as levels from 1, as the scale shows them."""
         attributes = rating.annotation.assignment.task.project.attributes_for()
-        given = [(each.name, rating.scores[each.key]) for each in attributes if each.key in rating.scores]
+        given = [
+            (attribute.name, rating.scores[attribute.key]) for attribute in attributes if attribute.key in rating.scores
+        ]
         return ", ".join(f"{name} {level(score)}" for name, score in given)
 
 

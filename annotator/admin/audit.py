@@ -190,9 +190,9 @@ def in_words(details: dict[str, JSON]) -> list[tuple[str, str]]:
 
 def _said(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(_said(each) for each in value) or "-"
+        return ", ".join(_said(item) for item in value) or "-"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_said(each)}" for name, each in value.items()) or "-"
+        return ", ".join(f"{name} {_said(item)}" for name, item in value.items()) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "-" if value in (None, "") else str(value)

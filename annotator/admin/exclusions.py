@@ -57,7 +57,7 @@ class ReasonForm(forms.Form):
 
 def exclude_url(project: int, people: Sequence[int], *, name: str = "exclude") -> str:
     """Where a manager sees what would change, and confirms it."""
-    chosen = urlencode([("project", project), *(("annotator", each) for each in people)])
+    chosen = urlencode([("project", project), *(("annotator", person) for person in people)])
     return f"{reverse(f'admin:annotator_exclusion_{name}')}?{chosen}"
 
 
@@ -112,20 +112,20 @@ class ExclusionAdmin(OfManagedProjects):
         """Shows what would change; excludes once that was confirmed with a reason."""
         project, chosen = self._chosen(request)
         standing = project.exclusions.filter(annotator__in=chosen, readmitted_at=None)
-        already = {each.annotator_id: readmit_url(each) for each in standing}
-        people = [each for each in chosen if each.pk not in already]
+        already = {exclusion.annotator_id: readmit_url(exclusion) for exclusion in standing}
+        people = [person for person in chosen if person.pk not in already]
         form = ReasonForm(request.POST if request.method == "POST" else None)
         if request.method == "POST" and form.is_valid() and people:
-            for each in people:
-                exclude(project, each, reason=form.cleaned_data["reason"], by=user_of(request), now=database_now())
-                self._say(request, project, each)
+            for person in people:
+                exclude(project, person, reason=form.cleaned_data["reason"], by=user_of(request), now=database_now())
+                self._say(request, project, person)
             return redirect("admin:annotator_exclusion_changelist")
-        foreseen = [(each, exclusion_preview(project, each)) for each in people]
+        foreseen = [(person, exclusion_preview(project, person)) for person in people]
         shown = {
             "form": form,
             "foreseen": foreseen,
             "project": project,
-            "already": [(each, already[each.pk]) for each in chosen if each.pk in already],
+            "already": [(person, already[person.pk]) for person in chosen if person.pk in already],
         }
         return self._page(request, "exclude", _("Exclude from the project"), **shown)
 
@@ -140,10 +140,10 @@ class ExclusionAdmin(OfManagedProjects):
         """Shows how much would come back; readmits once that was confirmed."""
         project, people = self._chosen(request)
         if request.method == "POST":
-            for each in people:
-                self._readmit(request, project, each)
+            for person in people:
+                self._readmit(request, project, person)
             return redirect(back(request) or "admin:annotator_exclusion_changelist")
-        foreseen = [(each, readmission_preview(project, each)) for each in people]
+        foreseen = [(person, readmission_preview(project, person)) for person in people]
         return self._page(request, "readmit", _("Readmit to the project"), foreseen=foreseen, project=project)
 
     def _readmit(self, request: HttpRequest, project: Project, annotator: User) -> None:
@@ -162,7 +162,7 @@ class ExclusionAdmin(OfManagedProjects):
         if len(projects) != 1:
             messages.warning(request, _("Choose people of one project."))
             return None
-        return redirect(exclude_url(projects.pop(), [each.annotator_id for each in queryset], name="readmit"))
+        return redirect(exclude_url(projects.pop(), [exclusion.annotator_id for exclusion in queryset], name="readmit"))
 
     def _chosen(self, request: HttpRequest) -> tuple[Project, list[User]]:
         """The people that the address names, of a project that the user manages."""

@@ -23,11 +23,11 @@ class ExpertRatingForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for each in self.attributes:
-            self.initial.setdefault(_field(each), (self.instance.scores or {}).get(each.key))
+        for attribute in self.attributes:
+            self.initial.setdefault(_field(attribute), (self.instance.scores or {}).get(attribute.key))
 
     def save(self, commit: bool = True) -> Any:
-        self.instance.scores = {each.key: self.cleaned_data[_field(each)] for each in self.attributes}
+        self.instance.scores = {attribute.key: self.cleaned_data[_field(attribute)] for attribute in self.attributes}
         return super().save(commit)
 
 
@@ -51,7 +51,7 @@ class ExpertRatingInline(StackedInline):
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         attributes = _attributes(obj)
-        fields: dict[str, Any] = {_field(each): _levels(each) for each in attributes}
+        fields: dict[str, Any] = {_field(attribute): _levels(attribute) for attribute in attributes}
         made = type("LevelsForm", (ExpertRatingForm,), {"attributes": attributes, **fields})
         return super().get_formset(request, obj, form=made, **kwargs)
 

@@ -218,8 +218,8 @@ class MembershipAdmin(OfManagedProjects):
             return f"fewer than {member.project.gold_window} gold tasks rated"
         if found.mean is None:
             return "undefined: the experts give every response the same scores"
-        each = ", ".join(f"{key} {kappa:.2f}" for key, kappa in found.kappas.items() if kappa is not None)
-        return f"{found.mean:.2f} ({each})"
+        by_attribute = ", ".join(f"{key} {kappa:.2f}" for key, kappa in found.kappas.items() if kappa is not None)
+        return f"{found.mean:.2f} ({by_attribute})"
 
     @admin.action(description="Remove from the project")
     def remove_from_project(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:

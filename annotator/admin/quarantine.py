@@ -25,9 +25,9 @@ from annotator.review.rating_sheets import is_about_personal_information, set_as
 from annotator.web.query_parameters import as_number
 
 
-def _said(each: Report | Skip) -> str:
-    because = each.get_category_display() if isinstance(each, Report) else each.get_reason_display()
-    return f"{because} {each.note}".strip()
+def _said(mark: Report | Skip) -> str:
+    because = mark.get_category_display() if isinstance(mark, Report) else mark.get_reason_display()
+    return f"{because} {mark.note}".strip()
 
 
 def _redact_url(tasks: Iterable[int]) -> str:

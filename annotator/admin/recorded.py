@@ -59,5 +59,5 @@ class Recorded(ModelAdmin):
 def _of_lists(form: Any) -> dict[str, audit.JSON]:
     """What a form changed about lists of other rows, such as an account's permissions."""
     fields = {field.name for field in form.instance._meta.many_to_many} & set(form.changed_data)
-    before = {name: [str(each) for each in form.initial.get(name, [])] for name in fields}
-    return {name: [before[name], [str(each) for each in form.cleaned_data[name]]] for name in sorted(fields)}
+    before = {name: [str(item) for item in form.initial.get(name, [])] for name in fields}
+    return {name: [before[name], [str(item) for item in form.cleaned_data[name]]] for name in sorted(fields)}

@@ -86,7 +86,7 @@ def read(tasks: Sequence[int], columns: Columns) -> Records:
         [_of_ratings(rating, columns), _of_preferences(preferring, columns), _of_rankings(ranked, columns)]
     )
     submitted, annotation = (
-        np.concatenate([each[name] for each in (rating, preferring, ranked)]) for name in ("submitted", "annotation")
+        np.concatenate([part[name] for part in (rating, preferring, ranked)]) for name in ("submitted", "annotation")
     )
     found = found[np.lexsort((annotation, submitted, found["response"], found["task"]))]
     found["flags"] |= np.where(_place(found) < 3, Flag.FIRST_THREE, 0).astype(np.uint8)

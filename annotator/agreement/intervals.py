@@ -40,7 +40,7 @@ def _sums(groups: Counts, columns: Columns) -> Floats:
     samples = 2 * groups.count / (keys.ratings * (keys.ratings - 1))
     of = (1, (keys.low - keys.high) ** 2, (keys.low**2 + keys.high**2) / 2, (keys.low + keys.high) / 2)
     size = int(np.prod(shape))
-    return np.stack([np.bincount(where, samples * each, size).reshape(shape) for each in of], -1)
+    return np.stack([np.bincount(where, samples * weights, size).reshape(shape) for weights in of], -1)
 
 
 def _draws(groups: int) -> Floats:

@@ -12,18 +12,18 @@ def told(report: Report, *, name: Callable[[User], str]) -> dict[str, Any]:
     """The selections stand at the top, by attribute; `name` says how annotators are called."""
 
     def of_all(measure: Callable[[Closeness], Any]) -> Mapping[str, Any]:
-        return {key: measure(each) for key, each in report.closeness.items()}
+        return {key: measure(closeness) for key, closeness in report.closeness.items()}
 
     return {
         **{
-            selection.value: {key: asdict(each) for key, each in found.items()}
+            selection.value: {key: asdict(estimate) for key, estimate in found.items()}
             for selection, found in report.selections.items()
         },
-        "alpha": of_all(lambda each: {"ordinal": each.alpha_ordinal, "interval": each.alpha_interval}),
-        "spearman": of_all(lambda each: each.spearman),
-        "exact": of_all(lambda each: each.exact),
-        "within_one": of_all(lambda each: each.within_one),
-        "confusion": of_all(lambda each: each.confusion),
+        "alpha": of_all(lambda closeness: {"ordinal": closeness.alpha_ordinal, "interval": closeness.alpha_interval}),
+        "spearman": of_all(lambda closeness: closeness.spearman),
+        "exact": of_all(lambda closeness: closeness.exact),
+        "within_one": of_all(lambda closeness: closeness.within_one),
+        "confusion": of_all(lambda closeness: closeness.confusion),
         "preference": {
             **asdict(report.preference.agreement),
             "same_side": report.preference.same_side,
@@ -41,19 +41,19 @@ def told(report: Report, *, name: Callable[[User], str]) -> dict[str, Any]:
         },
         "annotators": [
             {
-                "annotator": name(each.user),
-                "shared": each.shared,
-                "kappa": each.kappa,
-                "exact": each.exact,
-                "bias": each.bias,
+                "annotator": name(rater.user),
+                "shared": rater.shared,
+                "kappa": rater.kappa,
+                "exact": rater.exact,
+                "bias": rater.bias,
             }
-            for each in report.raters
+            for rater in report.raters
         ],
         "pairs": [
-            {"annotators": [name(each.one), name(each.other)], "shared": each.shared, "kappa": each.kappa}
-            for each in report.pairs
+            {"annotators": [name(pair.one), name(pair.other)], "shared": pair.shared, "kappa": pair.kappa}
+            for pair in report.pairs
         ],
-        "weeks": [{"week": each.monday, "samples": each.samples, "kappa": each.kappa} for each in report.weeks],
+        "weeks": [{"week": week.monday, "samples": week.samples, "kappa": week.kappa} for week in report.weeks],
         "as_of": report.as_of,
         "pending": report.pending,
     }

@@ -160,8 +160,8 @@ def _agreement(tables: Tables, kappas: Floats, ends: Floats | None, place: tuple
 
 def _closeness(tables: Tables, columns: Columns) -> dict[str, Closeness]:
     chosen = slice(0, len(columns.attributes))
-    met, by_sample, by_rating = (each[_ALL, chosen] for each in (tables.met, tables.by_sample, tables.by_rating))
-    ordinal, interval = (measures.alpha(by_rating, ordinal=each) for each in (True, False))
+    met, by_sample, by_rating = (table[_ALL, chosen] for table in (tables.met, tables.by_sample, tables.by_rating))
+    ordinal, interval = (measures.alpha(by_rating, ordinal=is_ordinal) for is_ordinal in (True, False))
     spearman, exact, within = (
         measure(by_sample) for measure in (measures.spearman, measures.exact, measures.within_one)
     )

@@ -75,7 +75,7 @@ def unpacked(kind: Kind, rows: Sequence[tuple[int, int, bytes | memoryview]]) ->
     one, other = np.array(ones, np.int64), np.array(others, np.int64)
     owner = one << 32 | other if kind == Kind.PAIR else one
     entries = np.frombuffer(b"".join(cells), ENTRY)
-    sizes = np.array([len(each) for each in cells]) // ENTRY.itemsize
+    sizes = np.array([len(cell) for cell in cells]) // ENTRY.itemsize
     return Counts(np.repeat(owner, sizes), entries["key"].astype(np.int64), entries["count"].astype(np.int64))
 
 

@@ -59,13 +59,13 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
 
 def _says_nothing(submission: Submission) -> bool:
     compared = submission.preference is not None or submission.ranking is not None
-    return not compared and not any(each.scores for each in submission.ratings.values())
+    return not compared and not any(rating.scores for rating in submission.ratings.values())
 
 
 def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
     attributes = project.attributes_for()
-    keys = {each.key for each in attributes}
-    errors = [_no_answer(_(each.name)) for each in attributes if each.key not in rating.scores]
+    keys = {attribute.key for attribute in attributes}
+    errors = [_no_answer(_(attribute.name)) for attribute in attributes if attribute.key not in rating.scores]
     errors += [
         _("%(key)s is not an attribute of this project") % {"key": shown_name(key)}
         for key in sorted(set(rating.scores) - keys)[:MOST_TOLD]
@@ -75,7 +75,7 @@ def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
         for key, score in rating.scores.items()
         if key in keys and (type(score) is not int or not 0 <= score <= 4)
     ]
-    errors += _check_errors(rating.checks, {check[0] for each in attributes for check in each.checks})
+    errors += _check_errors(rating.checks, {check[0] for attribute in attributes for check in attribute.checks})
     errors += safety_errors(rating.safe, rating.unsafe_category)
     if project.ask_confidence and rating.confidence is None:
         errors.append(_no_answer(_("Confidence")))
@@ -120,20 +120,22 @@ def _ranking_errors(submission: Submission, project: Project, responses: Sequenc
         return [_unranked(len(responses))] if asks_for_ranking(project, len(responses)) else []
     if len(responses) < FEWEST_RANKED:
         return [_("a ranking needs three responses or more: compare two by `preference`")]
-    named = Counter(each for tier in submission.ranking for each in tier)
+    named = Counter(response for tier in submission.ranking for response in tier)
     strangers = sorted(set(named).difference(responses))[:MOST_TOLD]
-    doubled = [each for each in responses if named[each] > 1][:MOST_TOLD]
+    doubled = [response for response in responses if named[response] > 1][:MOST_TOLD]
     errors = [
-        _("response id %(id)s does not belong to this task") % {"id": response_number(each)} for each in strangers
+        _("response id %(id)s does not belong to this task") % {"id": response_number(stranger)}
+        for stranger in strangers
     ]
     errors += [
-        _("response id %(id)s is ranked twice: name it once") % {"id": response_number(each)} for each in doubled
+        _("response id %(id)s is ranked twice: name it once") % {"id": response_number(response)}
+        for response in doubled
     ]
     errors += [
         _("response %(number)s is not ranked: put its id %(id)s into a tier")
-        % {"number": number, "id": response_number(each)}
-        for number, each in enumerate(responses, 1)
-        if each not in named
+        % {"number": number, "id": response_number(response)}
+        for number, response in enumerate(responses, 1)
+        if response not in named
     ][:MOST_TOLD]
     if not all(submission.ranking):
         errors.append(_("a tier of the ranking is empty: leave it out"))

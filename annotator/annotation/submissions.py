@@ -90,7 +90,7 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
         gold_tasks.judge(assignment, now=now)
     consensus.settle([task], project=task.project, now=now)
     record("annotation.revised" if current else "annotation.submitted", task, revision=revision)
-    return Submitted(annotation, created=current is None, scores={each: scores[each] for each in responses})
+    return Submitted(annotation, created=current is None, scores={response: scores[response] for response in responses})
 
 
 _ANNOTATION = Columns(Annotation, "a", ("origin", "preference", "justification", "active_seconds", "guideline_version"))

@@ -50,5 +50,5 @@ class AnnotatorQualities(generics.ListAPIView[RaterQuality]):
         project = access.reviewed_project(user, self.kwargs["slug"])
         page = self.paginate_queryset(project.rater_qualities.select_related("annotator"))
         shown = {"naming": access.naming_for(user, project)}
-        told = [AnnotatorQualitySerializer(each, context=shown).data for each in findings(project, page or [])]
+        told = [AnnotatorQualitySerializer(finding, context=shown).data for finding in findings(project, page or [])]
         return self.get_paginated_response(told)

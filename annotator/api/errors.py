@@ -68,7 +68,7 @@ def _flattened(detail: Any, place: str = "") -> dict[str, list[str]]:
     """Nested messages, keyed by the dotted place they belong to."""
     if isinstance(detail, dict):
         pairs = [(f"{place}.{key}" if place else str(key), value) for key, value in detail.items()]
-    elif isinstance(detail, list) and any(isinstance(each, dict | list) for each in detail):
+    elif isinstance(detail, list) and any(isinstance(item, dict | list) for item in detail):
         pairs = [(f"{place}.{number}" if place else str(number), value) for number, value in enumerate(detail)]
     else:
         texts = detail if isinstance(detail, list) else [detail]

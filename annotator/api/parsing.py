@@ -33,12 +33,12 @@ def _require_storable(value: Any, place: str, levels: int) -> None:
     elif isinstance(value, float) and not isfinite(value):
         raise ValidationError({place: ["The number is too large."]})
     elif isinstance(value, dict):
-        for key, each in value.items():
+        for key, item in value.items():
             _require_text(key, place)
-            _require_storable(each, f"{place}.{key}" if place else key, levels - 1)
+            _require_storable(item, f"{place}.{key}" if place else key, levels - 1)
     elif isinstance(value, list):
-        for number, each in enumerate(value):
-            _require_storable(each, f"{place}.{number}" if place else str(number), levels - 1)
+        for number, item in enumerate(value):
+            _require_storable(item, f"{place}.{number}" if place else str(number), levels - 1)
 
 
 def _require_text(text: str, place: str) -> None:

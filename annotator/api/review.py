@@ -110,7 +110,7 @@ class AdjudicationSerializer(KnownFields):
     def decision(self) -> dict[str, Any]:
         """The validated decision in the form that `adjudicate` takes."""
         data = dict(self.validated_data)
-        return data | {"scores": {each["response"]: each["scores"] for each in data.pop("ratings")}}
+        return data | {"scores": {rating["response"]: rating["scores"] for rating in data.pop("ratings")}}
 
 
 class StoredAdjudicationSerializer(serializers.Serializer[Any]):
@@ -186,8 +186,8 @@ def _told(shown: Reviewed) -> dict[str, Any]:
         "state": task.state,
         "because": task.review_because,
         "conversation": task.conversation,
-        "responses": [{"id": each.response.public_id, "text": each.response.text} for each in shown.sheets],
-        "raters": [_rater(each) for each in shown.raters],
+        "responses": [{"id": sheet.response.public_id, "text": sheet.response.text} for sheet in shown.sheets],
+        "raters": [_rater(rater) for rater in shown.raters],
         "adjudication": _adjudication(shown.adjudication) if shown.adjudication else None,
     }
 
@@ -209,7 +209,9 @@ def _rater(rater: Rater) -> dict[str, Any]:
         "justification": made.justification,
         "active_seconds": made.active_seconds,
         "verdict": _verdict(rater.verdict) if rater.verdict else None,
-        "unlikely": [each | {"response": response_number(each["response"])} for each in map(dict, rater.unlikely)],
+        "unlikely": [
+            rating | {"response": response_number(rating["response"])} for rating in map(dict, rater.unlikely)
+        ],
     }
 
 
@@ -223,7 +225,7 @@ def _adjudication(made: Adjudication) -> dict[str, Any]:
 
 def _ranking(tiers: Any) -> list[list[int]] | None:
     """A stored ranking by the numbers outside."""
-    return tiers and [[response_number(each) for each in tier] for tier in tiers]
+    return tiers and [[response_number(response) for response in tier] for tier in tiers]
 
 
 def _verdict(made: Verdict) -> dict[str, Any]:

@@ -262,8 +262,8 @@ class TaskSerializer(serializers.ModelSerializer[Task]):
     @extend_schema_field(TaskResponseSerializer(many=True))
     def get_responses(self, task: Task) -> list[dict[str, str]]:
         return [
-            {"id": each.external_id or str(each.position + 1), "text": each.text, "model": each.model}
-            for each in task.responses.all()
+            {"id": response.external_id or str(response.position + 1), "text": response.text, "model": response.model}
+            for response in task.responses.all()
         ]
 
 

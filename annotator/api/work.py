@@ -122,7 +122,7 @@ def lease(claimed: Claim) -> dict[str, Any]:
         "task": {
             "id": held.task.public_id,
             "conversation": held.task.conversation,
-            "responses": [{"id": each.public_id, "text": each.text} for each in claimed.responses],
+            "responses": [{"id": response.public_id, "text": response.text} for response in claimed.responses],
         },
         "asks": _asked(held.task.project, len(claimed.responses)),
         "rubric": _rubric(held.task.project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
@@ -155,7 +155,7 @@ def stored(done: Submitted) -> dict[str, Any]:
         "ratings": [
             {"response": response_number(response), "scores": scores} for response, scores in done.scores.items()
         ],
-        "ranking": made.ranking and [[response_number(each) for each in tier] for tier in made.ranking],
+        "ranking": made.ranking and [[response_number(response) for response in tier] for tier in made.ranking],
         "submitted_at": made.submitted_at,
         "counts": made.assignment.counts,
     }

@@ -20,7 +20,9 @@ def tiers(ranking: Ranking) -> list[list[int]]:
 
 def tiers_of_ranks(ranks: Mapping[int, int]) -> list[list[int]]:
     """The ranking in which responses of one rank are tied, the lowest rank first."""
-    return [sorted(each for each, rank in ranks.items() if rank == wanted) for wanted in sorted(set(ranks.values()))]
+    return [
+        sorted(response for response, rank in ranks.items() if rank == wanted) for wanted in sorted(set(ranks.values()))
+    ]
 
 
 def ranks_of(ranking: Ranking) -> dict[int, int]:

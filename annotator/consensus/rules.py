@@ -72,8 +72,8 @@ class Outcome:
 def spread(rated: Sequence[Rated], attribute: str) -> int | None:
     """The largest difference between two raters' scores of the attribute on any one response."""
     by_response = defaultdict(list)
-    for each in rated:
-        for response, scores in each.ratings.items():
+    for rating in rated:
+        for response, scores in rating.ratings.items():
             if attribute in scores:
                 by_response[response].append(scores[attribute])
     return max((max(values) - min(values) for values in by_response.values()), default=None)
@@ -81,7 +81,7 @@ def spread(rated: Sequence[Rated], attribute: str) -> int | None:
 
 def differ_on_safety(rated: Iterable[Rated]) -> bool:
     """Whether some response is safe to one rater and not to another."""
-    verdicts = {(response, safe) for each in rated for response, safe in each.safe.items()}
+    verdicts = {(response, safe) for rating in rated for response, safe in rating.safe.items()}
     return any((response, not safe) in verdicts for response, safe in verdicts)
 
 
@@ -133,8 +133,8 @@ def half_up(value: float) -> int:
 def mean_scores(rated: Iterable[Rated]) -> dict[int, dict[str, float]]:
     """The mean of each attribute of each response, over the annotations that answered it."""
     collected: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for each in rated:
-        for response, scores in each.ratings.items():
+    for rating in rated:
+        for response, scores in rating.ratings.items():
             for attribute, score in scores.items():
                 collected[response][attribute].append(score)
     return {
@@ -168,19 +168,19 @@ def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:
 
 def pairs_told_apart(rated: Sequence[Rated], rules: Rules) -> tuple[Pair, ...]:
     """What the rankings add up to: each pair by the rules of a preference."""
-    rankings = [each.ranking for each in rated if each.ranking is not None]
+    rankings = [rating.ranking for rating in rated if rating.ranking is not None]
     return agreed_pairs(rankings, lambda strengths: agreed_preference(strengths, rules))
 
 
 def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
     """The labels of a task from all its annotations, in the order of submission."""
-    scored = [each for each in rated if each.ratings]
+    scored = [rating for rating in rated if rating.ratings]
     kept = most_agreeing(scored, rules)
     means = mean_scores(kept)
     width, width_of_all = spread(kept, rules.attribute), spread(scored, rules.attribute)
     decisive = width if rules.spread_scope == Project.SpreadScope.KEPT else width_of_all
     return Outcome(
-        kept=tuple(each.annotation for each in kept),
+        kept=tuple(rating.annotation for rating in kept),
         means=means,
         labels={
             response: {attribute: half_up(value) for attribute, value in attributes.items()}
@@ -188,7 +188,7 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
         },
         spread=width,
         spread_of_all=width_of_all,
-        preference=agreed_preference([each.preference for each in rated if each.preference is not None], rules),
+        preference=agreed_preference([rating.preference for rating in rated if rating.preference is not None], rules),
         dropped_because=TOO_FAR_APART if decisive is not None and decisive > rules.drop_above else "",
         pairs=pairs_told_apart(rated, rules),
     )
@@ -196,5 +196,5 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
 
 def preference_alone(rated: Sequence[Rated], rules: Rules) -> Outcome:
     """Imported preferences settle the preference of a task whose ratings are still to come."""
-    strengths = [each.preference for each in rated if each.preference is not None]
+    strengths = [rating.preference for rating in rated if rating.preference is not None]
     return Outcome((), {}, {}, None, None, agreed_preference(strengths, rules), "")

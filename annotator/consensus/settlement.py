@@ -37,7 +37,7 @@ class Standing:
 
     def annotators(self) -> int:
         """Those who rated; where nobody did, those who preferred."""
-        return sum(1 for each in self.rated if each.ratings) or len(self.rated)
+        return sum(1 for rating in self.rated if rating.ratings) or len(self.rated)
 
 
 def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
@@ -73,12 +73,12 @@ def _outcome(task: Task, standing: Standing, rules: Rules) -> Outcome | None:
         return None
     if standing.done >= task.slots_wanted:
         return outcome(standing.rated, rules)
-    preferred = any(each.preference is not None for each in standing.rated)
+    preferred = any(rating.preference is not None for rating in standing.rated)
     return preference_alone(standing.rated, rules) if preferred else None
 
 
 def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rules: Rules) -> None:
-    rated = [each for each in standing.rated if each.ratings]
+    rated = [rating for rating in standing.rated if rating.ratings]
     task.review_spread = spread(rated, rules.attribute) or 0
     task.review_because = ""
     if task.state == Task.State.QUARANTINED:
@@ -208,15 +208,15 @@ def _write_labels(outcomes: Mapping[Task, Outcome], found: Mapping[int, Standing
     if not outcomes:
         return
     _WRITE_CONSENSUS.run(
-        rows=json.dumps([_consensus_row(task, each, found[task.pk]) for task, each in outcomes.items()]), now=now
+        rows=json.dumps([_consensus_row(task, outcome, found[task.pk]) for task, outcome in outcomes.items()]), now=now
     )
     labels = [
-        {"response": response, "scores": each.labels[response], "means": means}
-        for each in outcomes.values()
-        for response, means in each.means.items()
+        {"response": response, "scores": outcome.labels[response], "means": means}
+        for outcome in outcomes.values()
+        for response, means in outcome.means.items()
     ]
     _WRITE_LABELS.run(rows=json.dumps(labels), now=now)
-    kept = (task.pk for task, each in outcomes.items() if not each.dropped_because)
+    kept = (task.pk for task, outcome in outcomes.items() if not outcome.dropped_because)
     if kept_again := [task for task in kept if found[task].was_dropped]:
         put_in_force(kept_again, now=now)
     if earlier := [task for task in outcomes if found[task.pk].has_consensus]:

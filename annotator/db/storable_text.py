@@ -90,5 +90,5 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each)
+        for item in value:
+            yield from _texts(item)

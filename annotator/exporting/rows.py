@@ -155,23 +155,23 @@ def ranking_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]
     while some := dict(islice(tasks, TASKS)):
         for task in _ranked_tasks(some):
             responses = list(task.responses.all())
-            names = {each.pk: _name(each.external_id, each.position) for each in responses}
+            names = {response.pk: _name(response.external_id, response.position) for response in responses}
             pairs = _pairs_in_force(task)
             yield {
                 "task": task.external_id,
                 "conversation": task.conversation,
-                "responses": [{"id": names[each.pk], "text": each.text} for each in responses],
+                "responses": [{"id": names[response.pk], "text": response.text} for response in responses],
                 "ranking": None if pairs is None else _named(ranking_of(pairs, list(names)), names),
                 "pairs": [[names[better], names[worse]] for better, worse in pairs or ()],
                 "rankings": [
                     {
-                        "annotator": pseudonyms[each["annotator"]],
-                        "ranking": _named(each["ranking"], names),
-                        "justification": each["justification"],
-                        "submitted_at": each["submitted_at"],
-                        "counts": each["counts"],
+                        "annotator": pseudonyms[annotation["annotator"]],
+                        "ranking": _named(annotation["ranking"], names),
+                        "justification": annotation["justification"],
+                        "submitted_at": annotation["submitted_at"],
+                        "counts": annotation["counts"],
                     }
-                    for each in some[task.pk]
+                    for annotation in some[task.pk]
                 ],
             }
 
@@ -196,7 +196,7 @@ def _name(imported: str, position: int) -> str:
 
 
 def _named(ranking: Any, names: Mapping[int, str]) -> list[list[str]] | None:
-    return ranking and [[names[each] for each in tier] for tier in ranking]
+    return ranking and [[names[response] for response in tier] for tier in ranking]
 
 
 _verdict = Verdict.objects.filter(assignment=OuterRef("annotation__assignment")).order_by("-pk").values("decision")[:1]
@@ -226,7 +226,7 @@ LAYOUTS: dict[str, Callable[[Project, datetime | None, QuerySet[Any]], Iterator[
 
 # Formats ---------------------------------------------------------------------------------------------------
 
-_LINE_ENDS = {ord(each): json.dumps(each)[1:-1] for each in "\u0085\u2028\u2029"}
+_LINE_ENDS = {ord(character): json.dumps(character)[1:-1] for character in "\u0085\u2028\u2029"}
 """JSON may hold these as they are, and readers that split a text into lines break there."""
 
 

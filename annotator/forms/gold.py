@@ -10,13 +10,18 @@ class GoldForm(RatingForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        scales = {f"{each.key}-{response.public_id}" for each in self.attributes for response in self.responses}
+        scales = {
+            f"{attribute.key}-{response.public_id}" for attribute in self.attributes for response in self.responses
+        }
         for name in set(self.fields) - scales - {"active_seconds"}:
             del self.fields[name]
 
     def scores(self) -> dict[int, dict[str, int]]:
         """The experts' scores, keyed by response id and attribute key, once the form is valid."""
         return {
-            response.pk: {each.key: self.cleaned_data[f"{each.key}-{response.public_id}"] for each in self.attributes}
+            response.pk: {
+                attribute.key: self.cleaned_data[f"{attribute.key}-{response.public_id}"]
+                for attribute in self.attributes
+            }
             for response in self.responses
         }

@@ -39,24 +39,30 @@ def rank_field(letter: str, responses: int) -> forms.TypedChoiceField:
 
 def places(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> list[Place]:
     """The responses that the form ranks, in the order in which they are shown."""
-    named = ((letter, each, rank_name(each.public_id)) for letter, each in zip(letters, responses, strict=False))
-    return [Place(letter, each, form[name]) for letter, each, name in named if name in form.fields]
+    named = (
+        (letter, response, rank_name(response.public_id)) for letter, response in zip(letters, responses, strict=False)
+    )
+    return [Place(letter, response, form[name]) for letter, response, name in named if name in form.fields]
 
 
 def refuse_unranked(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> None:
     """One error for all that are not placed yet, at the first of them."""
-    missing = [each for each in places(form, responses, letters) if form.cleaned_data.get(each.field.name) is None]
+    missing = [place for place in places(form, responses, letters) if form.cleaned_data.get(place.field.name) is None]
     if missing:
         text = _("Rank every response. Not placed yet: %(letters)s")
-        form.add_error(missing[0].field.name, text % {"letters": ", ".join(each.letter for each in missing)})
+        form.add_error(missing[0].field.name, text % {"letters": ", ".join(place.letter for place in missing)})
 
 
 def ranking(data: dict[str, Any], responses: Sequence[Response]) -> list[list[int]] | None:
     """What the cleaned fields say; None where nothing is to be ranked."""
-    ranks = {each.pk: data[rank_name(each.public_id)] for each in responses if rank_name(each.public_id) in data}
+    ranks = {
+        response.pk: data[rank_name(response.public_id)]
+        for response in responses
+        if rank_name(response.public_id) in data
+    }
     return tiers_of_ranks(ranks) if ranks else None
 
 
 def filled_ranks(given: Ranking | None) -> dict[str, int]:
     """Initial values of the fields."""
-    return {rank_name(response_number(each)): rank for each, rank in ranks_of(given or []).items()}
+    return {rank_name(response_number(response)): rank for response, rank in ranks_of(given or []).items()}

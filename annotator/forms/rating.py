@@ -137,9 +137,9 @@ class RatingForm(forms.Form):
     def _rating(self, response: Response) -> ResponseRating:
         data = self.cleaned_data
         safe = data.get(f"safe-{response.public_id}")
-        checks = [f"checks-{each.key}-{response.public_id}" for each in self.attributes]
+        checks = [f"checks-{attribute.key}-{response.public_id}" for attribute in self.attributes]
         return ResponseRating(
-            scores={each.key: data[f"{each.key}-{response.public_id}"] for each in self.attributes},
+            scores={attribute.key: data[f"{attribute.key}-{response.public_id}"] for attribute in self.attributes},
             # Two attributes may have a check in common.
             checks=tuple(dict.fromkeys(check for name in checks for check in data.get(name, []))),
             confidence=data.get(f"confidence-{response.public_id}"),

@@ -41,9 +41,9 @@ class RedactForm(forms.Form):
     def __init__(self, task: Task, data: Any = None) -> None:
         self.task, prefix = task, f"task-{task.pk}"
         self.marked = marked_in(task)
-        first = {f"{prefix}-spans": [each.span for each in self.marked]} if self.marked else None
+        first = {f"{prefix}-spans": [mark.span for mark in self.marked]} if self.marked else None
         super().__init__(first if data is None else data, prefix=prefix)
-        self.fields["spans"].choices = [(each.span, each) for each in self.marked]  # type: ignore[attr-defined]
+        self.fields["spans"].choices = [(mark.span, mark) for mark in self.marked]  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
@@ -91,8 +91,8 @@ def marked_in(task: Task) -> list[Marked]:
         text = text_at(span, texts)
         if not text.strip():
             continue
-        each = found.setdefault(text, Marked(span.pk, text, span.kind, []))
+        mark = found.setdefault(text, Marked(span.pk, text, span.kind, []))
         by = str(span.marked_by) if span.marked_by else _("found by patterns")
-        each.by += [by] if by not in each.by else []
-        each.kind = span.kind if each.kind == PiiKind.OTHER else each.kind
+        mark.by += [by] if by not in mark.by else []
+        mark.kind = span.kind if mark.kind == PiiKind.OTHER else mark.kind
     return list(found.values())

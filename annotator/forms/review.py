@@ -64,7 +64,7 @@ class AdjudicationForm(forms.Form):
 
     def scales(self, response: Response) -> list[dict[str, Any]]:
         """The bound fields of one response."""
-        keys = [(each, f"{each.key}-{response.public_id}") for each in self.attributes]
+        keys = [(item, f"{item.key}-{response.public_id}") for item in self.attributes]
         return [{"attribute": attribute, "field": self[name]} for attribute, name in keys]
 
     def decision(self) -> dict[str, Any]:
@@ -72,7 +72,9 @@ class AdjudicationForm(forms.Form):
         data = self.cleaned_data
         return {
             "scores": {
-                response.pk: {each.key: data[f"{each.key}-{response.public_id}"] for each in self.attributes}
+                response.pk: {
+                    attribute.key: data[f"{attribute.key}-{response.public_id}"] for attribute in self.attributes
+                }
                 for response in self.responses
             },
             "preference": data.get("preference"),
@@ -85,13 +87,15 @@ class AdjudicationForm(forms.Form):
 def started_from(scores: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
     """Initial values of the form from scores by response."""
     return {
-        f"{key}-{response_number(response)}": score for response, each in scores.items() for key, score in each.items()
+        f"{key}-{response_number(response)}": score
+        for response, levels in scores.items()
+        for key, score in levels.items()
     }
 
 
 def as_it_stands(made: Adjudication) -> dict[str, Any]:
     """Initial values of the form from the authoritative rating in force."""
-    scores = {int(response): each for response, each in made.scores.items()}
+    scores = {int(response): score for response, score in made.scores.items()}
     compared = {"preference": made.preference} | filled_ranks(made.ranking)
     return started_from(scores) | compared | {"reason": made.reason, "comment": made.comment}
 

@@ -108,8 +108,8 @@ def answer(
     if run.finished_at or run.answers.filter(response__task=task).exists():
         return run
     QualificationAnswer.objects.bulk_create(
-        QualificationAnswer(run=run, response_id=response, scores=dict(each), answered_at=now)
-        for response, each in scores.items()
+        QualificationAnswer(run=run, response_id=response, scores=dict(levels), answered_at=now)
+        for response, levels in scores.items()
     )
     run.draft = {}
     if not next_task(run):

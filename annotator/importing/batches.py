@@ -231,7 +231,7 @@ def _write(
     """Writes what is new; returns the rows that contradict what is there."""
     new = _write_tasks(project, plan, now, made)
     if made is not None:
-        tasks = [each.task for each in new.values()]
+        tasks = [placed_row.task for placed_row in new.values()]
         ends = {"first": min(tasks, default=None), "last": max(tasks, default=None)}
         if not _COUNT.run(created=len(plan.new), existing=len(plan.known), **ends, **{"import": made}):
             raise TakenBack
@@ -250,8 +250,14 @@ def _write_tasks(project: Project, plan: _Plan, now: datetime, made: int | None)
         name: Placed(next(tasks), list(islice(responses, len(row.responses))), row, is_new=True)
         for name, row in plan.new.items()
     }
-    copy_rows(Task, _TASK_COLUMNS, (_task_record(project, name, each, now, made) for name, each in placed.items()))
-    copy_rows(Response, _RESPONSE_COLUMNS, (record for each in placed.values() for record in _response_records(each)))
+    copy_rows(
+        Task, _TASK_COLUMNS, (_task_record(project, name, placed_row, now, made) for name, placed_row in placed.items())
+    )
+    copy_rows(
+        Response,
+        _RESPONSE_COLUMNS,
+        (record for placed_row in placed.values() for record in _response_records(placed_row)),
+    )
     return placed
 
 
@@ -322,6 +328,6 @@ def _places(plan: _Plan, stored: Mapping[str, int], new: Mapping[str, Placed]) -
 
 def _add_preferences(without: set[int], known: Sequence[Placed]) -> None:
     """A preference file about tasks that are already here adds what it knows."""
-    news = {each.task: each.row.preference for each in known if each.row.preference is not None}
+    news = {placed_row.task: placed_row.row.preference for placed_row in known if placed_row.row.preference is not None}
     changed = [Task(pk=pk, imported_preference=preference) for pk, preference in news.items() if pk in without]
     Task.objects.bulk_update(changed, ["imported_preference"])

@@ -120,12 +120,12 @@ def _check_tree(value: Any, name: str, levels: int, room: int) -> int:
     if isinstance(value, str):
         storable_text(value + ".", name)
     elif isinstance(value, dict):
-        for key, each in value.items():
+        for key, item in value.items():
             storable_text(key + ".", name)
-            room = _check_tree(each, name, levels - 1, room)
+            room = _check_tree(item, name, levels - 1, room)
     elif isinstance(value, list):
-        for each in value:
-            room = _check_tree(each, name, levels - 1, room)
+        for item in value:
+            room = _check_tree(item, name, levels - 1, room)
     elif isinstance(value, float) and not isfinite(value):
         raise BadRow(f"{name} holds {value}: not a JSON number")
     elif value is not None and not isinstance(value, int | float):

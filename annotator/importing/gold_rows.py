@@ -44,12 +44,12 @@ def check_gold(use: str, experts: Sequence[Expert | None]) -> None:
 
 def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
     """Makes new tasks gold; returns lines and errors of rows that contradict the gold that is there."""
-    given = [each for each in placed if each.row.gold]
-    _make([each for each in given if each.is_new])
-    known = [each for each in given if not each.is_new]
-    stored = {gold.task_id: gold for gold in _stored([each.task for each in known])}
+    given = [placed_row for placed_row in placed if placed_row.row.gold]
+    _make([placed_row for placed_row in given if placed_row.is_new])
+    known = [placed_row for placed_row in given if not placed_row.is_new]
+    stored = {gold.task_id: gold for gold in _stored([placed_row.task for placed_row in known])}
     wrong = "the task is here with another gold: change that in the admin, or give the row an id of its own"
-    return [(each.row.line, wrong) for each in known if not _same(stored.get(each.task), each)]
+    return [(placed_row.row.line, wrong) for placed_row in known if not _same(stored.get(placed_row.task), placed_row)]
 
 
 def _stored(tasks: Sequence[int]) -> list[Gold]:
@@ -57,11 +57,11 @@ def _stored(tasks: Sequence[int]) -> list[Gold]:
 
 
 def _make(placed: Sequence[Placed]) -> None:
-    golds = Gold.objects.bulk_create(Gold(task_id=each.task, use=each.row.gold) for each in placed)
+    golds = Gold.objects.bulk_create(Gold(task_id=placed_row.task, use=placed_row.row.gold) for placed_row in placed)
     ExpertRating.objects.bulk_create(
         ExpertRating(gold=gold, response_id=response, scores=row.expert.scores, explanation=row.expert.explanation)
-        for gold, each in zip(golds, placed, strict=True)
-        for response, row in zip(each.responses, each.row.responses, strict=True)
+        for gold, placed_row in zip(golds, placed, strict=True)
+        for response, row in zip(placed_row.responses, placed_row.row.responses, strict=True)
         if row.expert
     )
 

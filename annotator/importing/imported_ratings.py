@@ -34,9 +34,9 @@ class _Given:
 def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
     """Stores given labels; a response whose imported label differs keeps the first and is reported."""
     labelled = [
-        (pk, response, each.is_new)
-        for each in placed
-        for pk, response in zip(each.responses, each.row.responses, strict=False)
+        (pk, response, placed_row.is_new)
+        for placed_row in placed
+        for pk, response in zip(placed_row.responses, placed_row.row.responses, strict=False)
         if response.label
     ]
     present = _present_labels({pk for pk, _, is_new in labelled if not is_new})
@@ -67,16 +67,16 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
     Ratings take the task's slots; preferences alone take none, as the ratings are still wanted. A rater's first word
     on a task stays, and rows that contradict it are reported.
     """
-    given = [each for where in placed for each in _given(where)]
+    given = [rating for where in placed for rating in _given(where)]
     if not given:
         return []
-    raters = _raters(project, {each.rater for each in given})
-    touched = {each.placed.task for each in given}
+    raters = _raters(project, {rating.rater for rating in given})
+    touched = {rating.placed.task for rating in given}
     locked = Task.objects.filter(pk__in=touched).select_for_update().order_by("pk")
     tasks = {task.pk: task for task in locked.defer("conversation", "metadata")}
     fresh, refused = _unknown(given, raters)
     if fresh:
-        tasks = {pk: task for pk, task in tasks.items() if pk in {each.placed.task for each in fresh}}
+        tasks = {pk: task for pk, task in tasks.items() if pk in {rating.placed.task for rating in fresh}}
         _make_room(tasks, fresh, project)
         _store(fresh, raters, list(tasks.values()), now)
         _count_work(project, fresh, raters)
@@ -100,7 +100,7 @@ def _given(placed: Placed) -> Iterator[_Given]:
 def _raters(project: Project, places: set[str]) -> dict[str, User]:
     """The project's accounts by place; nobody can log in to them, and they are made on first use."""
     known = ImportedRater.objects.filter(project=project, place__in=places).select_related("user")
-    raters = {each.place: each.user for each in known}
+    raters = {rater.place: rater.user for rater in known}
     for place in sorted(places - set(raters)):
         # A person may have taken the name.
         called = f"imported.{project.pk}.{place}"
@@ -114,20 +114,20 @@ def _unknown(given: Sequence[_Given], raters: Mapping[str, User]) -> tuple[list[
     """The work that is not stored yet, and the rows that say something else than what is."""
     present = _present_work(given, raters)
     fresh, refused = [], {}
-    for each in given:
-        key, digest = (each.placed.task, raters[each.rater].pk), each.content_hash()
+    for rating in given:
+        key, digest = (rating.placed.task, raters[rating.rater].pk), rating.content_hash()
         if key not in present:
             present[key] = digest
-            fresh.append(each)
+            fresh.append(rating)
         elif present[key] != digest:
-            line = each.placed.row.line
+            line = rating.placed.row.line
             refused[line] = Rejected(line, "this task has other ratings by its imported raters; the first ones stay")
     return fresh, list(refused.values())
 
 
 def _present_work(given: Sequence[_Given], raters: Mapping[str, User]) -> dict[tuple[int, int], str]:
     annotations = Annotation.objects.current().filter(
-        assignment__task__in={each.placed.task for each in given}, assignment__annotator__in=raters.values()
+        assignment__task__in={rating.placed.task for rating in given}, assignment__annotator__in=raters.values()
     )
     rows = annotations.values_list("assignment__task", "assignment__annotator", "content_hash")
     return {(task, rater): digest for task, rater, digest in rows}
@@ -136,8 +136,8 @@ def _present_work(given: Sequence[_Given], raters: Mapping[str, User]) -> dict[t
 def _make_room(tasks: Mapping[int, Task], given: Sequence[_Given], project: Project) -> None:
     """An open task that was here before its ratings wants as many raters as if it had come with them."""
     narrow = {}
-    for each in given:
-        task, wanted = tasks[each.placed.task], min(each.placed.row.raters(), project.max_annotators)
+    for rating in given:
+        task, wanted = tasks[rating.placed.task], min(rating.placed.row.raters(), project.max_annotators)
         if task.state == Task.State.OPEN and task.slots_wanted < wanted:
             task.slots_wanted = wanted
             narrow[task.pk] = task
@@ -146,43 +146,45 @@ def _make_room(tasks: Mapping[int, Task], given: Sequence[_Given], project: Proj
 
 def _store(given: Sequence[_Given], raters: Mapping[str, User], tasks: Sequence[Task], now: datetime) -> None:
     free = _free_slots(tasks)
-    slots = [free[each.placed.task].pop(0) if each.ratings and free[each.placed.task] else None for each in given]
+    slots = [
+        free[rating.placed.task].pop(0) if rating.ratings and free[rating.placed.task] else None for rating in given
+    ]
     assignments = Assignment.objects.bulk_create(
         Assignment(
-            task_id=each.placed.task,
-            annotator=raters[each.rater],
+            task_id=rating.placed.task,
+            annotator=raters[rating.rater],
             slot=slot,
             # Ratings beyond what the task has room for are kept, and do not count.
-            counts=slot is not None or not each.ratings,
-            extra=slot is None and bool(each.ratings),
+            counts=slot is not None or not rating.ratings,
+            extra=slot is None and bool(rating.ratings),
             state=Assignment.State.SUBMITTED,
-            response_order=sorted(each.ratings),
+            response_order=sorted(rating.ratings),
             leased_at=now,
             lease_expires_at=now,
         )
-        for each, slot in zip(given, slots, strict=True)
+        for rating, slot in zip(given, slots, strict=True)
     )
     annotations = Annotation.objects.bulk_create(
         Annotation(
             assignment=assignment,
             origin=Origin.IMPORTED,
-            preference=each.preference,
-            justification=each.justification,
-            content_hash=each.content_hash(),
+            preference=rating.preference,
+            justification=rating.justification,
+            content_hash=rating.content_hash(),
             submitted_at=now,
         )
-        for assignment, each in zip(assignments, given, strict=True)
+        for assignment, rating in zip(assignments, given, strict=True)
     )
     Rating.objects.bulk_create(
-        Rating(annotation=annotation, response_id=each.placed.responses[position], scores=scores)
-        for annotation, each in zip(annotations, given, strict=True)
-        for position, scores in each.ratings.items()
+        Rating(annotation=annotation, response_id=rating.placed.responses[position], scores=scores)
+        for annotation, rating in zip(annotations, given, strict=True)
+        for position, scores in rating.ratings.items()
     )
 
 
 def _count_work(project: Project, given: Sequence[_Given], raters: Mapping[str, User]) -> None:
     """Adds to the raters' tallies."""
-    done = Counter(raters[each.rater].pk for each in given)
+    done = Counter(raters[rating.rater].pk for rating in given)
     for rater in sorted(done):
         tally, _ = Tally.objects.get_or_create(annotator_id=rater, project=project)
         Tally.objects.filter(pk=tally.pk).update(done=F("done") + done[rater])

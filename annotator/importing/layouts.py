@@ -112,12 +112,12 @@ def _task_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) ->
         raise BadRow(f"priority is {shown(priority)}: it must be a whole number from -1000 to 1000")
     extra: dict[str, Any] = {key: values[key] for key in ("lang", "tree") if key in values}
     metadata = with_metadata(extra, values, "metadata")
-    parsed = tuple(_response(each, f"responses[{number}]", attributes) for number, each in enumerate(responses))
-    named = [each.external_id for each in parsed if each.external_id]
+    parsed = tuple(_response(response, f"responses[{number}]", attributes) for number, response in enumerate(responses))
+    named = [response.external_id for response in parsed if response.external_id]
     if len(set(named)) != len(named):
         raise BadRow("two responses have the same id")
     gold = gold_use(values.get("gold"))
-    check_gold(gold, [each.expert for each in parsed])
+    check_gold(gold, [response.expert for response in parsed])
     return TaskRow(
         line=raw.line,
         messages=_messages(messages),
@@ -141,7 +141,7 @@ def _messages(value: Any) -> list[Message]:
     if not isinstance(value, list) or not value:
         raise BadRow("messages must be a list of at least one message")
     check_messages(len(value))
-    messages = [_message(each, f"messages[{number}]") for number, each in enumerate(value)]
+    messages = [_message(message, f"messages[{number}]") for number, message in enumerate(value)]
     if messages[-1]["role"] != "user":
         raise BadRow("the last message must be the user's: the responses answer it")
     return messages
@@ -236,7 +236,9 @@ def _preference_row(raw: RawRow, values: dict[str, Any]) -> TaskRow:
         responses=tuple(ResponseRow(text=storable_text(values[key], key)) for key in ("response_1", "response_2")),
         metadata=checked_metadata(extra, "metadata"),
         preference=_strength(values["preference_strength"], "preference_strength", zero=True) or None,
-        preferences=tuple(_given(each, f"all_preferences_unprocessed[{n}]") for n, each in enumerate(given)),
+        preferences=tuple(
+            _given(preference, f"all_preferences_unprocessed[{n}]") for n, preference in enumerate(given)
+        ),
         layout="preference",
         size=raw.size,
     )

@@ -86,16 +86,16 @@ def refused_value(value: Any) -> Any:
 def without_nulls(value: Any) -> Any:
     """Parquet's rows have every field of the schema; a null is a field that is not there."""
     if isinstance(value, dict):
-        return {key: without_nulls(each) for key, each in value.items() if each is not None}
-    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def main() -> None:
     memory, most_rows, longest = map(int, sys.argv[1:])
     limit_memory(memory)
     try:
-        for each in lines(opened(sys.stdin.buffer, most_rows), longest):
-            sys.stdout.buffer.write(each)
+        for line in lines(opened(sys.stdin.buffer, most_rows), longest):
+            sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
     except MemoryError:
         sys.exit(f"decoding it takes more than {memory:,} bytes of memory: write smaller pages, or JSON lines")

@@ -81,7 +81,7 @@ def readiness() -> Health:
         queues, answers = {}, False
         details.append(f"Redis: {down}")
     shortages, foreign = disk_space.shortages(), artifacts.problem(known) if database else ""
-    details += [f"{each} ({each.path})" for each in shortages] + ([foreign] if foreign else [])
+    details += [f"{shortage} ({shortage.path})" for shortage in shortages] + ([foreign] if foreign else [])
     if details:
         _log.warning("health: %s", "; ".join(details))
     return Health(database, answers, queues, failures, shortages, foreign, details)

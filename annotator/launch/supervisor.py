@@ -243,5 +243,7 @@ class Supervisor:
             child.output.close()
 
     def _pids(self) -> frozenset[int]:
-        processes = [child.process for child in self.children] + [each.server.process.running for each in self.servers]
+        processes = [child.process for child in self.children] + [
+            server.server.process.running for server in self.servers
+        ]
         return self._of_others.union(process.pid for process in processes if process)

@@ -289,10 +289,10 @@ class Project(models.Model):
     def attributes_for(self, scope: str = "response") -> list[Attribute]:
         """The attributes in the rubric's order, read at most RUBRIC_SECONDS ago."""
         attributes = attributes_of(self.rubric_id, int(monotonic() // RUBRIC_SECONDS))
-        return [each for each in attributes if each.scope == scope]
+        return [attribute for attribute in attributes if attribute.scope == scope]
 
     def attribute_keys(self) -> list[str]:
-        return [each.key for each in self.attributes_for()]
+        return [attribute.key for attribute in self.attributes_for()]
 
     def current_guideline(self) -> Guideline | None:
         return self.guidelines.order_by("-version").first()

@@ -52,7 +52,9 @@ def marked(html: str, marks: Sequence[Mark]) -> str:
     plain = _NOT_TEXT.sub(lambda match: _BLANK * len(match[0]), html)
     plain = _ENTITY.sub(lambda match: _as_long(unescape(match[0]), len(match[0])), plain)
     pieces, at = [], 0
-    for start, end, mark in _without_overlaps(sorted(_found(plain, marks), key=lambda each: (each[0], -each[1]))):
+    for start, end, mark in _without_overlaps(
+        sorted(_found(plain, marks), key=lambda stretch: (stretch[0], -stretch[1]))
+    ):
         pieces += [html[at:start], f'<mark class="pii" title="{escape(mark.title())}">', html[start:end], "</mark>"]
         at = end
     return "".join([*pieces, html[at:]])
@@ -63,7 +65,7 @@ def _as_long(character: str, length: int) -> str:
 
 
 def _found(plain: str, marks: Sequence[Mark]) -> Iterator[tuple[int, int, Mark]]:
-    for mark in (each for each in marks if _BLANK not in each.text and each.text.strip()):
+    for mark in (shown for shown in marks if _BLANK not in shown.text and shown.text.strip()):
         for match in re.finditer(_as_written(mark.text), plain):
             start, end = match.span()
             # Asked here and not in the pattern, which is searched several times as fast if it begins with letters.
@@ -80,7 +82,7 @@ def _as_written(text: str) -> str:
 
 def _without_overlaps(found: Sequence[tuple[int, int, Mark]]) -> Iterator[tuple[int, int, Mark]]:
     end = 0
-    for each in found:
-        if each[0] >= end:
-            end = each[1]
-            yield each
+    for stretch in found:
+        if stretch[0] >= end:
+            end = stretch[1]
+            yield stretch

@@ -77,9 +77,11 @@ class Eraser:
     @classmethod
     def of(cls, strings: Mapping[str, str], *, glued: Collection[str] = ()) -> "Eraser":
         """`strings` to their placeholders; those that are `glued` to a letter somewhere are found inside words too."""
-        named = {f"n{number}": each for number, each in enumerate(sorted(strings, key=len, reverse=True))}
-        parts = (f"(?P<{name}>{likeness(each, whole_words=each not in glued)})" for name, each in named.items())
-        return cls(re.compile("|".join(parts), re.IGNORECASE), {name: strings[each] for name, each in named.items()})
+        named = {f"n{number}": string for number, string in enumerate(sorted(strings, key=len, reverse=True))}
+        parts = (f"(?P<{name}>{likeness(string, whole_words=string not in glued)})" for name, string in named.items())
+        return cls(
+            re.compile("|".join(parts), re.IGNORECASE), {name: strings[string] for name, string in named.items()}
+        )
 
     def text(self, text: str) -> str:
         return self.pattern.sub(lambda match: self.placeholders[str(match.lastgroup)], text)
@@ -91,9 +93,9 @@ class Eraser:
         if type(value) in (int, float):
             return self.text(str(value)) if self.pattern.fullmatch(str(value)) else value
         if isinstance(value, list):
-            return [self.json(each) for each in value]
+            return [self.json(item) for item in value]
         if isinstance(value, dict):
-            return {self.text(name): self.json(each) for name, each in value.items()}
+            return {self.text(name): self.json(item) for name, item in value.items()}
         return value
 
 
@@ -111,8 +113,12 @@ def eraser_for(task: Task, choice: Choice) -> Eraser:
         raise CannotRedact(_("Choose at least one place to redact."))
     # Those that overlap also count as one string: else the end of one would be left behind.
     stretches = chosen + list(_joined(chosen))
-    strings = {texts[each.place][each.start : each.end]: PLACEHOLDERS[each.kind] for each in stretches}
-    glued = {texts[each.place][each.start : each.end] for each in stretches if _is_glued(texts[each.place], each)}
+    strings = {texts[stretch.place][stretch.start : stretch.end]: PLACEHOLDERS[stretch.kind] for stretch in stretches}
+    glued = {
+        texts[stretch.place][stretch.start : stretch.end]
+        for stretch in stretches
+        if _is_glued(texts[stretch.place], stretch)
+    }
     return Eraser.of(strings, glued=glued)
 
 
@@ -131,14 +137,14 @@ def _chosen(task: Task, choice: Choice, texts: Mapping[Place, str]) -> Iterator[
 def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
     """Stretches that overlap, as one, under the first kind that says something."""
     whole: Stretch | None = None
-    for each in sorted(stretches, key=lambda each: (str(each.place), each.start, -each.end)):
-        if whole and each.place == whole.place and each.start < whole.end:
-            kind = each.kind if whole.kind == PiiKind.OTHER else whole.kind
-            whole = replace(whole, end=max(whole.end, each.end), kind=kind)
+    for stretch in sorted(stretches, key=lambda stretch: (str(stretch.place), stretch.start, -stretch.end)):
+        if whole and stretch.place == whole.place and stretch.start < whole.end:
+            kind = stretch.kind if whole.kind == PiiKind.OTHER else whole.kind
+            whole = replace(whole, end=max(whole.end, stretch.end), kind=kind)
             continue
         if whole:
             yield whole
-        whole = each
+        whole = stretch
     if whole:
         yield whole
 

@@ -59,7 +59,7 @@ class Scanner:
             answer = self._asked(child, texts)
         finally:
             timer.cancel()
-        return [[Found(*each) for each in found] for found in json.loads(answer)]
+        return [[Found(*finding) for finding in found] for found in json.loads(answer)]
 
     def _asked(self, child: "subprocess.Popen[str]", texts: Sequence[str]) -> str:
         assert child.stdin

@@ -22,7 +22,7 @@ class Place:
 def texts_of(task: Task) -> dict[Place, str]:
     """Every text that annotators of the task read, in their order."""
     turns = {Place(turn=number): turn["content"] for number, turn in enumerate(task.conversation)}
-    return turns | {Place(response=each.pk): each.text for each in task.responses.all()}
+    return turns | {Place(response=response.pk): response.text for response in task.responses.all()}
 
 
 def text_at(span: PiiSpan, texts: Mapping[Place, str]) -> str:

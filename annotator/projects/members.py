@@ -232,10 +232,10 @@ def language_codes(project: Project, given: Sequence[str]) -> list[str]:
         UnknownLanguage: one of them is none.
     """
     codes = []
-    for each in given:
-        written, known = each.strip().lower(), code_of(each)
+    for language in given:
+        written, known = language.strip().lower(), code_of(language)
         if written != known and (known or not project.tasks.exclude(language="").filter(language=written).exists()):
-            raise UnknownLanguage(each, meant=known)
+            raise UnknownLanguage(language, meant=known)
         codes.append(written)
     return list(dict.fromkeys(codes))
 

@@ -37,12 +37,12 @@ def assess(project: Project, *, now: datetime) -> int:
             RaterQuality(
                 project=project,
                 annotator_id=annotator,
-                annotations=each.measures["tasks"],
-                measures=dict(each.measures) | {"rated_by_all": rated},
+                annotations=person.measures["tasks"],
+                measures=dict(person.measures) | {"rated_by_all": rated},
                 flags=[asdict(flag) for flag in flags],
                 computed_at=now,
             )
-            for annotator, each, flags in zip(work.annotators.tolist(), everybody, flagged(everybody), strict=True)
+            for annotator, person, flags in zip(work.annotators.tolist(), everybody, flagged(everybody), strict=True)
         ]
         _store(project, rows)
         return len(rows)

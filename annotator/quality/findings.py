@@ -54,10 +54,10 @@ def how_many_flagged(project: Project) -> int:
 def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
     """The findings about a project's annotators; the number of queries does not grow with theirs."""
     rows = list(rows)
-    names = {each.key: _(each.name) for each in project.attributes_for()}
+    names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
     wanted = {task for row in rows for flag in row.flags for task in flag["examples"]}
     tasks = Task.objects.only("pk", "external_id").in_bulk(wanted)
-    excluded = {each.annotator_id: each for each in Exclusion.objects.filter(project=project)}
+    excluded = {exclusion.annotator_id: exclusion for exclusion in Exclusion.objects.filter(project=project)}
     return [
         Finding(
             annotator=row.annotator,
@@ -90,5 +90,5 @@ def _no_reliability(measures: Mapping[str, Any]) -> str:
 
 
 def _mean(by_attribute: Mapping[str, Any], name: str) -> float | None:
-    known = [each[name] for each in by_attribute.values() if each and each[name] is not None]
+    known = [values[name] for values in by_attribute.values() if values and values[name] is not None]
     return fmean(known) if known else None

@@ -68,23 +68,23 @@ class Measured:
 
 def flagged(everybody: Sequence[Measured]) -> list[list[Flag]]:
     """The flags of each of a project's annotators."""
-    usual_kappas = [each.measures["kappa"] for each in everybody]
-    sided = stand_out([_chance_of_side(each.measures["position"]) for each in everybody], rate=SIDES_WRONG)
+    usual_kappas = [person.measures["kappa"] for person in everybody]
+    sided = stand_out([_chance_of_side(person.measures["position"]) for person in everybody], rate=SIDES_WRONG)
     unlikely = BY_CHANCE / max(len(everybody), 1)
     found = []
-    for place, each in enumerate(everybody):
+    for place, person in enumerate(everybody):
         others = [kappa for other, kappa in enumerate(usual_kappas) if other != place and kappa is not None]
         single = [
-            *_speeding(each.measures["speed"]),
-            *_straight_lining(each.measures["sameness"], unlikely),
-            *_repeating(each.measures["repeats"], unlikely),
-            *(_position(each.measures["position"]) if sided[place] else ()),
-            *_disagreeing(each.measures, others),
-            *_leaning(each.measures),
-            *_scattering(each.measures),
-            *_drifting(each.measures["drift"]),
+            *_speeding(person.measures["speed"]),
+            *_straight_lining(person.measures["sameness"], unlikely),
+            *_repeating(person.measures["repeats"], unlikely),
+            *(_position(person.measures["position"]) if sided[place] else ()),
+            *_disagreeing(person.measures, others),
+            *_leaning(person.measures),
+            *_scattering(person.measures),
+            *_drifting(person.measures["drift"]),
         ]
-        found.append([Flag(kind, evidence, each.examples.get(kind, ())) for kind, evidence in single])
+        found.append([Flag(kind, evidence, person.examples.get(kind, ())) for kind, evidence in single])
     return found
 
 
@@ -139,20 +139,22 @@ def _leaning(measures: Mapping[str, Any]) -> Found:
     if measures["ratings"] < FEWEST:
         return
     found = {
-        key: each["levels"]
-        for key, each in measures["leaning"].items()
-        if each and abs(each["levels"]) >= max(LEANING, ERRORS * each["error"])
+        key: measure["levels"]
+        for key, measure in measures["leaning"].items()
+        if measure and abs(measure["levels"]) >= max(LEANING, ERRORS * measure["error"])
     }
     if found:
         yield Kind.LEANING, {"levels": found, "ratings": measures["ratings"]}
 
 
 def _scattering(measures: Mapping[str, Any]) -> Found:
-    ratios = [each["levels"] / each["usual"] for each in measures["scatter"].values() if each and each["usual"]]
+    ratios = [
+        measure["levels"] / measure["usual"] for measure in measures["scatter"].values() if measure and measure["usual"]
+    ]
     if measures["ratings"] < FEWEST or not ratios or median(ratios) < SCATTER_RATIO:
         return
-    levels = [each["levels"] for each in measures["scatter"].values() if each]
-    usual = [each["usual"] for each in measures["scatter"].values() if each]
+    levels = [measure["levels"] for measure in measures["scatter"].values() if measure]
+    usual = [measure["usual"] for measure in measures["scatter"].values() if measure]
     yield Kind.SCATTERING, {"levels": median(levels), "usual": median(usual), "ratings": measures["ratings"]}
 
 

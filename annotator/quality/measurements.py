@@ -34,7 +34,7 @@ def measured(work: Work, lengths: Mapping[int, int], with_others: Mapping[int, W
         _of_model(work, model),
         _drift(work, model),
     ]
-    return [_together(each) for each in zip(*parts, strict=True)]
+    return [_together(part) for part in zip(*parts, strict=True)]
 
 
 def _together(parts: Sequence[Measured]) -> Measured:
@@ -51,8 +51,8 @@ def _tasks(work: Work, with_others: Mapping[int, WithOthers]) -> list[Measured]:
     nobody = WithOthers(None, 0)
     found = [with_others.get(annotator, nobody) for annotator in work.annotators.tolist()]
     return [
-        Measured({"tasks": number, "kappa": _number(each.kappa), "shared": each.shared})
-        for number, each in zip(tasks, found, strict=True)
+        Measured({"tasks": number, "kappa": _number(judgement.kappa), "shared": judgement.shared})
+        for number, judgement in zip(tasks, found, strict=True)
     ]
 
 
@@ -80,7 +80,9 @@ def _most(work: Work, weight: Array) -> list[list[int]]:
 
 def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
     found = patterns.hurry(work, lengths)
-    timed, hurried = (patterns.of_each(work, each).astype(int).tolist() for each in (found.timed, found.hurried))
+    timed, hurried = (
+        patterns.of_each(work, duration).astype(int).tolist() for duration in (found.timed, found.hurried)
+    )
     median = patterns.median_seconds(work).tolist()
     fastest = _most(work, np.where(found.hurried, patterns.LONGEST - work.annotations["active"], 0))
     return [
@@ -165,9 +167,9 @@ def _of_model(work: Work, model: _Model) -> list[Measured]:
     return [
         Measured(
             {
-                "ratings": max((int(each.ratings[place]) for each in model.effects.values()), default=0),
-                "leaning": {key: _leaning(each, place) for key, each in model.effects.items()},
-                "scatter": {key: _scatter(each, place) for key, each in model.effects.items()},
+                "ratings": max((int(effect.ratings[place]) for effect in model.effects.values()), default=0),
+                "leaning": {key: _leaning(effect, place) for key, effect in model.effects.items()},
+                "scatter": {key: _scatter(effect, place) for key, effect in model.effects.items()},
             },
             {
                 Kind.DISAGREEING: furthest[place],

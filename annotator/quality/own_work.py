@@ -46,7 +46,7 @@ def amount(user: User, project: Project, *, now: datetime) -> Amount:
     recent = mine.filter(submitted_at__date__gte=first).annotate(day=TruncDate("submitted_at"))
     counts = dict(recent.values("day").annotate(n=Count("pk")).values_list("day", "n"))
     timed = mine.filter(active_seconds__isnull=False).order_by("-pk").values_list("active_seconds", flat=True)
-    seconds = [each for each in timed[:PACE_OVER] if each is not None]
+    seconds = [duration for duration in timed[:PACE_OVER] if duration is not None]
     return Amount(
         total=mine.count(),
         days=[(day, counts.get(day, 0)) for day in (first + timedelta(days=n) for n in range(DAYS))],

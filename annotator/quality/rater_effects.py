@@ -143,7 +143,7 @@ def _fitted(data: _Shared) -> tuple[_Fit, int, bool]:
 
 def _moved(before: _Fit, fit: _Fit) -> float:
     moves = fit.leaning - before.leaning, fit.stretch - before.stretch, fit.variance**0.5 - before.variance**0.5
-    return max(float(np.abs(each).max()) for each in moves)
+    return max(float(np.abs(move).max()) for move in moves)
 
 
 def _step(data: _Shared, fit: _Fit) -> _Fit:
@@ -194,7 +194,7 @@ def _stretch(data: _Shared, known: Floats, likely: Floats, above: Floats) -> Flo
 def _in_common(data: _Shared, off: Floats, stretch: Floats) -> float:
     """How far responses differ: the variance that any two ratings of one response have in common."""
     stretched = stretch[data.rater]
-    found, most = ((data.by_item(each) ** 2 - data.by_item(each**2)).sum() for each in (off, stretched))
+    found, most = ((data.by_item(values) ** 2 - data.by_item(values**2)).sum() for values in (off, stretched))
     return max(float(found / most), LEAST_VARIANCE) if most > 0 else LEAST_VARIANCE
 
 

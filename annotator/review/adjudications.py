@@ -51,10 +51,10 @@ def adjudicate(
         raise Refused(str(WHY_NOT[Task.State(task.state)]))
     require_others_work(task, by)
     decided = Submission(_ratings(scores), preference, ranking)
-    check_complete(decided, project=task.project, responses=[each.pk for each in task.responses.all()])
+    check_complete(decided, project=task.project, responses=[item.pk for item in task.responses.all()])
     made = Adjudication(
         task=task,
-        scores={str(response): dict(each) for response, each in scores.items()},
+        scores={str(response): dict(levels) for response, levels in scores.items()},
         preference=preference,
         ranking=None if ranking is None else tiers(ranking),
         reason=reason,
@@ -105,7 +105,7 @@ def _locked(task_id: int) -> Task:
 
 def _ratings(scores: Scores) -> dict[int, ResponseRating]:
     """As a submission's; a reviewer is not asked for confidence and safety, so those are filled in."""
-    return {response: ResponseRating(each, confidence=2, safe=True) for response, each in scores.items()}
+    return {response: ResponseRating(levels, confidence=2, safe=True) for response, levels in scores.items()}
 
 
 def _content(made: Adjudication) -> tuple[object, ...]:
@@ -119,9 +119,9 @@ def _write_labels(scores: Scores, now: datetime) -> None:
     source = Label.Source.ADJUDICATED
     Label.objects.bulk_create(
         [
-            Label(response_id=response, source=source, scores=dict(each), means=dict(each), made_at=now)
-            for response, each in scores.items()
-            if before.get(response) != each
+            Label(response_id=response, source=source, scores=dict(levels), means=dict(levels), made_at=now)
+            for response, levels in scores.items()
+            if before.get(response) != levels
         ],
         update_conflicts=True,
         unique_fields=["response", "source"],

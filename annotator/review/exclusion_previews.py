@@ -54,7 +54,7 @@ def readmission_preview(project: Project, annotator: User) -> Foreseen:
 def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
     """Counts how many of the tasks lose their label or reopen, and how many labels change."""
     rules, found = Rules.of(project), Counter[str]()
-    slots = {each.task_id: each.slot for each in theirs}
+    slots = {assignment.task_id: assignment.slot for assignment in theirs}
     annotations = dict(Annotation.objects.current().filter(assignment__in=theirs).values_list("assignment__task", "pk"))
     labels, standing = _Labels.of(list(slots)), standings(list(slots))
     tasks = Task.objects.filter(pk__in=slots, state__in=[Task.State.OPEN, Task.State.COMPLETE])
@@ -69,7 +69,7 @@ def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
 
 
 def _without(standing: Standing, annotation: int, *, had_slot: bool) -> Standing:
-    rated = [each for each in standing.rated if each.annotation != annotation]
+    rated = [rating for rating in standing.rated if rating.annotation != annotation]
     return Standing(standing.held - had_slot, standing.done - had_slot, rated)
 
 
@@ -77,7 +77,7 @@ def _outcome(standing: Standing, rules: Rules, *, complete: bool) -> Outcome | N
     """The outcome that consensus.settle would reach."""
     if complete and standing.rated:
         return outcome(standing.rated, rules)
-    preferred = any(each.preference is not None for each in standing.rated)
+    preferred = any(rating.preference is not None for rating in standing.rated)
     return preference_alone(standing.rated, rules) if preferred else None
 
 
@@ -106,7 +106,7 @@ class _Labels:
         """What would be in force if this were the outcome."""
         if result is None:
             return self._with_reviewers(task, {})
-        means = {response: dict(each) for response, each in result.means.items()}
+        means = {response: dict(mean) for response, mean in result.means.items()}
         return self._with_reviewers(task, None if result.dropped_because else means)
 
     def _with_reviewers(self, task: int, agreed: Means | None) -> Means:

@@ -144,8 +144,8 @@ def enforce_all(*, now: datetime) -> int:
 
     def finish(project: Project) -> int:
         return sum(
-            lift(each.pk, now=now) if each.readmitted_at else enforce(each.pk, now=now)
-            for each in unfinished.filter(project=project)
+            lift(assignment.pk, now=now) if assignment.readmitted_at else enforce(assignment.pk, now=now)
+            for assignment in unfinished.filter(project=project)
         )
 
     projects = Project.objects.filter(pk__in=unfinished.values("project"))

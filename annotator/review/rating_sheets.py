@@ -78,7 +78,7 @@ class Sheet:
     def ticked(self) -> list[str]:
         """The checks that anybody ticked, in the rubric's order."""
         known = [key for row in self.rows for key, _ in row.attribute.checks]
-        return [key for key in known if any(each and key in each.checks for each in self.ratings)]
+        return [key for key in known if any(rating and key in rating.checks for rating in self.ratings)]
 
 
 @dataclass(frozen=True)
@@ -122,20 +122,20 @@ def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
 def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
     """The raters in an order that reveals nothing: that of a hash."""
     annotations = Annotation.objects.current().filter(assignment__task=task).select_related("assignment")
-    shuffled = sorted(annotations.prefetch_related("ratings"), key=lambda each: _shuffled(each.assignment))
-    verdicts = latest_verdicts([each.assignment_id for each in shuffled])
+    shuffled = sorted(annotations.prefetch_related("ratings"), key=lambda annotation: _shuffled(annotation.assignment))
+    verdicts = latest_verdicts([annotation.assignment_id for annotation in shuffled])
     noted = UnlikelyAnnotation.objects.in_force().filter(task=task)
     unlikely = dict(noted.values_list("annotation", "evidence"))
     return [
         Rater(
             number,
-            each,
-            {rating.response_id: rating for rating in each.ratings.all()},
-            each.pk in kept,
-            verdicts.get(each.assignment_id),
-            unlikely.get(each.pk, ()),
+            annotation,
+            {rating.response_id: rating for rating in annotation.ratings.all()},
+            annotation.pk in kept,
+            verdicts.get(annotation.assignment_id),
+            unlikely.get(annotation.pk, ()),
         )
-        for number, each in enumerate(shuffled, 1)
+        for number, annotation in enumerate(shuffled, 1)
     ]
 
 
@@ -147,7 +147,9 @@ def _sheet(
     letter: str, response: Response, raters: Sequence[Rater], project: Project, settled: Mapping[str, int]
 ) -> Sheet:
     ratings = [rater.ratings.get(response.pk) for rater in raters]
-    rows = [_row(each, raters, ratings, project, settled.get(each.key)) for each in project.attributes_for()]
+    rows = [
+        _row(attribute, raters, ratings, project, settled.get(attribute.key)) for attribute in project.attributes_for()
+    ]
     counting = [rating for rater, rating in zip(raters, ratings, strict=True) if rating and rater.counts]
     safe = {rating.safe for rating in counting if rating.safe is not None}
     return Sheet(letter, response, rows, ratings, differ_on_safety=len(safe) > 1)
@@ -177,7 +179,7 @@ def _row(
 
 def is_about_personal_information(task: Task, because: Sequence[Report | Skip]) -> bool:
     """Whether somebody skipped the task for it, or a text in it is marked as such; `because` is `set_aside`'s."""
-    return any(isinstance(each, Skip) for each in because) or task.pii_spans.exists()
+    return any(isinstance(reason, Skip) for reason in because) or task.pii_spans.exists()
 
 
 def set_aside(task: Task) -> list[Report | Skip]:

@@ -68,7 +68,7 @@ def for_pages(request: HttpRequest) -> dict[str, Any]:
 
 def _folders() -> Iterator[tuple[str, Path]]:
     """By the names that people are told; where ours is not made yet, the folder that it will be made in."""
-    yield "the folder of the artifacts", next(each for each in _upwards(settings.ARTIFACTS) if each.exists())
+    yield "the folder of the artifacts", next(parent for parent in _upwards(settings.ARTIFACTS) if parent.exists())
     if settings.DATABASE_DIR:
         yield "the folder of the database", Path(settings.DATABASE_DIR)
     # Uploads lie there while they arrive.

@@ -36,22 +36,22 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     naming = access.naming_for(user, project)
     whose = rater_called(project, request.GET.get("with", ""), naming=naming)
     found = report(project, now=database_now(), pairs_of=whose)
-    attributes = [each for each in project.attributes_for() if each.key in found.closeness]
+    attributes = [attribute for attribute in project.attributes_for() if attribute.key in found.closeness]
     order = Order.read(request.GET.get("by", ""), attributes)
-    rows = order.sorted([Row.of(each, attributes, name=naming) for each in found.raters])
+    rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in found.raters])
     page = {
         "project": project,
         "report": found,
         "attributes": attributes,
-        "kappas": [(each, [of[each.key] for of in found.selections.values()]) for each in attributes],
-        "rated": max((each.samples for each in found.selections[Selection.ALL].values()), default=0),
+        "kappas": [(attribute, [of[attribute.key] for of in found.selections.values()]) for attribute in attributes],
+        "rated": max((selection.samples for selection in found.selections[Selection.ALL].values()), default=0),
         "reasons": _reasons(found),
-        "closeness": [(each, found.closeness[each.key]) for each in attributes],
-        "confusions": [(each, charts.heat(found.closeness[each.key].confusion)) for each in attributes],
-        "plots": [charts.plot(each, found.weeks) for each in attributes],
-        "weeks": [(week, [week.kappa[each.key] for each in attributes]) for week in reversed(found.weeks)],
+        "closeness": [(attribute, found.closeness[attribute.key]) for attribute in attributes],
+        "confusions": [(attribute, charts.heat(found.closeness[attribute.key].confusion)) for attribute in attributes],
+        "plots": [charts.plot(attribute, found.weeks) for attribute in attributes],
+        "weeks": [(week, [week.kappa[attribute.key] for attribute in attributes]) for week in reversed(found.weeks)],
         "order": order,
-        "pairs": [_pair(each, attributes, name=naming) for each in found.pairs],
+        "pairs": [_pair(pair, attributes, name=naming) for pair in found.pairs],
         "whose": request.GET["with"] if whose else "",
         **_part(rows, number_in(request.GET, "from", most=MOST_RATERS) or 0),
     }
@@ -60,8 +60,8 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _reasons(found: Report) -> list[str]:
     """Why kappas are undefined that have something to be computed from."""
-    every = (each for of in found.selections.values() for each in of.values())
-    return sorted({each.undefined_because for each in every if each.samples and each.undefined_because})
+    every = (estimate for of in found.selections.values() for estimate in of.values())
+    return sorted({estimate.undefined_because for estimate in every if estimate.samples and estimate.undefined_because})
 
 
 def _part(rows: Sequence["Row"], first: int) -> dict[str, Any]:
@@ -79,12 +79,12 @@ def _pair(pair: Pair, attributes: Sequence[Attribute], *, name: Naming) -> dict[
         "names": (name(pair.one), name(pair.other)),
         "shared": pair.shared,
         "mean": _mean(pair.kappa),
-        "kappas": [pair.kappa[each.key] for each in attributes],
+        "kappas": [pair.kappa[attribute.key] for attribute in attributes],
     }
 
 
 def _mean(measures: Mapping[str, float | None]) -> float | None:
-    defined = [each for each in measures.values() if each is not None]
+    defined = [measure for measure in measures.values() if measure is not None]
     return fmean(defined) if defined else None
 
 
@@ -110,7 +110,7 @@ class Row:
             kappa=_mean(rater.kappa),
             exact=_mean(rater.exact),
             bias=_mean(rater.bias),
-            kappas=[rater.kappa[each.key] for each in attributes],
+            kappas=[rater.kappa[attribute.key] for attribute in attributes],
         )
 
 
@@ -136,7 +136,7 @@ class Order:
     @classmethod
     def read(cls, text: str, attributes: Sequence[Attribute]) -> "Order":
         """`-` before the name turns it round; what is unknown is the order of the report, most shared first."""
-        by, known = text.removeprefix("-"), {*cls.COLUMNS, *(f"kappa.{each.key}" for each in attributes)}
+        by, known = text.removeprefix("-"), {*cls.COLUMNS, *(f"kappa.{attribute.key}" for attribute in attributes)}
         return cls(by, text.startswith("-"), attributes) if by in known else cls("shared", True, attributes)
 
     def sorted(self, rows: Sequence[Row]) -> list[Row]:
@@ -148,14 +148,14 @@ class Order:
     def _value(self, row: Row) -> Any:
         if not self.by.startswith("kappa."):
             return attrgetter(self.by)(row)
-        return row.kappas[[each.key for each in self.attributes].index(self.by.removeprefix("kappa."))]
+        return row.kappas[[attribute.key for attribute in self.attributes].index(self.by.removeprefix("kappa."))]
 
     def headings(self) -> Iterator[Heading]:
         yield self._heading("name", _("Annotator"))
         yield self._heading("shared", _("Shared"))
         yield self._heading("kappa", _("Kappa"))
-        for each in self.attributes:
-            yield self._heading(f"kappa.{each.key}", _(each.name))
+        for attribute in self.attributes:
+            yield self._heading(f"kappa.{attribute.key}", _(attribute.name))
         yield self._heading("exact", _("Same"))
         yield self._heading("bias", _("Bias"))
 

@@ -27,15 +27,15 @@ def annotators(request: HttpRequest, slug: str) -> HttpResponse:
     naming, pseudonyms = access.naming_for(user, project), Naming(project, by_name=False)
     part = Paginator(most_flagged_first(project), PAGE).get_page(request.GET.get("page"))
     rows: list[dict[str, Any]] = [
-        {"finding": each, "name": naming(each.annotator), "pseudonym": pseudonyms(each.annotator)}
-        for each in findings(project, part.object_list)
+        {"finding": finding, "name": naming(finding.annotator), "pseudonym": pseudonyms(finding.annotator)}
+        for finding in findings(project, part.object_list)
     ]
     computed_at = part.object_list[0].computed_at if rows else None
     page = {
         "project": project,
         "part": part,
         "rows": rows,
-        "flagged": [each for each in rows if each["finding"].flags],
+        "flagged": [row for row in rows if row["finding"].flags],
         "how_many": how_many_flagged(project),
         "computed_at": computed_at,
         "since": quality.since(project),

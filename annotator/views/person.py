@@ -42,12 +42,12 @@ def _project(member: Membership) -> dict[str, Any]:
         "agreement": agreed,
         "rows": [
             {
-                "attribute": each,
-                "overall": agreed.overall[each.key],
-                "weeks": list(zip(agreed.weeks, agreed.by_week[each.key], strict=True)),
-                "line": _line(agreed.by_week[each.key]),
+                "attribute": attribute,
+                "overall": agreed.overall[attribute.key],
+                "weeks": list(zip(agreed.weeks, agreed.by_week[attribute.key], strict=True)),
+                "line": _line(agreed.by_week[attribute.key]),
             }
-            for each in member.project.attributes_for()
+            for attribute in member.project.attributes_for()
         ],
     }
 

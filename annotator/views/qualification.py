@@ -139,13 +139,13 @@ def _compared(run: QualificationRun, task: Task, mine: dict[int, dict[str, int]]
             "explanation": response.expert_rating.explanation,
             "rows": [
                 {
-                    "attribute": each,
-                    "mine": mine[response.pk][each.key],
-                    "experts": response.expert_rating.scores[each.key],
-                    "mine_text": each.levels[mine[response.pk][each.key]],
-                    "experts_text": each.levels[response.expert_rating.scores[each.key]],
+                    "attribute": attribute,
+                    "mine": mine[response.pk][attribute.key],
+                    "experts": response.expert_rating.scores[attribute.key],
+                    "mine_text": attribute.levels[mine[response.pk][attribute.key]],
+                    "experts_text": attribute.levels[response.expert_rating.scores[attribute.key]],
                 }
-                for each in attributes
+                for attribute in attributes
             ],
         }
         for response in _responses(run, task)

@@ -19,7 +19,7 @@ def table(sheet: Sheet, shown: Reviewed) -> dict[str, Any]:
         "letter": sheet.letter,
         "response": sheet.response,
         "scores": [_scores(row, shown.raters) for row in sheet.rows],
-        "answers": [each for each in (_confidence(sheet), _safety(sheet)) if any(each["texts"])],
+        "answers": [answer for answer in (_confidence(sheet), _safety(sheet)) if any(answer["texts"])],
         "ticks": [_ticks(key, sheet) for key in sheet.ticked()],
     }
 
@@ -66,7 +66,7 @@ def _safety(sheet: Sheet) -> dict[str, Any]:
 
 def _ticks(key: str, sheet: Sheet) -> dict[str, Any]:
     texts = dict(check for row in sheet.rows for check in row.attribute.checks)
-    return {"label": _(texts[key]), "ticked": [bool(each and key in each.checks) for each in sheet.ratings]}
+    return {"label": _(texts[key]), "ticked": [bool(rating and key in rating.checks) for rating in sheet.ratings]}
 
 
 def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
@@ -76,21 +76,21 @@ def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
     return [
         {
             "number": rater.number,
-            "letter": letters[each["response"]],
-            "attribute": names[each["attribute"]],
-            "given": level(each["given"]),
-            "expected": level(each["expected"]),
+            "letter": letters[rating["response"]],
+            "attribute": names[rating["attribute"]],
+            "given": level(rating["given"]),
+            "expected": level(rating["expected"]),
         }
         for rater in shown.raters
-        for each in rater.unlikely
-        if each["response"] in letters and each["attribute"] in names
+        for rating in rater.unlikely
+        if rating["response"] in letters and rating["attribute"] in names
     ]
 
 
 def ranking_text(ranking: Ranking | None, responses: Sequence[int]) -> str:
     """A stored ranking in letters by the responses' positions, such as B > A = C."""
     letters = dict(zip(responses, ascii_uppercase, strict=False))
-    return " > ".join(" = ".join(sorted(letters[each] for each in tier)) for tier in ranking or ())
+    return " > ".join(" = ".join(sorted(letters[response] for response in tier)) for tier in ranking or ())
 
 
 def preference_text(preference: int | None) -> str:

@@ -162,9 +162,9 @@ def _page(request: HttpRequest, shown: Reviewed, form: AdjudicationForm) -> dict
         "conversation": task.conversation,
         "pii": marks_of(task),
         "shown": shown,
-        "sheets": [table(each, shown) | {"scales": form.scales(each.response)} for each in shown.sheets],
+        "sheets": [table(sheet, shown) | {"scales": form.scales(sheet.response)} for sheet in shown.sheets],
         "unlikely": unlikely_scores(shown),
-        "raters": [_rater(each, shown, user_of(request)) for each in shown.raters],
+        "raters": [_rater(rater, shown, user_of(request)) for rater in shown.raters],
         "form": form,
         "refused": refused,
         "settled_preference": _compared(shown.adjudication, shown) if shown.adjudication else "",
@@ -183,7 +183,7 @@ def _rater(rater: Rater, shown: Reviewed, reviewer: User) -> dict[str, Any]:
 
 def _compared(made: Annotation | Adjudication, shown: Reviewed) -> str:
     """The preference of two responses, or the ranking of more."""
-    return preference_text(made.preference) or ranking_text(made.ranking, [each.response.pk for each in shown.sheets])
+    return preference_text(made.preference) or ranking_text(made.ranking, [sheet.response.pk for sheet in shown.sheets])
 
 
 @login_required
@@ -274,27 +274,27 @@ def _submitted(
     request: HttpRequest, project: Project, annotations: list[Annotation], naming: Naming
 ) -> list[dict[str, Any]]:
     """Each with the beginnings of its task's texts and its verdict; who made it is said by pseudonym."""
-    tasks = Task.objects.filter(pk__in={each.assignment.task_id for each in annotations})
+    tasks = Task.objects.filter(pk__in={annotation.assignment.task_id for annotation in annotations})
     by_id = {task.pk: task for task in with_beginnings(tasks)}
     responses = defaultdict(list)
     for response in beginnings_of_responses(list(by_id)):
         responses[response.task_id].append(response)
-    verdicts = latest_verdicts([each.assignment_id for each in annotations])
+    verdicts = latest_verdicts([annotation.assignment_id for annotation in annotations])
     keys = project.attributes_for()
     return [
         {
-            "annotation": each,
-            "task": by_id[each.assignment.task_id],
-            "excerpt": _excerpt(by_id[each.assignment.task_id].beginning),
-            "responses": list(zip(ascii_uppercase, responses[each.assignment.task_id], strict=False)),
-            "annotator": naming(each.assignment.annotator),
-            "verdict": verdicts.get(each.assignment_id),
-            "mine": each.assignment.annotator_id == user_of(request).pk,
-            "scores": _scores(each, keys),
-            "preference": preference_text(each.preference),
-            "ranking": ranking_text(each.ranking, _by_position(each)),
+            "annotation": annotation,
+            "task": by_id[annotation.assignment.task_id],
+            "excerpt": _excerpt(by_id[annotation.assignment.task_id].beginning),
+            "responses": list(zip(ascii_uppercase, responses[annotation.assignment.task_id], strict=False)),
+            "annotator": naming(annotation.assignment.annotator),
+            "verdict": verdicts.get(annotation.assignment_id),
+            "mine": annotation.assignment.annotator_id == user_of(request).pk,
+            "scores": _scores(annotation, keys),
+            "preference": preference_text(annotation.preference),
+            "ranking": ranking_text(annotation.ranking, _by_position(annotation)),
         }
-        for each in annotations
+        for annotation in annotations
     ]
 
 
@@ -305,10 +305,10 @@ def _by_position(annotation: Annotation) -> list[int]:
 
 def _scores(annotation: Annotation, attributes: list[Any]) -> list[dict[str, Any]]:
     ratings = sorted(annotation.ratings.all(), key=lambda rating: rating.response.position)
-    scores = [[rating.scores.get(each.key) for rating in ratings] for each in attributes]
+    scores = [[rating.scores.get(attribute.key) for rating in ratings] for attribute in attributes]
     return [
-        {"attribute": each, "levels": [level(score) for score in row]}
-        for each, row in zip(attributes, scores, strict=True)
+        {"attribute": attribute, "levels": [level(score) for score in row]}
+        for attribute, row in zip(attributes, scores, strict=True)
     ]
 
 

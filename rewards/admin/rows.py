@@ -142,7 +142,7 @@ class RewardModelAdmin(OfManagedProjects):
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         model = self.get_object(request, object_id)
         newest = newest_by_name(model.evaluations.all()) if isinstance(model, RewardModel) else {}
-        headlines = {name: headline(each, model.attributes) for name, each in newest.items()}
+        headlines = {name: headline(evaluation, model.attributes) for name, evaluation in newest.items()}
         evaluations = [(name, told) for name, told in headlines.items() if told]
         extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
         extra["against"] = champions.against(model) if isinstance(model, RewardModel) else ""

@@ -88,8 +88,8 @@ class OpenRLHF(ForScoring, APIView):
         items = [item_of(query, prompt) for query, prompt in pairs]
         _note(model.pk, user.pk, f"{database_now():%Y-%m-%d %H}")
         results = scoring.results_of(model, items, by=user, wait_seconds=WAIT_SECONDS)
-        rewards = [each["reward"] for each in results]
-        logs = {key: [each["scores"][key] for each in results] for key in model.attributes}
+        rewards = [result["reward"] for result in results]
+        logs = {key: [result["scores"][key] for result in results] for key in model.attributes}
         return Response({"rewards": rewards, "scores": rewards, "extra_logs": logs})
 
 

@@ -117,7 +117,7 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
     def get_evaluations(self, model: RewardModel) -> dict[str, Any]:
         """The newest of each name, without the parts of the data, which `evaluations/` has."""
         newest = newest_by_name(model.evaluations.all())
-        return {name: {key: each[key] for key in each if key != "slices"} for name, each in newest.items()}
+        return {name: {key: metrics[key] for key in metrics if key != "slices"} for name, metrics in newest.items()}
 
     def get_lineage(self, model: RewardModel) -> dict[str, Any]:
         return registry.lineage(model)

@@ -89,7 +89,7 @@ def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, rew
         read(loaded.network, layers)
         features = features_of(loaded, parts, config)
         tried.append((layers, features, fitted(loaded, features, parts, config, reward)))
-    layers, features, ridge = min(tried, key=lambda each: float(np.mean(np.square(each[2].held_out_rmse))))
+    layers, features, ridge = min(tried, key=lambda trial: float(np.mean(np.square(trial[2].held_out_rmse))))
     read(loaded.network, layers)
     settle(loaded.network)
     set_head(loaded, features, ridge)
@@ -98,7 +98,7 @@ def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, rew
 
 def features_of(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, most: int | None = None) -> Floats:
     """[rows, features] of the parts' rows, the first `most` of them."""
-    encoded = [each for part in parts for each in part.rows.encoded]
+    encoded = [sample for part in parts for sample in part.rows.encoded]
     return frozen_features(loaded, encoded[:most], batch_tokens=config.batch_tokens)
 
 

@@ -58,4 +58,4 @@ def pairwise_calibration(differences: Floats) -> Measures:
 
 
 def _error(bins: list[dict[str, Any]], said: str, seen: str) -> float:
-    return float(np.average([abs(each[said] - each[seen]) for each in bins], weights=[each["n"] for each in bins]))
+    return float(np.average([abs(group[said] - group[seen]) for group in bins], weights=[group["n"] for group in bins]))

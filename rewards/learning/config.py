@@ -223,7 +223,7 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
         return value
     if hint is int and isinstance(value, int) and not isinstance(value, bool):
         return value
-    if hint == tuple[str, ...] and isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if hint == tuple[str, ...] and isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
     if hint is float and _is_number(value):
         return float(value)

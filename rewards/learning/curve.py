@@ -217,8 +217,8 @@ def _outlook(draws: Sequence[_Draw], *, labels: int, seed: int) -> tuple[PowerLa
     law = fit_power_law(sizes.mean(axis=0), errors.mean(axis=0))
     now, then = law.at(labels), law.at(labels + NEXT)
     chosen = np.random.default_rng([seed, DRAWS]).integers(0, len(draws), size=(RESAMPLES, len(draws)))
-    laws = (fit_power_law(sizes[each].mean(axis=0), errors[each].mean(axis=0)) for each in chosen)
-    gains = np.array([each.at(labels) - each.at(labels + NEXT) for each in laws])
+    laws = (fit_power_law(sizes[rows].mean(axis=0), errors[rows].mean(axis=0)) for rows in chosen)
+    gains = np.array([fitted.at(labels) - fitted.at(labels + NEXT) for fitted in laws])
     # As in _spread: a bootstrap over draws alone gives the first term under the root.
     wider = np.sqrt(1 + len(draws) * HELD_BACK / (1 - HELD_BACK))
     low, high = now - then + wider * (np.quantile(gains, [0.025, 0.975]) - gains.mean())

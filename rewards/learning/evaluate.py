@@ -104,9 +104,9 @@ def _encoded(checkpoint: Checkpoint, items: Sequence[Item]) -> list[Encoded]:
 
 def _predicted(checkpoint: Checkpoint, encoded: Sequence[Encoded], config: EvaluateConfig) -> Floats:
     """[items, attributes]. The same tokens are read once, so that no rounding error breaks their tie."""
-    places = {each: place for place, each in enumerate(dict.fromkeys(encoded))}
+    places = {sample: place for place, sample in enumerate(dict.fromkeys(encoded))}
     rows = predict(checkpoint.loaded, list(places), batch_tokens=config.batch_tokens)
-    return rows[[places[each] for each in encoded]]
+    return rows[[places[sample] for sample in encoded]]
 
 
 def _trained_on(config: EvaluateConfig) -> set[str]:

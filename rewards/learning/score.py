@@ -67,8 +67,8 @@ class Scorer:
         rows, uncertainties = self._predict(encoded)
         named = [dict(zip(manifest.attributes, row, strict=True)) for row in rows]
         return [
-            replace(scored(scores, manifest.attribute_weights), uncertainty=uncertainty, truncated=is_truncated(each))
-            for scores, uncertainty, each in zip(named, uncertainties, encoded, strict=True)
+            replace(scored(scores, manifest.attribute_weights), uncertainty=uncertainty, truncated=is_truncated(sample))
+            for scores, uncertainty, sample in zip(named, uncertainties, encoded, strict=True)
         ]
 
     @torch.no_grad()

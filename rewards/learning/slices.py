@@ -25,7 +25,7 @@ def slices(tasks: Sequence[Task], errors: Floats, rewards: Floats, pairs: Sequen
     prompts, found = prompts_of(tasks), {}
     for kind, parts in _kinds(tasks).items():
         largest = [part for part, _ in Counter(parts).most_common(MOST_VALUES)]
-        rows = {part: np.array([each == part for each in parts]) for part in largest if part}
+        rows = {part: np.array([item == part for item in parts]) for part in largest if part}
         if len(rows) > 1 or kind == "turns":
             found[kind] = {part: _part(here, prompts, errors, rewards, pairs) for part, here in rows.items()}
     return found

@@ -57,10 +57,10 @@ def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
     if not unscored:
         return 0
     encoded = [scorer.encode(item) for item in _items(unscored)]
-    keys = [scorer.key(each) for each in encoded]
+    keys = [scorer.key(sample) for sample in encoded]
     found = _known(chunk.model, keys)
     # Equal tokens give equal scores: each is read once, and a task's responses share one reading of the prompt.
-    fresh = {key: each for key, each in zip(keys, encoded, strict=True) if key not in found}
+    fresh = {key: sample for key, sample in zip(keys, encoded, strict=True) if key not in found}
     for key, result in zip(fresh, scorer.score_encoded(list(fresh.values())), strict=True):
         found[key] = Given(result.scores, result.reward, result.uncertainty)
     _store(chunk.model, {row[0]: key for row, key in zip(unscored, keys, strict=True)}, found, now)
@@ -125,7 +125,7 @@ def _store(model: RewardModel, keys: Mapping[int, UUID], found: Mapping[UUID, Gi
         now=now,
         responses=list(keys),
         keys=list(keys.values()),
-        scores=[json.dumps(each.scores) for each in results],
-        rewards=[each.reward for each in results],
-        uncertainties=[each.uncertainty for each in results],
+        scores=[json.dumps(result.scores) for result in results],
+        rewards=[result.reward for result in results],
+        uncertainties=[result.uncertainty for result in results],
     )

@@ -144,6 +144,6 @@ def _scored(model: RewardModel, jobs: Sequence[ScoringJob]) -> "list[Scored]":
 def _store(jobs: Sequence[ScoringJob], scored: "Sequence[Scored]") -> None:
     left = iter(scored)
     for job in jobs:
-        job.results = [asdict(each) for each in islice(left, len(job.items))]
+        job.results = [asdict(result) for result in islice(left, len(job.items))]
         job.state = ScoringJob.State.DONE
     ScoringJob.objects.bulk_update(jobs, ["results", "state"])

@@ -32,6 +32,6 @@ def _loaded(directory: str) -> "Scorer":
 
 def as_items(items: Sequence[Mapping[str, Any]]) -> list[Item]:
     return [
-        Item(str(number), tuple(Turn(**turn) for turn in each["conversation"]), each["response"])
-        for number, each in enumerate(items)
+        Item(str(number), tuple(Turn(**turn) for turn in item["conversation"]), item["response"])
+        for number, item in enumerate(items)
     ]

@@ -91,9 +91,9 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
     page = {"project": project, "groups": groups, "chosen": chosen}
     if chosen:
         found = compare(project, name=chosen.name, data_hash=chosen.data_hash)
-        names = {each.key: _(each.name) for each in project.attributes_for()}
+        names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
         page["evaluations"] = found.evaluations
-        page["notes"] = [note for each in found.evaluations for note in _notes(each, names)]
+        page["notes"] = [note for evaluation in found.evaluations for note in _notes(evaluation, names)]
         # Ties of each part would fill the page: of all together they are enough.
         lines = [line for line in found.lines if line.measure != "ties" or len(line.path) == 1]
         page["sections"] = list(_sections([line for line in lines if not line.is_fine], names))

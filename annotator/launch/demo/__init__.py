@@ -169,8 +169,8 @@ def _judgement(held: Assignment, quality: dict[str, dict[str, int]], dice: rando
     scores = [_noisy(quality[response.external_id], dice) for response in shown]
     lead = scores[1]["helpfulness"] - scores[0]["helpfulness"]
     ratings = {
-        response.pk: ResponseRating(each, confidence=dice.choices((2, 1, 0), (70, 25, 5))[0], safe=True)
-        for response, each in zip(shown, scores, strict=True)
+        response.pk: ResponseRating(levels, confidence=dice.choices((2, 1, 0), (70, 25, 5))[0], safe=True)
+        for response, levels in zip(shown, scores, strict=True)
     }
     return Submission(
         ratings,

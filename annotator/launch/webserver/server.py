@@ -86,7 +86,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         if now - self.looked_at < ROUND_SECONDS:
             return
         self.looked_at = now
-        for channel in [each for each in self.active_channels.values() if each.is_overdue(now)]:
+        for channel in [channel for channel in self.active_channels.values() if channel.is_overdue(now)]:
             channel.handle_close()
 
     def _close_idle(self) -> None:
@@ -95,7 +95,7 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             self.accepting = False
             self.del_channel()
             self.socket.close()
-        for channel in [each for each in self.active_channels.values() if each.is_idle()]:
+        for channel in [channel for channel in self.active_channels.values() if channel.is_idle()]:
             channel.handle_close()
         if not self.active_channels:
             self._map.clear()

@@ -50,9 +50,9 @@ def _tables(found: Report) -> Iterable[tuple[str, list[Sequence[str]]]]:
 def _kappas(found: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
     yield ["attribute", *(selection.value for selection in Selection), "samples", "ratings"]
     for key in keys:
-        each = [found.selections[selection][key] for selection in Selection]
+        estimates = [found.selections[selection][key] for selection in Selection]
         total = found.selections[Selection.ALL][key]
-        yield [key, *(_with_interval(one) for one in each), str(total.samples), str(total.ratings)]
+        yield [key, *(_with_interval(one) for one in estimates), str(total.samples), str(total.ratings)]
     others = (
         ("(preference)", found.preference.agreement),
         ("(ranking)", found.ranking.agreement),
@@ -71,21 +71,27 @@ def _with_interval(found: Agreement) -> str:
 
 def _closeness(found: Report) -> Iterable[Sequence[str]]:
     yield ["attribute", "alpha ordinal", "alpha interval", "spearman", "exact", "within one"]
-    for key, each in found.closeness.items():
-        measures = (each.alpha_ordinal, each.alpha_interval, each.spearman, each.exact, each.within_one)
+    for key, closeness in found.closeness.items():
+        measures = (
+            closeness.alpha_ordinal,
+            closeness.alpha_interval,
+            closeness.spearman,
+            closeness.exact,
+            closeness.within_one,
+        )
         yield [key, *(number(measure) for measure in measures)]
 
 
 def _raters(found: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
     yield ["annotator", "shared", *keys]
-    for each in found.raters:
-        yield [each.user.username, str(each.shared), *(number(each.kappa[key]) for key in keys)]
+    for rater in found.raters:
+        yield [rater.user.username, str(rater.shared), *(number(rater.kappa[key]) for key in keys)]
 
 
 def _weeks(found: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
     yield ["week of", "samples", *keys]
-    for each in found.weeks:
-        yield [each.monday.isoformat(), str(each.samples), *(number(each.kappa[key]) for key in keys)]
+    for week in found.weeks:
+        yield [week.monday.isoformat(), str(week.samples), *(number(week.kappa[key]) for key in keys)]
 
 
 def number(measure: float | None) -> str:

@@ -31,11 +31,11 @@ class Command(BaseCommand):
 
     def _print(self, found: Sequence[Finding]) -> None:
         self.stdout.write(f"{'annotator':<20}{'tasks':>8}{'kappa':>8}{'scatter':>9}{'reliability':>13}  flags")
-        for each in found:
-            self.stdout.write(_line(each))
-        for each in found:
-            for flag in each.flags:
-                self.stdout.write(f"{each.annotator.username}: {flag.title}. {flag.sentence}")
+        for finding in found:
+            self.stdout.write(_line(finding))
+        for finding in found:
+            for flag in finding.flags:
+                self.stdout.write(f"{finding.annotator.username}: {flag.title}. {flag.sentence}")
 
 
 def _line(finding: Finding) -> str:

@@ -82,16 +82,16 @@ def ties_score(ref: Mapping[int, Rewards], tied: Mapping[int, Rewards]) -> float
     both = sorted(set(ref) & set(tied))
     if not both:
         return None
-    accurate = 0.3 * np.mean([each.accurate for each in tied.values()])
-    accurate += 0.3 * np.mean([each.accurate for each in ref.values()])
+    accurate = 0.3 * np.mean([rewards.accurate for rewards in tied.values()])
+    accurate += 0.3 * np.mean([rewards.accurate for rewards in ref.values()])
     return float(accurate + np.mean(_margins([ref[key] for key in both], [tied[key] for key in both])))
 
 
 def _margins(ref: Sequence[Rewards], tied: Sequence[Rewards]) -> Floats:
     """What each prompt's margins add to the score [prompts]; 0 by 0 adds nothing."""
-    spread = np.array([each.spread for each in tied])
-    of_tied = np.array([each.margin for each in tied])
-    of_both = np.minimum([each.margin for each in ref], of_tied)
+    spread = np.array([rewards.spread for rewards in tied])
+    of_tied = np.array([rewards.margin for rewards in tied])
+    of_both = np.minimum([rewards.margin for rewards in ref], of_tied)
     with np.errstate(divide="ignore", invalid="ignore"):
         closeness = np.nan_to_num(np.tanh(of_both / spread - 1), nan=0.0)
     return np.asarray(0.2 * (of_tied > spread) + 0.2 * (of_both > spread) + 0.01 * closeness, dtype=np.float64)
@@ -127,8 +127,8 @@ def _drawn_ties(ref: Mapping[int, Rewards], tied: Mapping[int, Rewards]) -> Floa
     if set(ref) != set(tied) or len(keys) < 2:
         return np.full(RESAMPLES, np.nan)
     accurate = [0.3 * ref[key].accurate + 0.3 * tied[key].accurate for key in keys]
-    each = np.array(accurate) + _margins([ref[key] for key in keys], [tied[key] for key in keys])
-    return drawn_means(each, seed=SEED + len(DOMAINS))
+    by_prompt = np.array(accurate) + _margins([ref[key] for key in keys], [tied[key] for key in keys])
+    return drawn_means(by_prompt, seed=SEED + len(DOMAINS))
 
 
 def _number(row: Judged) -> int:

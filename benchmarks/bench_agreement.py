@@ -36,7 +36,7 @@ def fill(annotations: int) -> "tuple[Project, User]":
 
     from annotator.models import Membership, Project, Role, Rubric, User
 
-    users = [User.objects.create_user(f"annotator-{each:03}") for each in range(ANNOTATORS)]
+    users = [User.objects.create_user(f"annotator-{number:03}") for number in range(ANNOTATORS)]
     manager = User.objects.create_user("manager")
     project = Project.objects.create(slug="bench", name="Bench", rubric=Rubric.objects.get(key="helpsteer2"))
     Membership.objects.create(project=project, user=manager, role=Role.MANAGER)

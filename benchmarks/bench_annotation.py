@@ -60,7 +60,7 @@ class Usage:
     def cells(self, annotations: int) -> str:
         """Milliseconds an annotation; of the others, who only disturb, processors in use."""
         ours = (self.server, self.postgres, self.workers, self.load)
-        spent = " | ".join(f"{1000 * each / max(1, annotations):.1f}" for each in ours)
+        spent = " | ".join(f"{1000 * cost / max(1, annotations):.1f}" for cost in ours)
         return f"{spent} | {self.others / self.seconds:.2f}"
 
 
@@ -80,22 +80,22 @@ class Meter:
         return Usage(time.monotonic() - self.began, server, postgres, workers, load, others)
 
     def ticks(self) -> Counter[str]:
-        busy = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        busy = [int(part) for part in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
         found = Counter({"machine": sum(busy) - busy[3] - busy[4]})
         for pid in children(os.getpid()):
             command = Path(f"/proc/{pid}/cmdline").read_text()
             name = next((name for name, word in WORDS.items() if word in command), "other")
-            found[name] += sum(_ticks(each) for each in [pid, *descendants(pid)])
+            found[name] += sum(_ticks(descendant) for descendant in [pid, *descendants(pid)])
         return found
 
 
 def children(pid: int) -> list[int]:
     """None of a process that has ended."""
     try:
-        lists = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/children")]
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except (FileNotFoundError, ProcessLookupError):
         return []
-    return [int(child) for each in lists for child in each.split()]
+    return [int(child) for children in lists for child in children.split()]
 
 
 def descendants(pid: int) -> Iterator[int]:
@@ -110,7 +110,7 @@ def _ticks(pid: int) -> int:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    return sum(int(each) for each in fields[11:15])
+    return sum(int(field) for field in fields[11:15])
 
 
 # The runs ----------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Bench:
         usage = meter.usage(_finished_children() - used_before)
         rate = outcome.stored / outcome.seconds
         calls = " | ".join(call_cell(outcome.calls.get(name), annotators) for name in ("next", "submit"))
-        way = next(name for name, each in WAYS.items() if each == carry)
+        way = next(name for name, carrier in WAYS.items() if carrier == carry)
         return f"| {way} | {annotators} | {rate:.1f} | {calls} | {troubles(outcome)} | {usage.cells(outcome.stored)} |"
 
     def loaded(self, *, carry: bool, annotators: int, seconds: float) -> Outcome:
@@ -144,7 +144,7 @@ class Bench:
             check=True,
         )
         said = json.loads(done.stdout)
-        outcome = Outcome(**said | {"calls": {name: Call(**each) for name, each in said["calls"].items()}})
+        outcome = Outcome(**said | {"calls": {name: Call(**call) for name, call in said["calls"].items()}})
         self.acknowledged += outcome.stored
         return outcome
 

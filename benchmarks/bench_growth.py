@@ -96,10 +96,12 @@ def claim_and_submit(project: "Project", annotator: "User", dice: random.Random)
     assert isinstance(answer, assignment.Claim)
     held = answer.assignment
     assert held, answer.reason
-    responses = [{"id": each} for each in Response.objects.filter(task=held.task_id).values_list("pk", flat=True)]
+    responses = [
+        {"id": response} for response in Response.objects.filter(task=held.task_id).values_list("pk", flat=True)
+    ]
     ratings = rated({"id": held.task_id, "responses": responses}, dice)["ratings"]
     sent = annotation.Submission(
-        {each["response"]: annotation.ResponseRating(scores=each["scores"]) for each in ratings}
+        {rating["response"]: annotation.ResponseRating(scores=rating["scores"]) for rating in ratings}
     )
     submitted, _ = timed(lambda: annotation.submit(held.pk, sent, now=timezone.now()))
     return claimed, submitted
@@ -112,7 +114,8 @@ def row(project: "Project", annotator: "User", *, tasks: int, done: int) -> str:
     yardstick = statistics.median(times.selects)
     both = statistics.median(times.claims) + statistics.median(times.submits)
     cells = " | ".join(
-        f"{statistics.median(each):.2f} | {percentile(each, 0.95):.2f}" for each in (times.claims, times.submits)
+        f"{statistics.median(seconds):.2f} | {percentile(seconds, 0.95):.2f}"
+        for seconds in (times.claims, times.submits)
     )
     compared = f"{both:.2f} | {yardstick:.3f} | {both / yardstick:.0f} | {len(times.claims)}"
     return f"| {tasks:,} | {done:,} | {cells} | {compared} |"

@@ -197,12 +197,12 @@ def ratings() -> None:
     with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as name:
         for fold in range(FOLDS):
             snapshot = write_snapshot(Path(name) / f"snapshot{fold}", rows, ["score"], fold=fold)
-            labels = {each["id"]: each["scores"]["score"] for row in rows for each in row["responses"]}
+            labels = {response["id"]: response["scores"]["score"] for row in rows for response in row["responses"]}
             told = [
-                (row["prompt_hash"], each["id"])
+                (row["prompt_hash"], response["id"])
                 for row in rows
                 if held_out(row["prompt_hash"], fold=fold)
-                for each in row["responses"]
+                for response in row["responses"]
             ]
             prompts += [prompt for prompt, _ in told]
             for label, option in OPTIONS.items():
@@ -222,11 +222,11 @@ def ratings() -> None:
                 )
                 for kind, file in tuned.items():
                     scores = predicted(run / f"{file}.jsonl")
-                    errors = [(scores[each] - labels[each]) ** 2 for _, each in told]
+                    errors = [(scores[response] - labels[response]) ** 2 for _, response in told]
                     found.setdefault(f"{kind}, {label}", []).append(errors)
             found.setdefault(f"ridge, {WEIGHTED}", []).append(_weighted(Path(name), fold, snapshot, labels))
             mean = metrics["mean"]["values"][0]
-            found.setdefault("the training mean", []).append([(mean - labels[each]) ** 2 for _, each in told])
+            found.setdefault("the training mean", []).append([(mean - labels[response]) ** 2 for _, response in told])
     for label, errors in found.items():
         squared = np.concatenate([np.array(part) for part in errors])
         tell(label, **{key: value**0.5 for key, value in interval(squared, prompts).items() if key != "n"})
@@ -254,7 +254,7 @@ def _weighted(folder: Path, fold: int, snapshot: Path, labels: dict[str, float])
     weight, bias = solve_ridge(scaling.apply(fit), answers.labels, np.array(alphas), times=answers.weights[:, 0])
     scores = (scaling.apply(told) @ weight.T + bias)[:, 0]
     ids = [item.id for item in items_of(rows.validation)]
-    return [(score - labels[each]) ** 2 for score, each in zip(scores.tolist(), ids, strict=True)]
+    return [(score - labels[response]) ** 2 for score, response in zip(scores.tolist(), ids, strict=True)]
 
 
 def rated_rows(given: Sequence[Row]) -> list[Row]:

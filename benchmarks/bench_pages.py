@@ -86,7 +86,7 @@ def text(dice: random.Random, characters: int) -> str:
 
 
 def timed(action: str, seconds: list[float]) -> str:
-    ordered = sorted(1000 * each for each in seconds)
+    ordered = sorted(1000 * second for second in seconds)
     p95 = ordered[int(0.95 * len(ordered))]
     return f"| {action} | {statistics.median(ordered):.1f} | {p95:.1f} | {ordered[-1]:.1f} |"
 

@@ -46,9 +46,9 @@ class Tally:
 
     def count(self, true: Sequence[range], marks: Sequence[range]) -> None:
         self.there += len(true)
-        self.found += sum(mostly_in(each, marks) for each in true)
+        self.found += sum(mostly_in(span, marks) for span in true)
         self.marked += len(marks)
-        self.right += sum(mostly_in(each, true) for each in marks)
+        self.right += sum(mostly_in(mark, true) for mark in marks)
 
     def cells(self) -> str:
         recall = f"{self.found / self.there:.2f}" if self.there else "–"
@@ -65,8 +65,8 @@ def quality(rows: Sequence[dict[str, Any]], found: Sequence[Sequence[Found]]) ->
     tallies = {kind: Tally() for kind in ORDER}
     for row, marks in zip(rows, found, strict=True):
         for kind, tally in tallies.items():
-            true = [range(each["start"], each["end"]) for each in row["spans"] if KINDS.get(each["type"]) == kind]
-            tally.count(true, [range(each.start, each.end) for each in marks if each.kind == kind])
+            true = [range(span["start"], span["end"]) for span in row["spans"] if KINDS.get(span["type"]) == kind]
+            tally.count(true, [range(mark.start, mark.end) for mark in marks if mark.kind == kind])
     return tallies
 
 

@@ -92,7 +92,7 @@ def report(model: str, ways: Ways, items: Sequence[Encoded], device: torch.devic
     """A row a way; the last is ours, and the others' times are shown in ours."""
     timed = {way: measured(compute, device) for way, compute in ways.items()}
     *_, ours = timed.values()
-    tokens = sum(len(each.ids) for each in items)
+    tokens = sum(len(item.ids) for item in items)
     for way, found in timed.items():
         difference = float(np.abs(found.scores - ours.scores).max())
         assert difference < NEAR, f"{way} differs by {difference}"
@@ -108,7 +108,7 @@ def measured(compute: Callable[[], Floats], device: torch.device) -> Timed:
         start = _clock(device)
         scores = compute()
         passes.append(Timed(_clock(device) - start, scores))
-    return min(passes, key=lambda each: each.seconds)
+    return min(passes, key=lambda timed: timed.seconds)
 
 
 def _clock(device: torch.device) -> float:

@@ -14,7 +14,7 @@ PROMPT_CHARACTERS = 300
 
 def make_crew(number: int) -> dict[str, User]:
     """Annotators by their tokens."""
-    users = [User.objects.create_user(f"annotator-{each}") for each in range(1, number + 1)]
+    users = [User.objects.create_user(f"annotator-{place}") for place in range(1, number + 1)]
     return {Token.objects.create(user)[1]: user for user in users}
 
 

@@ -156,8 +156,8 @@ def rated(task: dict[str, Any], dice: random.Random) -> dict[str, Any]:
         level = 0 if level >= 2 else 4
     return {
         "ratings": [
-            {"response": each["id"], "scores": {key: near(level, dice) for key in ATTRIBUTES}}
-            for each in task["responses"]
+            {"response": response["id"], "scores": {key: near(level, dice) for key in ATTRIBUTES}}
+            for response in task["responses"]
         ]
     }
 
@@ -167,7 +167,7 @@ def near(level: int, dice: random.Random) -> int:
 
 
 def measured(seconds: Sequence[float]) -> Call:
-    ordered = sorted(1000 * each for each in seconds)
+    ordered = sorted(1000 * second for second in seconds)
     p50, p95, p99 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.50, 0.95, 0.99))
     return Call(len(ordered), p50, p95, p99)
 
@@ -176,9 +176,9 @@ async def run(plan: Plan) -> Outcome:
     """All of them at once; each ends with the call that was under way when the time was up."""
     tally = Tally()
     crew = [Annotator(plan, token, tally) for token in plan.tokens]
-    await asyncio.gather(*(each.connect() for each in crew))
+    await asyncio.gather(*(person.connect() for person in crew))
     start = time.perf_counter()
-    await asyncio.gather(*(each.work(start + plan.seconds) for each in crew))
+    await asyncio.gather(*(person.work(start + plan.seconds) for person in crew))
     calls = {name: measured(seconds) for name, seconds in tally.seconds.items()}
     return Outcome(time.perf_counter() - start, tally.stored, tally.empty, calls, dict(tally.errors))
 

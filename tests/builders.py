@@ -113,8 +113,8 @@ def submission(task: Task, level: int | list[int] = 3, **fields: Any) -> Submiss
     responses = list(task.responses.all())
     levels = level if isinstance(level, list) else [level] * len(responses)
     ratings = {
-        response.pk: ResponseRating(dict.fromkeys(ATTRIBUTES, each))
-        for response, each in zip(responses, levels, strict=True)
+        response.pk: ResponseRating(dict.fromkeys(ATTRIBUTES, scores))
+        for response, scores in zip(responses, levels, strict=True)
     }
     return Submission(ratings, **fields)
 

@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def shares_with_its_module(item: pytest.Item) -> bool:
     fixtures = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
-    return any(each.scope == "module" for found in fixtures for each in found)
+    return any(definition.scope == "module" for found in fixtures for definition in found)
 
 
 def place_in_the_queue(item: pytest.Item) -> int:

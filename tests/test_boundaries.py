@@ -72,12 +72,12 @@ def test_no_page_is_open_to_strangers_by_accident(client: object) -> None:
 
 def _named_views(resolver: URLResolver) -> list[tuple[str, object]]:
     views: list[tuple[str, object]] = []
-    for each in resolver.url_patterns:
-        if isinstance(each, URLResolver):
-            if each.namespace != "admin":
-                views += _named_views(each)
-        elif isinstance(each, URLPattern):
-            views.append((str(each.name), each.callback))
+    for url_pattern in resolver.url_patterns:
+        if isinstance(url_pattern, URLResolver):
+            if url_pattern.namespace != "admin":
+                views += _named_views(url_pattern)
+        elif isinstance(url_pattern, URLPattern):
+            views.append((str(url_pattern.name), url_pattern.callback))
     return views
 
 
@@ -85,7 +85,7 @@ def _guarded(callback: object) -> bool:
     """Wrapped by a login decorator, or a REST view whose permissions ask for a user."""
     view_class = vars(callback).get("cls") or vars(callback).get("view_class")
     if view_class is not None and "permission_classes" in dir(view_class):
-        return any(each.__name__ == "IsAuthenticated" for each in view_class.permission_classes)
+        return any(permission_class.__name__ == "IsAuthenticated" for permission_class in view_class.permission_classes)
     return _wrapped_by_login(callback)
 
 

@@ -125,9 +125,9 @@ def folders_in_the_page() -> set[str]:
 
 
 def folders_there() -> set[str]:
-    tops = {each.name for each in ROOT.iterdir() if each.is_dir() and not each.name.startswith((".", "_"))}
-    rooms = [each for half in ("annotator", "rewards") for each in (ROOT / half).iterdir() if each.is_dir()]
-    return tops - NOT_KEPT | {f"{each.parent.name}/{each.name}" for each in rooms if each.name not in NOT_ROOMS}
+    tops = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))}
+    rooms = [path for half in ("annotator", "rewards") for path in (ROOT / half).iterdir() if path.is_dir()]
+    return tops - NOT_KEPT | {f"{room.parent.name}/{room.name}" for room in rooms if room.name not in NOT_ROOMS}
 
 
 def test_the_architecture_page_has_the_folders_that_exist() -> None:

@@ -26,7 +26,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def operations(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    return [each for path in schema["paths"].values() for method, each in path.items() if method in METHODS]
+    return [operation for path in schema["paths"].values() for method, operation in path.items() if method in METHODS]
 
 
 def test_it_comes_without_a_warning(schema: dict[str, Any]) -> None:
@@ -34,18 +34,22 @@ def test_it_comes_without_a_warning(schema: dict[str, Any]) -> None:
 
 
 def test_every_operation_has_a_name_of_its_own(schema: dict[str, Any]) -> None:
-    names = Counter(each["operationId"] for each in operations(schema))
+    names = Counter(operation["operationId"] for operation in operations(schema))
     assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_every_operation_says_what_it_does_and_answers(schema: dict[str, Any]) -> None:
-    vague = [each["operationId"] for each in operations(schema) if not each.get("description")]
+    vague = [operation["operationId"] for operation in operations(schema) if not operation.get("description")]
     assert vague == []
-    assert all(each["responses"] for each in operations(schema))
+    assert all(operation["responses"] for operation in operations(schema))
 
 
 def test_a_free_form_object_is_answered_nowhere(schema: dict[str, Any]) -> None:
-    answers = [(each["operationId"], answer) for each in operations(schema) for answer in each["responses"].values()]
+    answers = [
+        (operation["operationId"], answer)
+        for operation in operations(schema)
+        for answer in operation["responses"].values()
+    ]
     contents = [(name, kind) for name, answer in answers for kind in answer.get("content", {}).values()]
     assert [name for name, kind in contents if kind["schema"] == {"type": "object", "additionalProperties": {}}] == []
 
@@ -70,7 +74,7 @@ def test_no_request_breaks_the_server(schema: dict[str, Any], project: Project, 
     loaded: Any = schemathesis.openapi.from_dict(schema)
     loaded.app = get_wsgi_application()
     asked = [broken(result.ok(), headers) for result in loaded.get_all_operations()]
-    assert [each for found in asked for each in found] == []
+    assert [problem for found in asked for problem in found] == []
 
 
 def broken(operation: Any, headers: dict[str, str]) -> list[str]:

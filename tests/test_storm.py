@@ -119,19 +119,22 @@ def test_no_lease_is_left(after: Aftermath) -> None:
 
 
 def test_every_acknowledged_rating_is_stored_as_it_was_sent(after: Aftermath) -> None:
-    stored = {each.text: (each.assignment, each.task, each.annotator, each.ratings) for each in after.books.annotations}
-    for sent in (each for each in after.journal.sent if each.acknowledged):
+    stored = {
+        annotation.text: (annotation.assignment, annotation.task, annotation.annotator, annotation.ratings)
+        for annotation in after.books.annotations
+    }
+    for sent in (entry for entry in after.journal.sent if entry.acknowledged):
         assert stored[sent.text] == (sent.assignment, sent.task, sent.annotator, sent.ratings)
 
 
 def test_nothing_is_stored_that_nobody_sent(after: Aftermath) -> None:
-    sent = {(each.text, each.assignment, each.task, each.annotator): each.ratings for each in after.journal.sent}
-    for each in after.books.annotations:
-        assert sent[each.text, each.assignment, each.task, each.annotator] == each.ratings
+    sent = {(entry.text, entry.assignment, entry.task, entry.annotator): entry.ratings for entry in after.journal.sent}
+    for annotation in after.books.annotations:
+        assert sent[annotation.text, annotation.assignment, annotation.task, annotation.annotator] == annotation.ratings
 
 
 def test_what_was_sent_twice_is_stored_once(after: Aftermath) -> None:
-    assert max(Counter(each.text for each in after.books.annotations).values()) == 1
+    assert max(Counter(annotation.text for annotation in after.books.annotations).values()) == 1
     assert max(sent.statuses.count(201) for sent in after.journal.sent) == 1
     assert any(len(sent.statuses) > 1 for sent in after.journal.sent)
 
@@ -153,7 +156,7 @@ def test_revisions_count_from_one_and_the_last_is_current(after: Aftermath) -> N
                 <> array_remove(ARRAY[max(a.revision)], NULL)
     """
     assert after.product.rows(revisions) == []
-    assert any(each.revision == 2 for each in after.books.annotations)
+    assert any(annotation.revision == 2 for annotation in after.books.annotations)
 
 
 def test_every_acknowledged_skip_is_stored_once(after: Aftermath) -> None:
@@ -190,7 +193,7 @@ def test_the_consensus_is_what_the_protocol_gives(after: Aftermath) -> None:
         given = task.given()
         kept = oracle.kept(given)
         assert task.consensus == {
-            "kept": [each.number for each in kept],
+            "kept": [rating.number for rating in kept],
             "annotators": len(given),
             "spread": oracle.apart(kept),
             "spread_of_all": oracle.apart(given),
@@ -234,9 +237,9 @@ def test_everybody_is_told_why_nothing_is_left(after: Aftermath) -> None:
 
 
 def test_the_manager_is_answered_at_once_even_while_redis_hangs(after: Aftermath) -> None:
-    said = [(each.what, each.status) for each in after.journal.decisions]
+    said = [(decision.what, decision.status) for decision in after.journal.decisions]
     assert said == [("exclude", 201), *[("protocol", 200)] * 2, ("readmit", 204), *[("protocol", 200)] * 2]
-    assert max(each.seconds for each in after.journal.decisions if each.what == "protocol") < 3
+    assert max(decision.seconds for decision in after.journal.decisions if decision.what == "protocol") < 3
 
 
 def test_nobody_gets_an_answer_out_of_place(after: Aftermath) -> None:

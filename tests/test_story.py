@@ -33,7 +33,7 @@ def demo_rows() -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in DEMO.read_text().splitlines()]
     for row in rows:
         row.pop("topic")
-        ranked = sorted(row["responses"], key=lambda each: -each["quality"]["helpfulness"])
+        ranked = sorted(row["responses"], key=lambda response: -response["quality"]["helpfulness"])
         for response in row["responses"]:
             response["rank"] = ranked.index(response)
             response.pop("quality")
@@ -48,7 +48,7 @@ def ranks(tasks: list[dict[str, Any]]) -> dict[str, float]:
     """A response's place in its task by its text, from 0, the best, to 1."""
     found = {}
     for task in tasks:
-        known = [each["rank"] for each in task["responses"] if each["rank"] is not None]
+        known = [one["rank"] for one in task["responses"] if one["rank"] is not None]
         for response in task["responses"]:
             if response["rank"] is not None:
                 found[response["text"]] = response["rank"] / max(max(known), 1)

@@ -18,7 +18,7 @@ from annotator.launch import child_processes
 from annotator.launch.run import COMMANDS, ROOT
 from tests.celery_workers import environment, wait_for
 
-WEB = next(each.line for each in COMMANDS if each.name == "web").split()
+WEB = next(command.line for command in COMMANDS if command.name == "web").split()
 PROGRAM = str(Path(sys.executable).parent)
 
 
@@ -55,7 +55,7 @@ class Web:
 
     def workers(self) -> list[int]:
         lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        return [int(pid) for each in lists for pid in each.read_text().split()]
+        return [int(pid) for children in lists for pid in children.read_text().split()]
 
 
 def free_port() -> int:
@@ -73,8 +73,8 @@ def free_port() -> int:
 def web(folder: Path, **variables: str) -> Iterator[Web]:
     """Answers when it is yielded, and is gone afterwards."""
     port, temporary, log = free_port(), folder / "temporary", folder / "web.log"
-    for each in (temporary, folder / "static"):
-        each.mkdir(exist_ok=True)
+    for place in (temporary, folder / "static"):
+        place.mkdir(exist_ok=True)
     ours = {"PORT": str(port), "TMPDIR": str(temporary), "PATH": f"{PROGRAM}{os.pathsep}{os.environ['PATH']}"}
     ours |= {"PYTHONPATH": str(ROOT), "DEBUG": "1", "WEB_PROCESSES": "2", "WEB_THREADS": "4"}
     with log.open("ab") as output:

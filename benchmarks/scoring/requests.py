@@ -50,7 +50,7 @@ def prepare(folder: Path) -> str:
 
 def items(size: int) -> list[dict[str, Any]]:
     asked = [{"role": "user", "content": "What does one have to look at before the next one comes?"}]
-    return [{"conversation": asked, "response": " ".join([TEXT] * 3 + TEXT.split()[:each])} for each in range(size)]
+    return [{"conversation": asked, "response": " ".join([TEXT] * 3 + TEXT.split()[:number])} for number in range(size)]
 
 
 def called(address: str, token: str, size: int) -> float:
@@ -75,11 +75,11 @@ def compare(address: str, token: str) -> None:
     """One by one and all at once, the rewards are the same."""
     asked = items(max(SIZES))
     together = _rewards(send(address, token, "score/", {"items": asked}))
-    apart = [reward for each in asked for reward in _rewards(send(address, token, "score/", {"items": [each]}))]
+    apart = [reward for item in asked for reward in _rewards(send(address, token, "score/", {"items": [item]}))]
     difference = max(abs(a - b) for a, b in zip(together, apart, strict=True))
     assert difference < 1e-5, difference
     print(f"Alone or with others, a reward differs by {difference:.0e} at most.")
 
 
 def _rewards(answer: Any) -> Sequence[float]:
-    return [each["reward"] for each in answer["results"]]
+    return [result["reward"] for result in answer["results"]]

@@ -52,7 +52,7 @@ class Cost:
     postgres: float
 
     def cells(self, responses: int) -> str:
-        return " | ".join(f"{1000 * each / responses:.3f}" for each in (self.clock, self.worker, self.postgres))
+        return " | ".join(f"{1000 * seconds / responses:.3f}" for seconds in (self.clock, self.worker, self.postgres))
 
 
 def report(responses: int) -> None:
@@ -106,7 +106,7 @@ def scored(model: RewardModel, name: str, scorer: Any) -> list[Cost]:
 
 
 def summed(costs: Sequence[Cost]) -> Cost:
-    return Cost(*(sum(vars(each)[name] for each in costs) for name in ("clock", "worker", "postgres")))
+    return Cost(*(sum(vars(cost)[name] for cost in costs) for name in ("clock", "worker", "postgres")))
 
 
 def make_champion(project: Any, path: str = "models/none") -> RewardModel:

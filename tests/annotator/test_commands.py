@@ -98,7 +98,7 @@ def test_agreement_is_told_as_json_and_counted_anew(project: Project, cast: Cast
     out, err = run("agreement", "talk", json=True, rebuild=True)
     assert err.strip() == "1 tasks counted"
     assert json.loads(out)["all"]["helpfulness"]["kappa"] == 1
-    assert {each["annotator"] for each in json.loads(out)["annotators"]} == {"alice", "bob", "erin"}
+    assert {annotator["annotator"] for annotator in json.loads(out)["annotators"]} == {"alice", "bob", "erin"}
 
 
 def test_a_token_lets_its_owner_in(project: Project, cast: Cast) -> None:

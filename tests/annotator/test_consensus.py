@@ -26,7 +26,7 @@ def rated(*levels: int) -> list[Rated]:
 
 
 def kept(*levels: int, rules: Rules = RULES) -> tuple[int, ...]:
-    return tuple(each.ratings[A]["helpfulness"] for each in most_agreeing(rated(*levels), rules))
+    return tuple(rating.ratings[A]["helpfulness"] for rating in most_agreeing(rated(*levels), rules))
 
 
 def label(found: Sequence[Rated]) -> dict[str, int]:
@@ -38,7 +38,7 @@ people = st.lists(st.builds(lambda a, b: {A: a, B: b}, scores, scores), min_size
 
 
 def of_people(ratings: list[dict[int, dict[str, int]]]) -> list[Rated]:
-    return [Rated(number, each) for number, each in enumerate(ratings)]
+    return [Rated(number, rating) for number, rating in enumerate(ratings)]
 
 
 # Rounding and means ----------------------------------------------------------------------------------------
@@ -125,19 +125,19 @@ def test_the_closest_three_are_kept(levels: tuple[int, ...], chosen: tuple[int, 
 
 def test_other_attributes_break_a_tie_of_helpfulness() -> None:
     found = [Rated(n, {A: {"helpfulness": 3, "verbosity": verbosity}}) for n, verbosity in enumerate((0, 4, 4, 4, 0))]
-    assert [each.annotation for each in most_agreeing(found, RULES)] == [1, 2, 3]
+    assert [rating.annotation for rating in most_agreeing(found, RULES)] == [1, 2, 3]
 
 
 def test_helpfulness_comes_before_all_other_attributes() -> None:
     levels = [(4, 0), (4, 4), (4, 2), (0, 3), (0, 3)]
     found = [Rated(n, {A: {"helpfulness": h, "verbosity": v}}) for n, (h, v) in enumerate(levels)]
-    assert [each.annotation for each in most_agreeing(found, RULES)] == [0, 1, 2]
+    assert [rating.annotation for rating in most_agreeing(found, RULES)] == [0, 1, 2]
 
 
 def test_the_spread_is_the_worse_of_both_responses() -> None:
     levels = [(3, 0), (3, 4), (3, 4), (2, 3), (4, 4)]
     found = [Rated(n, {A: {"helpfulness": a}, B: {"helpfulness": b}}) for n, (a, b) in enumerate(levels)]
-    assert [each.annotation for each in most_agreeing(found, RULES)] == [1, 2, 4]
+    assert [rating.annotation for rating in most_agreeing(found, RULES)] == [1, 2, 4]
 
 
 def test_the_number_to_keep_is_the_projects() -> None:
@@ -156,7 +156,7 @@ def restated(levels: tuple[int, ...]) -> list[int]:
 
 def test_every_pattern_of_five_ratings_is_decided_as_the_rule_says() -> None:
     for levels in product(range(5), repeat=5):
-        chosen = [each.annotation for each in most_agreeing(rated(*levels), RULES)]
+        chosen = [rating.annotation for rating in most_agreeing(rated(*levels), RULES)]
         assert chosen == restated(levels), levels
 
 
@@ -169,7 +169,7 @@ def test_the_kept_are_some_of_the_raters(ratings: list[dict[int, dict[str, int]]
     found = of_people(ratings)
     chosen = most_agreeing(found, RULES)
     assert len(chosen) == min(3, len(found))
-    assert {each.annotation for each in chosen} <= {each.annotation for each in found}
+    assert {rating.annotation for rating in chosen} <= {rating.annotation for rating in found}
 
 
 @given(people)
@@ -263,7 +263,7 @@ def test_preferences_agree_or_give_none(strengths: tuple[int, ...], agreed: int 
 
 @given(st.lists(st.sampled_from([-3, -2, -1, 1, 2, 3]), min_size=1, max_size=3))
 def test_swapping_the_responses_swaps_the_sign(strengths: list[int]) -> None:
-    swapped = agreed_preference([-each for each in strengths], RULES)
+    swapped = agreed_preference([-strength for strength in strengths], RULES)
     found = agreed_preference(strengths, RULES)
     assert swapped == (None if found is None else -found)
 
@@ -278,7 +278,7 @@ def annotated(project: Project, users: Sequence[User], *levels: int | list[int])
 
 def in_force(task: Task) -> list[int]:
     found = Label.objects.in_force().filter(response__task=task).order_by("response__position")
-    return [each.scores["helpfulness"] for each in found]
+    return [label.scores["helpfulness"] for label in found]
 
 
 def test_three_who_agree_complete_the_task(project: Project, cast: Cast) -> None:

@@ -29,7 +29,7 @@ def asking(cast: Cast) -> Project:
 
 def ranked(project: Project, users: Sequence[User], *orders: list[list[int]], **fields: Any) -> None:
     """By places."""
-    ids = [each.pk for each in project.tasks.get().responses.all()]
+    ids = [response.pk for response in project.tasks.get().responses.all()]
     for user, order in zip(users, orders, strict=True):
         rate(project, user, ranking=[[ids[place] for place in tier] for tier in order], **fields)
 
@@ -55,11 +55,11 @@ def test_an_annotation_of_two_responses_has_none(project: Project, cast: Cast) -
 def test_a_ranked_task_is_a_row(asking: Project, cast: Cast) -> None:
     ranked(asking, cast.annotators, [[0], [1], [2]], [[0], [2], [1]], [[0, 1], [2]])
     (row,) = rows(asking, "rankings")
-    assert (row["task"], [each["id"] for each in row["responses"]]) == ("one", ["x", "y", "z"])
+    assert (row["task"], [response["id"] for response in row["responses"]]) == ("one", ["x", "y", "z"])
     assert row["conversation"] == [{"role": "user", "content": "What is one?"}]
     # x and y: -1, -1, 0; x and z: -1, -1, -1; y and z: -1, 1, -1.
     assert (row["pairs"], row["ranking"]) == ([["x", "y"], ["x", "z"]], [["x"], ["y", "z"]])
-    assert [each["ranking"] for each in row["rankings"]] == [
+    assert [ranking["ranking"] for ranking in row["rankings"]] == [
         [["x"], ["y"], ["z"]],
         [["x"], ["z"], ["y"]],
         [["x", "y"], ["z"]],
@@ -76,17 +76,17 @@ def test_a_task_that_waits_for_others_has_no_consensus_yet(asking: Project, cast
 def test_the_reviewers_ranking_is_in_force(asking: Project, cast: Cast) -> None:
     ranked(asking, cast.annotators, *[[[0], [1], [2]]] * 3)
     task = asking.tasks.get()
-    one, two, three = (each.pk for each in task.responses.all())
-    scores = {each: dict.fromkeys(ATTRIBUTES, 2) for each in (one, two, three)}
+    one, two, three = (response.pk for response in task.responses.all())
+    scores = {response: dict.fromkeys(ATTRIBUTES, 2) for response in (one, two, three)}
     adjudicate(task.pk, scores=scores, ranking=[[three], [one, two]], reason="slip", by=cast.carol, now=NOW)
     assert rows(asking, "rankings")[0]["ranking"] == [["z"], ["x", "y"]]
 
 
 def test_a_dropped_task_has_no_consensus(asking: Project, cast: Cast) -> None:
     Project.objects.update(max_annotators=3)
-    ids = [each.pk for each in asking.tasks.get().responses.all()]
+    ids = [response.pk for response in asking.tasks.get().responses.all()]
     for user, level in zip(cast.annotators, (0, 4, 4), strict=True):
-        rate(asking, user, level, ranking=[[each] for each in ids])
+        rate(asking, user, level, ranking=[[response] for response in ids])
     assert rows(asking, "rankings")[0]["ranking"] is None
 
 
@@ -108,7 +108,7 @@ def test_the_number_of_queries_does_not_grow_with_the_tasks(
 ) -> None:
     project = make_project("many", ask_preference=True)
     for _ in range(8):
-        ids = [each.pk for each in make_task(project, responses=3).responses.all()]
+        ids = [response.pk for response in make_task(project, responses=3).responses.all()]
         rate(project, cast.alice, ranking=[ids])
     with django_assert_max_num_queries(6):
         assert len(rows(project, "rankings")) == 8

@@ -23,7 +23,7 @@ def carol(cast: Cast, client: Client) -> Client:
 
 
 def test_a_level_is_one_more_than_its_score() -> None:
-    assert [level(each) for each in (0, 6, 2.5, None)] == [1, 7, 3.5, None]
+    assert [level(position) for position in (0, 6, 2.5, None)] == [1, 7, 3.5, None]
 
 
 def test_the_agreement_matrix_begins_at_one(project: Project, cast: Cast, carol: Client) -> None:

@@ -32,11 +32,11 @@ def loaded(page: str) -> list[Path]:
 def test_a_first_visit_weighs_less_than_150_kilobytes_compressed(page: str) -> None:
     files = loaded(page)
     assert len(files) > 10
-    assert len(gzip.compress(page.encode())) + sum(len(gzip.compress(each.read_bytes())) for each in files) < 150_000
+    assert len(gzip.compress(page.encode())) + sum(len(gzip.compress(file.read_bytes())) for file in files) < 150_000
 
 
 def test_katex_is_loaded_only_where_there_is_latex(page: str) -> None:
-    assert not [each for each in loaded(page) if "katex" in each.name]
+    assert not [resource for resource in loaded(page) if "katex" in resource.name]
 
 
 def test_the_page_names_no_other_host(page: str) -> None:

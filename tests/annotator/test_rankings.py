@@ -82,7 +82,7 @@ def asking(cast: Cast) -> Project:
 
 
 def ids(project: Project) -> list[int]:
-    return [each.pk for each in project.tasks.get().responses.all()]
+    return [response.pk for response in project.tasks.get().responses.all()]
 
 
 def test_three_responses_are_ranked_before_they_are_submitted(asking: Project, cast: Cast) -> None:
@@ -118,11 +118,11 @@ def test_a_recount_finds_the_same_pairs(asking: Project, cast: Cast) -> None:
     make_task(asking, responses=4)
     order = ids(asking)
     for user in cast.annotators:
-        rate(asking, user, ranking=[[each] for each in order])
+        rate(asking, user, ranking=[[response] for response in order])
     assert list(differences(asking, now=NOW)) == []
     Consensus.objects.update(pairs=[])
-    assert [(each.name, each.recomputed) for each in differences(asking, now=NOW)] == [
-        ("consensus.pairs", [list(pair) for pair in pairs_of([[each] for each in order])])
+    assert [(difference.name, difference.recomputed) for difference in differences(asking, now=NOW)] == [
+        ("consensus.pairs", [list(pair) for pair in pairs_of([[response] for response in order])])
     ]
     recount(asking, now=NOW)
     assert list(differences(asking, now=NOW)) == []
@@ -133,7 +133,7 @@ def test_a_reviewer_settles_a_task_with_a_ranking(asking: Project, cast: Cast) -
     one, two, three = ids(asking)
     for user in cast.annotators:
         rate(asking, user, ranking=[[one], [two], [three]])
-    scores = {each: dict.fromkeys(ATTRIBUTES, 2) for each in (one, two, three)}
+    scores = {response: dict.fromkeys(ATTRIBUTES, 2) for response in (one, two, three)}
     with pytest.raises(IncompleteRating, match="ranking"):
         adjudicate(task.pk, scores=scores, reason="slip", by=cast.carol, now=NOW)
     made = adjudicate(task.pk, scores=scores, ranking=[[three, two], [one]], reason="slip", by=cast.carol, now=NOW)

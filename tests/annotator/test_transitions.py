@@ -317,7 +317,7 @@ class Work(RuleBasedStateMachine):
     @rule(place=places)
     def adjudicate(self, place: int) -> None:
         task, sheet = self.tasks[place], self.sheets[self.tasks[place].pk]
-        scores = {each.pk: dict.fromkeys(ATTRIBUTES, 1) for each in task.responses.all()}
+        scores = {response.pk: dict.fromkeys(ATTRIBUTES, 1) for response in task.responses.all()}
         made: Any = {"scores": scores, "reason": Adjudication.Reason.OTHER, "by": self.carol, "now": self.now}
         if self.may(sheet.state == "complete", lambda: review.adjudicate(task.pk, **made)):
             sheet.adjudicated = True

@@ -28,7 +28,10 @@ def rita(project: Project) -> User:
 
 
 def settled(task: Task) -> dict[str, Any]:
-    return {"scores": {each.pk: dict.fromkeys(ATTRIBUTES, 1) for each in task.responses.all()}, "reason": "other"}
+    return {
+        "scores": {response.pk: dict.fromkeys(ATTRIBUTES, 1) for response in task.responses.all()},
+        "reason": "other",
+    }
 
 
 def test_numbers_tell_no_annotator_what_was_imported_together(project: Project, cast: Cast, as_user: As) -> None:
@@ -38,7 +41,7 @@ def test_numbers_tell_no_annotator_what_was_imported_together(project: Project, 
     alice = as_user(cast.alice)
     for _ in range(3):
         lease = alice.post("/api/v1/projects/talk/next/").json()
-        shown += [lease["task"]["id"], *(each["id"] for each in lease["task"]["responses"])]
+        shown += [lease["task"]["id"], *(response["id"] for response in lease["task"]["responses"])]
         alice.post(f"/api/v1/assignments/{lease['assignment']}/skip/", {"reason": "other"})
     rows = {*project.tasks.values_list("pk", flat=True), *project.tasks.values_list("responses", flat=True)}
     assert not rows & set(shown)
@@ -59,7 +62,7 @@ def test_a_refused_rating_names_no_row(project: Project, cast: Cast, as_user: As
     alice = as_user(cast.alice)
     lease = alice.post("/api/v1/projects/talk/next/").json()
     answer = alice.put(f"/api/v1/assignments/{lease['assignment']}/annotation/", {"ratings": []})
-    assert set(answer.json()["errors"]) == {f"ratings.{each.public_id}" for each in task.responses.all()}
+    assert set(answer.json()["errors"]) == {f"ratings.{response.public_id}" for response in task.responses.all()}
 
 
 def test_reviewers_do_not_list_what_measures_them(project: Project, cast: Cast, rita: User, as_user: As) -> None:

@@ -119,4 +119,4 @@ OWN_CLOCK = {"annotator/accounts/tokens.py", "annotator/api/authentication.py"}
 def test_no_stage_and_no_door_asks_the_host_for_the_time() -> None:
     sources = [path for folder in ("annotator", "rewards") for path in (settings.BASE_DIR / folder).rglob("*.py")]
     asks = {str(path.relative_to(settings.BASE_DIR)) for path in sources if "timezone.now" in path.read_text()}
-    assert {each for each in asks if "/migrations/" not in each} == OWN_CLOCK
+    assert {ask for ask in asks if "/migrations/" not in ask} == OWN_CLOCK

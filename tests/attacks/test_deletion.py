@@ -56,7 +56,7 @@ def test_what_is_held_may_be_handed_in(project: Project, cast: Cast, carol: APIC
     held = claimed(project, cast.alice)
     carol.post(f"{TALK}archive/")
     ratings = [
-        {"response": response_number(pk), "scores": each.scores} for pk, each in submission(task).ratings.items()
+        {"response": response_number(pk), "scores": rating.scores} for pk, rating in submission(task).ratings.items()
     ]
     answer = as_user(cast.alice).put(f"/api/v1/assignments/{held.pk}/annotation/", {"ratings": ratings})
     assert answer.status_code == 201
@@ -65,7 +65,7 @@ def test_what_is_held_may_be_handed_in(project: Project, cast: Cast, carol: APIC
 def test_an_archived_project_stands_in_no_list(rated: Project, cast: Cast, carol: APIClient, admin: Client) -> None:
     carol.post(f"{TALK}archive/")
     assert carol.get("/api/v1/projects/").json()["results"] == []
-    assert [each["slug"] for each in carol.get("/api/v1/projects/?archived=true").json()["results"]] == ["talk"]
+    assert [result["slug"] for result in carol.get("/api/v1/projects/?archived=true").json()["results"]] == ["talk"]
     assert carol.get("/api/v1/me/").json()["memberships"] == []
     assert "Talk" not in admin.get("/").content.decode()
     assert admin.get("/admin/annotator/project/").context["cl"].result_count == 0

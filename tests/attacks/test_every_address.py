@@ -153,10 +153,10 @@ def known(people: dict[str, User], project: Project, cast: Cast) -> dict[str, st
 
 
 def patterns(resolver: URLResolver, before: str = "") -> Iterator[str]:
-    for each in resolver.url_patterns:
-        place = before + str(each.pattern)
-        if isinstance(each, URLResolver):
-            yield from patterns(each, place)
+    for url_pattern in resolver.url_patterns:
+        place = before + str(url_pattern.pattern)
+        if isinstance(url_pattern, URLResolver):
+            yield from patterns(url_pattern, place)
         elif "(?P" not in place:
             yield place
 
@@ -225,7 +225,7 @@ def test_no_single_parameter_breaks_an_address(client_of: Client, known: dict[st
 
 @by_everybody
 def test_no_path_breaks_the_server(client_of: Client) -> None:
-    assert [each for address in hostile_addresses() for each in broken(client_of, "GET", address)] == []
+    assert [refusal for address in hostile_addresses() for refusal in broken(client_of, "GET", address)] == []
 
 
 @by_everybody

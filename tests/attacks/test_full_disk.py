@@ -104,7 +104,7 @@ def test_a_copy_for_the_parquet_decoder_ends_where_the_room_does(
 
 def test_the_folder_for_temporary_files_is_watched(nearly_full: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/proc")
-    assert "the folder for temporary files" in {each.folder for each in disk_space.shortages()}
+    assert "the folder for temporary files" in {shortage.folder for shortage in disk_space.shortages()}
 
 
 def test_when_there_is_room_again_runs_go_on(
@@ -172,7 +172,7 @@ def test_a_server_that_cannot_start_is_tried_until_it_can(var_dir: Path, capsys:
         for _ in range(60):
             supervisor.turn(0.05)
         assert not server.process.alive()
-        assert all(each.process.alive() for each in servers.running), "it ends nobody's processes but its own"
+        assert all(server.process.alive() for server in servers.running), "it ends nobody's processes but its own"
         shutil.move(var_dir / "away", server.home)
         turn_until(supervisor, server.process.alive)
         assert capsys.readouterr().out.count("died, is started again") == 1

@@ -28,9 +28,9 @@ READY = "/api/v1/health/ready/"
 @contextmanager
 def hung_postgres() -> Iterator[None]:
     """It takes connections, as the kernel does that, and answers nobody."""
-    (server,) = (each for each in servers.running if each.name == "postgres")
+    (server,) = (candidate for candidate in servers.running if candidate.name == "postgres")
     children = Path(f"/proc/{server.process.pid}/task").glob("*/children")
-    stopped = [server.process.pid or 0, *(int(pid) for each in children for pid in each.read_text().split())]
+    stopped = [server.process.pid or 0, *(int(pid) for child in children for pid in child.read_text().split())]
     for pid in stopped:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)

@@ -146,7 +146,7 @@ def test_a_rating_that_may_be_revised_takes_a_draft(project: Project, cast: Cast
 
 def rating(task: Task, **fields: Any) -> Submission:
     scores = dict.fromkeys(ATTRIBUTES, 3)
-    return Submission({each.pk: ResponseRating(scores, **fields) for each in task.responses.all()})
+    return Submission({response.pk: ResponseRating(scores, **fields) for response in task.responses.all()})
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_rest_refuses_fifty_thousand_checks_twice(project: Project, cast: Cast, 
     held = claimed(project, cast.alice)
     scores = dict.fromkeys(ATTRIBUTES, 3)
     ratings = [
-        {"response": each.pk, "scores": scores, "checks": ["repetitions"] * 50_000}
-        for each in held.task.responses.all()
+        {"response": response.pk, "scores": scores, "checks": ["repetitions"] * 50_000}
+        for response in held.task.responses.all()
     ]
     answer = as_user(cast.alice).put(f"/api/v1/assignments/{held.pk}/annotation/", {"ratings": ratings})
     assert answer.status_code == 400

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 def hung_redis() -> Iterator[None]:
     """All queues have workers, as far as Redis was ever told; then it stops."""
     heartbeats.beat("all", list(heartbeats.QUEUES))
-    (server,) = (each for each in servers.running if each.name == "redis")
+    (server,) = (candidate for candidate in servers.running if candidate.name == "redis")
     assert server.process.pid
     os.kill(server.process.pid, signal.SIGSTOP)
     try:

@@ -215,7 +215,7 @@ def test_logins_failures_and_lockouts_are_in_the_audit(carol: User) -> None:
     for _ in range(6):
         by_token("a guess", address=OTHER)
     entries = AuditEntry.objects.filter(action__startswith="login.").order_by("pk")
-    told = [(each.action, each.subject, each.details["address"]) for each in entries]
+    told = [(entry.action, entry.subject, entry.details["address"]) for entry in entries]
     assert told == [
         *[("login.failed", "account carol", OWN)] * 4,
         ("login.succeeded", "account carol", OWN),

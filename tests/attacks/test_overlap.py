@@ -33,7 +33,7 @@ Client = Callable[[User], APIClient]
 
 
 def crowd(project: Project, number: int) -> list[User]:
-    people = [make_user(f"person-{each}") for each in range(number)]
+    people = [make_user(f"person-{place}") for place in range(number)]
     for person in people:
         make_member(project, person)
     return people
@@ -41,7 +41,7 @@ def crowd(project: Project, number: int) -> list[User]:
 
 def body(lease: dict[str, Any], level: int) -> dict[str, Any]:
     scores = dict.fromkeys(ATTRIBUTES, level)
-    return {"ratings": [{"response": each["id"], "scores": scores} for each in lease["task"]["responses"]]}
+    return {"ratings": [{"response": response["id"], "scores": scores} for response in lease["task"]["responses"]]}
 
 
 def counting(task: Task) -> int:
@@ -104,8 +104,8 @@ def test_a_free_number_is_no_room_where_fewer_are_wanted_by_now(cast: Cast) -> N
     Project.objects.filter(pk=project.pk).update(base_annotators=3)
     project.refresh_from_db()
     assignment.recount(project, now=NOW)
-    for each in (held[1], held[0], held[3], held[4]):
-        annotation.submit(each.pk, submission(task), now=SOON)
+    for lease in (held[1], held[0], held[3], held[4]):
+        annotation.submit(lease.pk, submission(task), now=SOON)
     task.refresh_from_db()
     assert counting(task) == task.slots_wanted == 3
 
@@ -139,8 +139,8 @@ def test_a_quota_holds_when_work_is_handed_in_too(cast: Cast) -> None:
     for _ in tasks:
         held.append(claimed(project, cast.alice))
         assignment.release(held[-1].pk)
-    for each in held:
-        annotation.submit(each.pk, submission(each.task), now=SOON)
+    for lease in held:
+        annotation.submit(lease.pk, submission(lease.task), now=SOON)
     assert Assignment.objects.submitted().filter(counts=True).count() == 2
 
 
@@ -323,7 +323,7 @@ def test_a_withdrawn_adjudication_is_news(project: Project, cast: Cast) -> None:
     task = make_task(project)
     for user in cast.annotators:
         rate(project, user, 2)
-    scores = {each.pk: dict.fromkeys(ATTRIBUTES, 4) for each in task.responses.all()}
+    scores = {response.pk: dict.fromkeys(ATTRIBUTES, 4) for response in task.responses.all()}
     adjudicate(task.pk, scores=scores, reason="other", by=cast.carol, now=SOON)
     withdraw(task.pk, by=cast.carol, now=LATER)
     assert {label.made_at for label in Label.objects.in_force()} == {LATER}

@@ -40,10 +40,10 @@ def test_it_is_alive_while_every_thread_waits_for_the_database(server: Web, asks
     with ExitStack() as stack:
         waiting = [stack.enter_context(server.connect()) for _ in range(40)]
         with locked_accounts():
-            for each in waiting:
-                each.sendall(asks)
+            for client in waiting:
+                client.sendall(asks)
             assert max(server.seconds_for(LIVE, timeout=5) for _ in range(8)) < 1
-        assert all(each.recv(12) == b"HTTP/1.1 200" for each in waiting)
+        assert all(client.recv(12) == b"HTTP/1.1 200" for client in waiting)
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def test_a_later_project_of_the_same_slug_reads_nothing_of_the_old_one(
     assert deleted(carol, "talk") == 204
     rival = make_user("rival", is_staff=True)
     assert as_user(rival).post("/api/v1/projects/", {"slug": "talk", "name": "Mine"}).status_code == 201
-    assert [each["action"] for each in said(as_user(rival), "talk")] == ["project.created"]
+    assert [entry["action"] for entry in said(as_user(rival), "talk")] == ["project.created"]
     client.force_login(rival)
     assert "member dave" not in client.get("/admin/annotator/auditentry/").content.decode()
 
@@ -45,8 +45,8 @@ def test_a_renamed_project_keeps_its_history(project: Project, carol: APIClient,
     assert carol.patch("/api/v1/projects/talk/", {"slug": "chat"}).json()["slug"] == "chat"
     rival = make_user("rival", is_staff=True)
     as_user(rival).post("/api/v1/projects/", {"slug": "talk", "name": "Mine"})
-    assert [list(each["details"]["changed"]) for each in said(carol, "chat")] == [["slug"], ["keep"]]
-    assert [each["action"] for each in said(as_user(rival), "talk")] == ["project.created"]
+    assert [list(entry["details"]["changed"]) for entry in said(carol, "chat")] == [["slug"], ["keep"]]
+    assert [entry["action"] for entry in said(as_user(rival), "talk")] == ["project.created"]
 
 
 def test_the_same_ratings_after_a_rename_are_the_same(project: Project, carol: APIClient) -> None:

@@ -21,9 +21,9 @@ def other(project: Project, cast: Cast) -> Project:
     made = make_project("other")
     make_member(made, cast.alice)
     make_member(made, cast.carol, role=Role.MANAGER)
-    for each in (project, made):
-        make_task(each)
-        rate(each, cast.alice)
+    for shared in (project, made):
+        make_task(shared)
+        rate(shared, cast.alice)
     return made
 
 
@@ -41,9 +41,13 @@ def test_every_door_of_a_project_says_the_same_pseudonym(other: Project, cast: C
     carol = as_user(cast.carol)
     name = exported(carol, "other")[0]["annotator"]
     people = {
-        each["username"]: each["pseudonym"] for each in carol.get("/api/v1/projects/other/members/").json()["results"]
+        member["username"]: member["pseudonym"]
+        for member in carol.get("/api/v1/projects/other/members/").json()["results"]
     }
-    mine = {each["project"]: each["pseudonym"] for each in as_user(cast.alice).get("/api/v1/me/").json()["memberships"]}
+    mine = {
+        membership["project"]: membership["pseudonym"]
+        for membership in as_user(cast.alice).get("/api/v1/me/").json()["memberships"]
+    }
     annotations = carol.get("/api/v1/projects/other/annotations/").json()["results"]
     assert {people["alice"], mine["other"], annotations[0]["annotator"]} == {name}
     assert mine["talk"] != name
@@ -71,8 +75,8 @@ def test_the_account_itself_has_no_pseudonym(other: Project, cast: Cast, as_user
 
 def test_reviewers_pages_name_nobody_across_projects(other: Project, cast: Cast, client: Client) -> None:
     rita = make_user("rita")
-    for each in (Project.objects.get(slug="talk"), other):
-        make_member(each, rita, role=Role.REVIEWER)
+    for shared in (Project.objects.get(slug="talk"), other):
+        make_member(shared, rita, role=Role.REVIEWER)
     client.force_login(rita)
     name = other.pseudonyms.get(user=cast.alice).name
     assert name not in client.get("/projects/talk/agreement/").content.decode()

@@ -149,7 +149,7 @@ def test_an_administrators_word_outlives_the_role(lead: User, carol: APIClient, 
 def test_rest_neither_demotes_nor_removes_the_last_manager(project: Project, carol: APIClient) -> None:
     demoted = carol.post(PEOPLE, {"username": "carol", "role": "annotator"})
     removed = carol.delete(f"{PEOPLE}carol/")
-    assert [(each.status_code, each.json()["code"]) for each in (demoted, removed)] == [(409, "last_manager")] * 2
+    assert [(answer.status_code, answer.json()["code"]) for answer in (demoted, removed)] == [(409, "last_manager")] * 2
 
 
 def test_the_admin_neither_demotes_nor_removes_the_last_manager(project: Project, cast: Cast, admin: Client) -> None:
@@ -157,9 +157,11 @@ def test_the_admin_neither_demotes_nor_removes_the_last_manager(project: Project
     form = {"role": "annotator", "extra_tries": 0} | NO_RUNS
     page = admin.post(f"/admin/annotator/membership/{member.pk}/change/", form).content.decode()
     assert "the last manager of Talk" in page
-    every = [each.pk for each in Membership.objects.all()]
+    every = [membership.pk for membership in Membership.objects.all()]
     admin.post("/admin/annotator/membership/", {"action": "remove_from_project", "_selected_action": every})
-    assert [(each.user.username, each.role) for each in Membership.objects.all()] == [("carol", "manager")]
+    assert [(membership.user.username, membership.role) for membership in Membership.objects.all()] == [
+        ("carol", "manager")
+    ]
 
 
 @pytest.mark.parametrize("door", ["delete", "delete_selected"])
@@ -250,7 +252,7 @@ def test_who_is_demoted_twice_at_once_leaves_the_admin(project: Project, cast: C
     User.objects.filter(pk=cast.bob.pk).update(is_staff=True, staff_by_role=True)
     root = as_user(make_user("root", is_superuser=True))
     Membership.objects.bulk_create(
-        Membership(project=each, user=cast.erin, role=Role.MANAGER) for each in Project.objects.exclude(slug="talk")
+        Membership(project=owned, user=cast.erin, role=Role.MANAGER) for owned in Project.objects.exclude(slug="talk")
     )
     at_once(4, lambda number: root.delete(f"/api/v1/projects/{slugs[number]}/members/bob/"))
     assert not staff("bob")

@@ -114,10 +114,10 @@ def test_an_annotation_with_nothing_in_it_is_refused(project: Project, cast: Cas
     held = claimed(project, cast.alice)
     Project.objects.update(rubric=Rubric.objects.get(key="helpsteer2d"))
     project.refresh_from_db()
-    ratings = [{"response": each.public_id, "scores": {}} for each in held.task.responses.all()]
+    ratings = [{"response": response.public_id, "scores": {}} for response in held.task.responses.all()]
     answer = as_user(cast.alice).put(f"/api/v1/assignments/{held.pk}/annotation/", {"ratings": ratings})
     assert (answer.status_code, answer.json()["code"]) == (400, "incomplete")
-    empty = Submission({each.pk: ResponseRating({}) for each in held.task.responses.all()})
+    empty = Submission({response.pk: ResponseRating({}) for response in held.task.responses.all()})
     with pytest.raises(IncompleteRating, match="says nothing"):
         annotation.submit(held.pk, empty, now=NOW)
     assert not Annotation.objects.exists()

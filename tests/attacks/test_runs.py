@@ -114,7 +114,7 @@ def test_two_snapshots_at_once_are_one(as_user: As, monkeypatch: pytest.MonkeyPa
         answers = set(pool.map(take, range(2)))
     taken = Snapshot.objects.get(project=project)
     assert answers == {(201, taken.content_hash)}
-    assert [each.name for each in taken.directory().parent.iterdir()] == [taken.content_hash]
+    assert [child.name for child in taken.directory().parent.iterdir()] == [taken.content_hash]
     assert not list(taken.directory().parent.parent.glob(".building-*"))
 
 

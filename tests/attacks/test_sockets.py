@@ -45,8 +45,8 @@ def slow_sockets(server: Web, number: int) -> Iterator[list[socket.socket]]:
     """Half of them stop within their headers, half within their bodies."""
     with ExitStack() as stack:
         opened = [stack.enter_context(server.connect()) for _ in range(number)]
-        for place, each in enumerate(opened):
-            each.sendall(SLOW_BODY if place % 2 else SLOW_HEADER)
+        for place, client in enumerate(opened):
+            client.sendall(SLOW_BODY if place % 2 else SLOW_HEADER)
         yield opened
 
 

@@ -83,17 +83,20 @@ def test_the_refusal_says_what_is_missing(carol: User) -> None:
 
 
 def rest_views(resolver: URLResolver, below: str = "") -> Iterator[tuple[str, Any]]:
-    for each in resolver.url_patterns:
-        place = below + str(each.pattern)
-        if isinstance(each, URLResolver):
-            yield from rest_views(each, place)
+    for url_pattern in resolver.url_patterns:
+        place = below + str(url_pattern.pattern)
+        if isinstance(url_pattern, URLResolver):
+            yield from rest_views(url_pattern, place)
         elif place.startswith("api/v1/"):
-            yield place, vars(each.callback)["cls"]
+            yield place, vars(url_pattern.callback)["cls"]
 
 
 def test_every_rest_view_that_asks_for_a_user_asks_for_a_scope() -> None:
     views = dict(rest_views(get_resolver()))
-    permissions = {place: {each.__name__ for each in view.permission_classes} for place, view in views.items()}
+    permissions = {
+        place: {permission_class.__name__ for permission_class in view.permission_classes}
+        for place, view in views.items()
+    }
     assert {place for place, found in permissions.items() if "WithinScopes" not in found} == {
         "api/v1/token/",
         "api/v1/health/live/",
@@ -113,7 +116,7 @@ def test_annotators_calls_and_scoring_have_scopes_of_their_own() -> None:
             for scope in scopes_for(view, verb.upper()):
                 found.setdefault(scope, set()).add(place.removeprefix("api/v1/"))
     held = "assignments/<int:assignment_id>/"
-    doings = {f"{held}{each}" for each in ("", "annotation/", "skip/", "report/", "heartbeat/")}
+    doings = {f"{held}{doing}" for doing in ("", "annotation/", "skip/", "report/", "heartbeat/")}
     assert found["annotate"] == {"projects/<slug:slug>/next/"} | doings
     assert found["score"] == {"score/", "openrlhf/<slug:slug>/"}
 
@@ -139,7 +142,7 @@ def test_a_token_lasts_ninety_days_unless_told(carol: User) -> None:
     APIClient().post("/api/v1/token/", told)
     APIClient().post("/api/v1/token/", told | {"days": 7, "name": "nightly", "scopes": ["read"]})
     first, second = Token.objects.order_by("pk")
-    lasting = [(each.expiry - timezone.now() + HOUR).days for each in (first, second)]
+    lasting = [(token.expiry - timezone.now() + HOUR).days for token in (first, second)]
     assert lasting == [90, 7]
     assert (first.scopes, second.scopes, second.name) == (list(Scope.values), ["read"], "nightly")
 
@@ -164,7 +167,7 @@ def test_one_sees_and_ends_one_s_own_alone(carol: User, cast: Cast) -> None:
     mine, theirs = (tokens.issue(user, name=f"of {user}")[0] for user in (carol, cast.alice))
     client = with_scopes(carol, "read", "manage")
     listed = client.get("/api/v1/tokens/").json()["results"]
-    assert [each["name"] for each in listed] == ["of carol", ""]
+    assert [token["name"] for token in listed] == ["of carol", ""]
     assert client.delete(f"/api/v1/tokens/{theirs.pk}/").status_code == 404
     assert client.delete(f"/api/v1/tokens/{mine.pk}/").status_code == 204
     assert set(Token.objects.values_list("name", flat=True)) == {"of alice", ""}

@@ -90,8 +90,8 @@ def answers_at_once(server: Web, asks: bytes, number: int) -> list[bytes]:
     """What so many equal requests are answered within seconds, while the pages go on; most wait."""
     with ExitStack() as stack:
         opened = [stack.enter_context(server.connect()) for _ in range(number)]
-        for each in opened:
-            each.sendall(asks)
+        for client in opened:
+            client.sendall(asks)
         time.sleep(1)
         assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < PAGE_SECONDS
         with ThreadPoolExecutor(number) as pool:
@@ -126,8 +126,8 @@ def test_scores_that_take_long_wait_within_their_share_and_others_get_a_job_at_o
     )
     with ExitStack() as stack:
         opened = [stack.enter_context(server.connect()) for _ in range(20)]
-        for each in opened:
-            each.sendall(asks)
+        for client in opened:
+            client.sendall(asks)
         assert max(server.seconds_for("/login/", timeout=10) for _ in range(5)) < PAGE_SECONDS
         with ThreadPoolExecutor(len(opened)) as pool:
             heads = list(pool.map(answered, opened))
@@ -135,7 +135,7 @@ def test_scores_that_take_long_wait_within_their_share_and_others_get_a_job_at_o
         assert {head[:12] for head in at_once} == {b"HTTP/1.1 202"}
         assert len(at_once) >= 20 - PROCESSES * THREADS // 2
         began = time.monotonic()
-        for head, each in zip(heads, opened, strict=True):
-            each.settimeout(10)
-            assert head or each.recv(12) == b"HTTP/1.1 202"
+        for head, client in zip(heads, opened, strict=True):
+            client.settimeout(10)
+            assert head or client.recv(12) == b"HTTP/1.1 202"
     assert time.monotonic() - began < 2 * SCORE_WAIT_SECONDS

@@ -23,12 +23,12 @@ def doors(client: Client, user: User) -> set[str]:
 
 
 def _patterns(resolver: URLResolver, place: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for each in resolver.url_patterns:
-        below = place + str(each.pattern)
-        if isinstance(each, URLResolver):
-            yield from _patterns(each, below)
+    for url_pattern in resolver.url_patterns:
+        below = place + str(url_pattern.pattern)
+        if isinstance(url_pattern, URLResolver):
+            yield from _patterns(url_pattern, below)
         else:
-            yield below, each
+            yield below, url_pattern
 
 
 def _rest() -> Iterator[str]:
@@ -56,13 +56,15 @@ def _pages(client: Client, user: User) -> Iterator[str]:
 def _admin() -> Iterator[str]:
     request = HttpRequest()
     request.user = User(username="root", is_superuser=True, is_staff=True)
-    for model, each in admin.site._registry.items():
+    for model, model_admin in admin.site._registry.items():
         name = model._meta.model_name
         yield from (
-            f"admin {name} {verb}" for verb, may in each.get_model_perms(request).items() if may and verb != "view"
+            f"admin {name} {verb}"
+            for verb, may in model_admin.get_model_perms(request).items()
+            if may and verb != "view"
         )
-        yield from (f"admin {name} {action}" for action in each.get_actions(request))
-        own = (url.name or "" for url in each.get_urls())
+        yield from (f"admin {name} {action}" for action in model_admin.get_actions(request))
+        own = (url.name or "" for url in model_admin.get_urls())
         yield from (f"admin {url}" for url in own if url and not url.endswith(ADMINS_OWN))
 
 

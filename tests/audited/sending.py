@@ -53,8 +53,8 @@ def redaction(world: World) -> Any:
 def rating_of_an_expert(world: World) -> Any:
     gold = world.gold()
     form: dict[str, Any] = {"use": gold.use, "ratings-TOTAL_FORMS": 2, "ratings-INITIAL_FORMS": 2}
-    for number, each in enumerate(gold.ratings.order_by("pk")):
-        form |= {f"ratings-{number}-id": each.pk, f"ratings-{number}-explanation": "Better now."}
+    for number, rating in enumerate(gold.ratings.order_by("pk")):
+        form |= {f"ratings-{number}-id": rating.pk, f"ratings-{number}-explanation": "Better now."}
         form |= {f"ratings-{number}-gold": gold.pk, **{f"ratings-{number}-level_{key}": 0 for key in ATTRIBUTES}}
     return world.page.post(f"/admin/annotator/gold/{gold.pk}/change/", form)
 
@@ -133,12 +133,15 @@ def new_project(world: World) -> dict[str, Any]:
 
 
 def rating_form(task: Task, level: int = 3, **fields: Any) -> dict[str, Any]:
-    return {f"{key}-{each.public_id}": level for each in task.responses.all() for key in ATTRIBUTES} | fields
+    return {f"{key}-{response.public_id}": level for response in task.responses.all() for key in ATTRIBUTES} | fields
 
 
 def rating_body(task: Task, **fields: Any) -> dict[str, Any]:
     scores = dict.fromkeys(ATTRIBUTES, 3)
-    return {"ratings": [{"response": each.public_id, "scores": scores} for each in task.responses.all()], **fields}
+    return {
+        "ratings": [{"response": response.public_id, "scores": scores} for response in task.responses.all()],
+        **fields,
+    }
 
 
 def submission(world: World) -> Any:

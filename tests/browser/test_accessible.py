@@ -52,7 +52,7 @@ def addresses(talk: Project, alice: User) -> list[str]:
     run = qualification.begin(member, "practice", now=NOW)
     task = qualification.next_task(run)
     assert task is not None
-    answers = {each.pk: each.expert_rating.scores for each in task.responses.all()}
+    answers = {response.pk: response.expert_rating.scores for response in task.responses.all()}
     qualification.answer(run, task, answers, now=NOW)
     done = _rated(talk, alice)
     make_task(talk, prompt=RICH)
@@ -100,7 +100,10 @@ def _safely(talk: Project, user: User, *, level: int = 3, **fields: Any) -> None
 
 def violations(page: Page) -> list[str]:
     found = Axe().run(page).response["violations"]
-    return [f"{page.url} {each['id']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])})" for each in found]
+    return [
+        f"{page.url} {violation['id']}: {violation['nodes'][0]['html'][:200]} ({len(violation['nodes'])})"
+        for violation in found
+    ]
 
 
 @pytest.mark.parametrize(("scheme", "locale"), [("light", "en-US"), ("dark", "de-DE")])
@@ -180,7 +183,7 @@ def carol(talk: Project, alice: User) -> User:
             _safely(talk, user, level=level, preference=1, justification="Because of the table.")
     _, aside, settled = talk.tasks.order_by("pk")
     report(aside.assignments.earliest("pk").pk, category="bias", note="Look.", now=NOW)
-    scores = {each.pk: dict.fromkeys(ATTRIBUTES, 2) for each in settled.responses.all()}
+    scores = {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in settled.responses.all()}
     adjudicate(settled.pk, scores=scores, reason="slip", comment="Look.", preference=1, by=manager, now=NOW)
     judge(settled.assignments.earliest("pk").pk, decision="rejected", comment="Far off.", by=manager, now=NOW)
     _looked_into(talk, alice)

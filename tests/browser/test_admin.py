@@ -77,7 +77,7 @@ def test_its_colours_have_contrast_and_it_fetches_no_font_but_ours(
     for address in [*pages, f"rewards/rewardmodel/{model.pk}/change/", "annotator/project/"]:
         page.goto(f"/admin/{address}")
         found = Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
-        faint += [f"{address}: {node['html'][:200]}" for each in found for node in each["nodes"]]
+        faint += [f"{address}: {node['html'][:200]}" for violation in found for node in violation["nodes"]]
     assert faint == []
     assert page.evaluate("document.fonts.check('16px \"Inter Variable\"')")
     assert not [url for url in fonts if url.endswith(".woff2") and "/vendor/inter-" not in url]
@@ -153,4 +153,4 @@ def test_new_guidelines_become_the_next_version(open_page: Open, carol: User, bu
     page.fill("[name=guidelines-0-text]", "Read slowly.")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("was changed successfully")).to_be_visible()
-    assert [(each.version, each.text) for each in busy.guidelines.all()] == [(1, "Read slowly.")]
+    assert [(guideline.version, guideline.text) for guideline in busy.guidelines.all()] == [(1, "Read slowly.")]

@@ -84,7 +84,7 @@ def test_beside_each_response_has_targets_large_enough_and_the_text_of_its_level
     open_page: Open, alice: User, long_task: Task
 ) -> None:
     page = rating_page(open_page, alice, viewport=WIDE)
-    sizes = [box(each) for each in page.locator(".likert .number").all()]
+    sizes = [box(number) for number in page.locator(".likert .number").all()]
     assert len(sizes) == 50
     assert all(size["width"] >= 40 and size["height"] >= 40 for size in sizes)
     page.keyboard.press("4")
@@ -117,8 +117,8 @@ def test_a_narrow_window_has_one_column(open_page: Open, alice: User, long_task:
     User.objects.update(layout=layout)
     page = rating_page(open_page, alice, viewport={"width": width, "height": 740})
     tops = [box(page.locator(selector).nth(at)) for at in (0, 1) for selector in (".response", ".scales")]
-    assert [each["y"] for each in tops] == sorted(each["y"] for each in tops)
-    assert len({each["x"] for each in tops}) == 1
+    assert [top["y"] for top in tops] == sorted(top["y"] for top in tops)
+    assert len({top["x"] for top in tops}) == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

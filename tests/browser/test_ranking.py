@@ -52,9 +52,9 @@ def order(page: Page) -> str:
 def stored() -> str:
     """The ranking in the database, by the responses' letters."""
     made = Annotation.objects.current().get()
-    letters = {each.pk: "ABCDEFGHI"[each.position] for each in made.assignment.task.responses.all()}
+    letters = {response.pk: "ABCDEFGHI"[response.position] for response in made.assignment.task.responses.all()}
     assert made.ranking is not None
-    return " ".join("".join(letters[each] for each in tier) for tier in made.ranking)
+    return " ".join("".join(letters[response] for response in tier) for tier in made.ranking)
 
 
 def finish(page: Page, responses: int) -> None:
@@ -68,7 +68,7 @@ def test_nothing_is_ranked_beforehand(open_page: Open, talk: Project, alice: Use
     expect(page.locator("[data-tray] > li")).to_have_count(9)
     expect(page.locator("[data-ranked] > li")).to_have_count(0)
     expect(page.locator("[data-placed]")).to_have_text("0 of 9 placed")
-    assert {each.input_value() for each in page.locator(".ranking select").all()} == {""}
+    assert {select.input_value() for select in page.locator(".ranking select").all()} == {""}
 
 
 def test_three_responses_are_ranked_by_keys(open_page: Open, talk: Project, alice: User) -> None:
@@ -128,7 +128,7 @@ def test_nine_responses_are_ranked_by_buttons_on_a_phone(open_page: Open, talk: 
     button(page, "A", "back").tap()
     button(page, "A", "place").tap()
     button(page, "H", "tie").tap()
-    boxes = [each.bounding_box() for each in page.locator(".ranking button:visible").all()]
+    boxes = [button.bounding_box() for button in page.locator(".ranking button:visible").all()]
     small = [box for box in boxes if box and min(box["width"], box["height"]) < 44]
     assert small == []
     assert page.evaluate("document.documentElement.scrollWidth") == 360
@@ -225,7 +225,7 @@ def test_a_reviewer_reads_rankings_and_settles_one(open_page: Open, talk: Projec
     Project.objects.update(ask_preference=True, base_annotators=1, max_annotators=1)
     talk.refresh_from_db()
     task = make_task(talk, responses=3)
-    one, two, three = (each.pk for each in task.responses.all())
+    one, two, three = (response.pk for response in task.responses.all())
     held = claimed(talk, alice)
     annotation.submit(held.pk, submission(task, ranking=[[three], [one, two]]), now=NOW)
     rita = make_user("rita")

@@ -143,5 +143,5 @@ def test_three_responses_take_as_many_columns_as_they_can_fill(
 ) -> None:
     make(talk, 3)
     page = rating_page(open_page, alice, width, 900)
-    places = [each.bounding_box() for each in page.locator(".sheet").all()]
+    places = [sheet.bounding_box() for sheet in page.locator(".sheet").all()]
     assert len({box["x"] for box in places if box}) == columns

@@ -260,8 +260,8 @@ def test_with_no_worker_scoring_is_refused_at_once(carol: APIClient, project: Pr
 def test_two_champions_ask_for_a_choice(carol: APIClient, project: Project, cast: Cast) -> None:
     other = make_project("other")
     make_member(other, cast.carol, role=Role.MANAGER)
-    for each in (project, other):
-        make_model(each, is_champion=True)
+    for owner in (project, other):
+        make_model(owner, is_champion=True)
     answer = scored(carol)
     assert (told(answer), list(answer.json()["errors"])) == ((400, "invalid"), ["model"])
     assert told(scored(carol, project="other")) == (503, "no_worker")

@@ -16,7 +16,7 @@ from tests.rewards.evaluated import HASH, benchmark_metrics, make_evaluation, sn
 
 
 def line(lines: list[Line], *path: str, measure: str) -> Line:
-    return next(each for each in lines if (each.path, each.measure) == (path, measure))
+    return next(candidate for candidate in lines if (candidate.path, candidate.measure) == (path, measure))
 
 
 def test_a_lower_error_and_a_higher_accuracy_are_best() -> None:
@@ -55,7 +55,7 @@ def test_no_better_than_chance_is_never_the_best(measure: str) -> None:
 def test_what_has_an_order_of_its_own_keeps_it() -> None:
     parts = {name: {"n": 1, "rmse": 1.0} for name in ("long", "medium", "short")}
     lines = lines_of([{"slices": {"length": parts, "model": {"b": {"rmse": 1.0}, "a": {"rmse": 1.0}}}}], [])
-    assert [each.path[-1] for each in lines] == ["short", "medium", "long", "a", "b"]
+    assert [line.path[-1] for line in lines] == ["short", "medium", "long", "a", "b"]
 
 
 def test_a_part_without_rows_is_empty() -> None:
@@ -85,11 +85,11 @@ def test_what_is_missing_has_its_reason_and_a_measure_that_one_lacks_a_gap() -> 
 def test_the_page_has_words_for_every_reason_of_a_missing_correlation() -> None:
     same, different = np.array([1.0, 1.0]), np.array([1.0, 2.0])
     sides = ((same, different), (different, same))
-    assert [attribute_measures(*each, mean=1.0)["reason"] for each in sides] == list(pages.REASONS)
+    assert [attribute_measures(*side, mean=1.0)["reason"] for side in sides] == list(pages.REASONS)
 
 
 def test_whole_measures_come_before_those_of_parts() -> None:
-    paths = [each.path for each in lines_of([snapshot_metrics(0.9)], ["helpfulness"])]
+    paths = [line.path for line in lines_of([snapshot_metrics(0.9)], ["helpfulness"])]
     assert paths[0] == ()
     assert paths[-1][0] == "slices"
 
@@ -98,7 +98,10 @@ def test_only_what_was_judged_on_the_same_data_is_compared(project: Project) -> 
     first, second = make_model(project, 1), make_model(project, 2)
     for model, data_hash in ((first, HASH), (second, HASH), (second, "1" * 64)):
         make_evaluation(model, data_hash=data_hash)
-    assert [each.reward_model.version for each in compare(project, name="validation", data_hash=HASH).evaluations] == [
+    assert [
+        evaluation.reward_model.version
+        for evaluation in compare(project, name="validation", data_hash=HASH).evaluations
+    ] == [
         1,
         2,
     ]
@@ -110,12 +113,12 @@ def test_the_champion_stays_in_sight_among_many_versions(project: Project) -> No
     for model in models:
         make_evaluation(model)
     shown = compare(project, name="validation", data_hash=HASH).evaluations
-    assert [each.reward_model.version for each in shown] == [1, *range(6, 13)]
+    assert [evaluation.reward_model.version for evaluation in shown] == [1, *range(6, 13)]
 
 
 def test_the_rows_to_take_away_name_version_and_interval(project: Project) -> None:
     make_evaluation(make_model(project, 1), rmse=0.9)
-    row = next(each for each in rows_of(project) if each["measure"] == "rmse" and each["part"] == "")
+    row = next(line for line in rows_of(project) if line["measure"] == "rmse" and line["part"] == "")
     assert (row["version"], row["value"], row["low"], row["high"], row["n"]) == (1, 0.9, 0.8, 1.0, 16)
 
 

@@ -214,7 +214,10 @@ def test_a_run_keeps_what_it_found_of_the_champion_too(project: Project, setting
         (run.directory() / name).write_text(json.dumps(content))
     training._stored(run, snapshot, champion)
     found = compare(project, name="validation", data_hash=HASH).evaluations
-    assert [(each.reward_model.version, each.metrics["rmse"]) for each in found] == [(1, 0.9), (2, 0.8)]
+    assert [(evaluation.reward_model.version, evaluation.metrics["rmse"]) for evaluation in found] == [
+        (1, 0.9),
+        (2, 0.8),
+    ]
 
 
 def test_many_evaluations_are_listed_in_as_many_queries_as_few(project: Project, carol: APIClient) -> None:

@@ -114,7 +114,7 @@ def test_a_restart_of_postgresql_costs_no_step(tmp_path: Path) -> None:
 
 
 def restart_postgres(*, away_seconds: float) -> None:
-    found = [each for each in servers.running if isinstance(each, Postgres)]
+    found = [server for server in servers.running if isinstance(server, Postgres)]
     if not found:
         pytest.skip("DATABASE_URL names a server that is not ours to restart")
     connection.close()

@@ -55,7 +55,7 @@ def items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         job = ScoringJob.objects.get(pk=args[0])
         seen.extend(job.items)
         results = [
-            {"scores": dict.fromkeys(ATTRIBUTES, 1.5), "reward": len(each["response"]) * 1.0} for each in job.items
+            {"scores": dict.fromkeys(ATTRIBUTES, 1.5), "reward": len(item["response"]) * 1.0} for item in job.items
         ]
         ScoringJob.objects.filter(pk=job.pk).update(results=results, state=ScoringJob.State.DONE)
 
@@ -94,7 +94,7 @@ def test_a_run_may_keep_to_one_model(project: Project, champion: RewardModel, to
     other = make_model(project)
     elsewhere = make_model(make_project("other"))
     codes = [
-        sent(token, address=f"{ADDRESS}?model={each}").status_code for each in (other.pk, elsewhere.pk, "x", "9" * 30)
+        sent(token, address=f"{ADDRESS}?model={model}").status_code for model in (other.pk, elsewhere.pk, "x", "9" * 30)
     ]
     assert codes == [200, 404, 400, 400]
 

@@ -74,7 +74,7 @@ def gain(of: NDArray[np.float64]) -> Gain:
 def test_a_gain_as_large_as_the_detectable_one_is_seen_in_four_cases_of_five() -> None:
     noise = np.random.default_rng(5).normal(0, 1, size=(400, 100))  # a hundred prompts whose gains scatter by 1
     detectable = gain(noise[0]).detectable()
-    assert 0.7 < np.mean([gain(each + detectable).low > 0 for each in noise]) < 0.9
+    assert 0.7 < np.mean([gain(sample + detectable).low > 0 for sample in noise]) < 0.9
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def ranked_tasks(cast: Cast, count: int = 12, *, levels: list[int] | None = None
     """Everybody ranks the third response first, and ties the others."""
     project = make_project("asking", ask_preference=True, validation_share=0.5)
     for _ in range(count):
-        one, two, three = (each.pk for each in make_task(project, responses=3).responses.all())
+        one, two, three = (response.pk for response in make_task(project, responses=3).responses.all())
         for user in cast.annotators:
             rate(project, user, levels or [2, 3, 4], ranking=[[three], [one, two]])
     return project
@@ -57,7 +57,7 @@ def test_a_reviewers_ranking_is_in_force(cast: Cast) -> None:
     project = ranked_tasks(cast)
     task = project.tasks.first()
     assert task is not None
-    one, two, three = (each.pk for each in task.responses.all())
+    one, two, three = (response.pk for response in task.responses.all())
     rita = make_user("rita")
     fields = {"scores": {}, "reason": "slip", "by": rita, "made_at": NOW}
     Adjudication.objects.create(task=task, ranking=[[one], [two], [three]], **fields)

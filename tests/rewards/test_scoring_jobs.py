@@ -25,7 +25,7 @@ def model(cast: Cast) -> RewardModel:
 
 
 def make_job(model: RewardModel, cast: Cast, *responses: str) -> ScoringJob:
-    items = [{"conversation": [{"role": "user", "content": "Why?"}], "response": each} for each in responses]
+    items = [{"conversation": [{"role": "user", "content": "Why?"}], "response": response} for response in responses]
     return ScoringJob.objects.create(reward_model=model, requested_by=cast.carol, items=items)
 
 
@@ -33,7 +33,7 @@ def rewards(job: ScoringJob) -> list[float]:
     job.refresh_from_db()
     assert job.state == ScoringJob.State.DONE
     assert job.results is not None
-    return [each["reward"] for each in job.results]
+    return [result["reward"] for result in job.results]
 
 
 def test_jobs_that_wait_go_through_the_model_together(model: RewardModel, cast: Cast, scorer: FakeScorer) -> None:
@@ -84,7 +84,7 @@ def test_one_that_cannot_be_scored_fails_alone(
     whole = scorer.score_encoded
 
     def picky(encoded: Any) -> Any:
-        if any("bad" in each for each in encoded):
+        if any("bad" in sample for sample in encoded):
             raise ValueError("unreadable")
         return whole(encoded)
 

@@ -112,7 +112,7 @@ def settled_task(cast: Cast, **fields: Any) -> dict[str, Any]:
 
 def test_a_reviewers_scores_and_preference_are_written(cast: Cast) -> None:
     row = settled_task(cast, preference=-2)
-    assert [each["scores"]["helpfulness"] for each in row["responses"]] == [0, 0]
+    assert [response["scores"]["helpfulness"] for response in row["responses"]] == [0, 0]
     assert sorted(rating["helpfulness"] for rating in row["responses"][0]["ratings"]) == [3, 3, 4]
     assert row["preference"] == -2
 

@@ -66,13 +66,13 @@ def found_in(rows: list[Row], *, percent: float, at_once: int = 10**6) -> list[U
     places = range(0, len(whole.annotation), at_once)
     portions = [whole.part(slice(place, place + at_once)) for place in places]
     found = most_unlikely(lambda: _whole_annotations(portions), percent=percent)
-    return sorted(found, key=lambda each: -each.deviations)
+    return sorted(found, key=lambda note: -note.deviations)
 
 
 def test_the_one_that_says_the_opposite_is_found() -> None:
     rows = scores(annotations=100, odd=41)
     found = found_in(rows, percent=2)
-    assert [each.annotation for each in found] == [41]
+    assert [note.annotation for note in found] == [41]
     assert found[0].evidence[0]["attribute"] in ATTRIBUTES
     assert found[0].deviations > 2
 
@@ -100,13 +100,13 @@ def plainly(rows: list[Row], *, percent: float) -> list[tuple[int, int, float, l
         leans = by_lean[row.annotator, row.attribute]
         off[row] -= sum(leans) / (len(leans) + 10)
         by_attribute[row.attribute].append(off[row])
-    spread = {key: (sum(each**2 for each in values) / len(values)) ** 0.5 for key, values in by_attribute.items()}
+    spread = {key: (sum(number**2 for number in values) / len(values)) ** 0.5 for key, values in by_attribute.items()}
     cells = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.annotation, row.response, list(ATTRIBUTES).index(row.attribute))):
         cells[row.annotation, row.task].append((row, off[row] / max(spread[row.attribute], 1e-6)))
-    overall = {key: (sum(far**2 for _, far in each) / len(each)) ** 0.5 for key, each in cells.items()}
+    overall = {key: (sum(far**2 for _, far in cell) / len(cell)) ** 0.5 for key, cell in cells.items()}
     chosen = sorted(overall, key=lambda key: -overall[key])[: round(len(overall) * percent / 100)]
-    widest = {key: sorted(cells[key], key=lambda each: -abs(each[1]))[:4] for key in chosen}
+    widest = {key: sorted(cells[key], key=lambda cell: -abs(cell[1]))[:4] for key in chosen}
     return [
         (
             *key,
@@ -125,7 +125,7 @@ def plainly(rows: list[Row], *, percent: float) -> list[tuple[int, int, float, l
 @pytest.mark.parametrize("at_once", [1, 7, 64])
 def test_portions_find_what_is_found_at_once(at_once: int) -> None:
     rows = [row._replace(response=2 * row.response + side) for row in scores(annotations=90, odd=41) for side in (0, 1)]
-    (whole,), (parted,) = (found_in(rows, percent=2, at_once=each) for each in (10**6, at_once))
+    (whole,), (parted,) = (found_in(rows, percent=2, at_once=portion) for portion in (10**6, at_once))
     assert (whole.annotation, whole.evidence) == (parted.annotation, parted.evidence)
     assert whole.deviations == pytest.approx(parted.deviations)
 
@@ -145,11 +145,11 @@ def test_arrays_find_what_score_by_score_is_found(seed: int) -> None:
         row._replace(annotation=1000 + n, annotator=n % 4, given=0, expected=4.0) for n, row in enumerate(rows[:9])
     ]
     found = found_in(rows, percent=20)
-    told = [(each.annotation, each.task, each.deviations, [tuple(e.values()) for e in each.evidence]) for each in found]
+    told = [(note.annotation, note.task, note.deviations, [tuple(e.values()) for e in note.evidence]) for note in found]
     wanted = plainly(rows, percent=20)
     assert wanted
-    assert [each[:2] + each[3:] for each in told] == [each[:2] + each[3:] for each in wanted]
-    np.testing.assert_allclose([each[2] for each in told], [each[2] for each in wanted])
+    assert [row[:2] + row[3:] for row in told] == [row[:2] + row[3:] for row in wanted]
+    np.testing.assert_allclose([row[2] for row in told], [row[2] for row in wanted])
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_it_waits_for_a_reviewer(noted: Noted, cast: Cast) -> None:
         lambda task, note, by: judge(note.annotation.assignment_id, decision="rejected", comment="No.", by=by, now=NOW),
         lambda task, note, by: adjudicate(
             task.pk,
-            scores={each.pk: dict.fromkeys(ATTRIBUTES, 3) for each in task.responses.all()},
+            scores={response.pk: dict.fromkeys(ATTRIBUTES, 3) for response in task.responses.all()},
             reason="slip",
             by=by,
             now=NOW,
@@ -274,6 +274,6 @@ def test_the_reviewer_sees_what_was_expected_but_not_who_it_was(noted: Noted, ca
     assert "response B: 2 for Helpfulness, where about 4.5 was expected." in " ".join(page.split())
     assert "bob" not in page
     told = client.get(f"/api/v1/review/{task.public_id}/").json()
-    given = [each["unlikely"] for each in told["raters"] if each["assignment"] == note.annotation.assignment_id]
-    assert given == [[{**each, "response": response_number(each["response"])} for each in note.evidence]]
+    given = [rater["unlikely"] for rater in told["raters"] if rater["assignment"] == note.annotation.assignment_id]
+    assert given == [[{**evidence, "response": response_number(evidence["response"])} for evidence in note.evidence]]
     assert Assignment.objects.filter(task=task).count() == len(told["raters"])

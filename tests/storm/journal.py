@@ -54,7 +54,7 @@ class Sent:
         return any(status in STORED for status in self.statuses)
 
     def body(self) -> dict[str, Any]:
-        ratings = [{"response": response_number(number), "scores": each} for number, each in self.ratings.items()]
+        ratings = [{"response": response_number(number), "scores": rating} for number, rating in self.ratings.items()]
         return {"ratings": ratings, "justification": self.text}
 
 
@@ -105,4 +105,4 @@ class Journal:
 
     def unexplained(self) -> list[Call]:
         """Failures while everything was up."""
-        return [call for call in self.failures() if not any(each.explains(call) for each in self.outages)]
+        return [call for call in self.failures() if not any(outage.explains(call) for outage in self.outages)]

@@ -20,7 +20,7 @@ class Given:
 
 def apart(given: Sequence[Given]) -> int:
     """The spread of helpfulness, on the response where it is larger."""
-    columns = [[each.ratings[response]["helpfulness"] for each in given] for response in given[0].ratings]
+    columns = [[rating.ratings[response]["helpfulness"] for rating in given] for response in given[0].ratings]
     return max(max(column) - min(column) for column in columns)
 
 
@@ -37,13 +37,13 @@ def kept(given: Sequence[Given]) -> list[Given]:
 def _squares(three: Sequence[Given]) -> int:
     """The sum of squared differences of each pair is three times the sum of squares less the square of the sum."""
     cells = [(response, key) for response, scores in three[0].ratings.items() for key in scores]
-    columns = [[each.ratings[response][key] for each in three] for response, key in cells]
+    columns = [[rating.ratings[response][key] for rating in three] for response, key in cells]
     return sum(KEPT * sum(value**2 for value in column) - sum(column) ** 2 for column in columns)
 
 
 def means(three: Sequence[Given]) -> dict[int, dict[str, Fraction]]:
     return {
-        response: {key: Fraction(sum(each.ratings[response][key] for each in three), KEPT) for key in scores}
+        response: {key: Fraction(sum(rating.ratings[response][key] for rating in three), KEPT) for key in scores}
         for response, scores in three[0].ratings.items()
     }
 

@@ -24,7 +24,7 @@ from annotator.launch.embedded.accounts import postgres_account, postgres_home
 from annotator.launch.run import COMMANDS, ROOT
 from tests.celery_workers import wait_for
 
-WEB = next(each.line for each in COMMANDS if each.name == "web").split()[1:]
+WEB = next(declared.line for declared in COMMANDS if declared.name == "web").split()[1:]
 READY = "database system is ready to accept connections"
 LIGHT = ["-m", "tests.storm.light_worker"]
 DISK_MEGABYTES = 600
@@ -85,7 +85,7 @@ class Server:
     def workers(self) -> list[int]:
         assert self.process is not None
         lists = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        return [int(pid) for each in lists for pid in each.read_text().split()]
+        return [int(pid) for children in lists for pid in children.read_text().split()]
 
 
 @dataclass

@@ -75,10 +75,10 @@ class Crew:
         everybody = [Annotator(number, token, self) for number, token in enumerate(self.tokens, start=1)]
         try:
             with suppress(Stopped):
-                await asyncio.gather(*(each.work() for each in everybody))
+                await asyncio.gather(*(person.work() for person in everybody))
         finally:
-            for each in everybody:
-                each.hang_up()
+            for person in everybody:
+                person.hang_up()
 
 
 class Annotator:
@@ -208,9 +208,9 @@ class Annotator:
         if self.chance(FAR_AWAY):
             level = 0 if level >= 2 else 4
         return {
-            response_of(each["id"]) or 0: {key: self.dice.randrange(5) for key in ATTRIBUTES}
+            response_of(response["id"]) or 0: {key: self.dice.randrange(5) for key in ATTRIBUTES}
             | {"helpfulness": near(level, self.dice)}
-            for each in task["responses"]
+            for response in task["responses"]
         }
 
     def written(self, assignment: int, task: int | None, ratings: Ratings, *, revises: bool = False) -> Sent:
@@ -221,7 +221,7 @@ class Annotator:
 
     def revised(self, sent: Sent) -> Sent:
         """Helpfulness stays, which alone decides how many annotators a task wants."""
-        ratings = {each: scores | {"verbosity": self.dice.randrange(5)} for each, scores in sent.ratings.items()}
+        ratings = {rating: scores | {"verbosity": self.dice.randrange(5)} for rating, scores in sent.ratings.items()}
         return self.written(sent.assignment, sent.task, ratings, revises=True)
 
     # How they ask ------------------------------------------------------------------------------------------

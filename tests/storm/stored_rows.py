@@ -37,18 +37,20 @@ class Task:
 
     def holders(self) -> list[Stored]:
         """First revisions of those who hold a slot, as they came: numbers are drawn while the task is locked."""
-        first = [each for each in self.annotations if each.revision == 1 and each.slot is not None]
-        return sorted(first, key=lambda each: each.number)
+        first = [
+            annotation for annotation in self.annotations if annotation.revision == 1 and annotation.slot is not None
+        ]
+        return sorted(first, key=lambda rating: rating.number)
 
     def late(self) -> list[Stored]:
         """What came after its slot had gone to somebody else."""
-        return [each for each in self.annotations if each.is_current and each.slot is None]
+        return [annotation for annotation in self.annotations if annotation.is_current and annotation.slot is None]
 
     def given(self) -> list[Given]:
         """What counts, in the order of submission."""
-        current = [each for each in self.annotations if each.is_current and each.counts]
-        current.sort(key=lambda each: (each.submitted_at, each.number))
-        return [Given(each.number, each.ratings) for each in current]
+        current = [annotation for annotation in self.annotations if annotation.is_current and annotation.counts]
+        current.sort(key=lambda rating: (rating.submitted_at, rating.number))
+        return [Given(rating.number, rating.ratings) for rating in current]
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ def read(product: Product) -> Books:
     annotations = {row[0]: Stored(*row) for row in product.rows(_ANNOTATIONS)}
     for annotation, response, scores in product.rows("SELECT annotation_id, response_id, scores FROM annotator_rating"):
         annotations[annotation].ratings[response] = scores
-    for each in annotations.values():
-        tasks[each.task].annotations.append(each)
+    for stored in annotations.values():
+        tasks[stored.task].annotations.append(stored)
     for task, *values in product.rows(_CONSENSUS):
         names = ("kept", "annotators", "spread", "spread_of_all", "dropped_because")
         tasks[task].consensus = dict(zip(names, values, strict=True))

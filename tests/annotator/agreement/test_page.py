@@ -88,7 +88,7 @@ def test_a_reviewer_reads_no_names(project: Project, cast: Cast, client: Client,
     reviewer = make_user("rita")
     make_member(project, reviewer, role=Role.REVIEWER)
     page = shown(client, reviewer, "?with=alice")
-    assert set(annotators(page)) == {pseudonym(each, project) for each in cast.annotators}
+    assert set(annotators(page)) == {pseudonym(annotator, project) for annotator in cast.annotators}
     assert not {"<bdi>alice</bdi>", "Pairs with alice"} & set(re.findall(r"<bdi>.*?</bdi>|Pairs with \w+", page))
 
 

@@ -24,7 +24,7 @@ def asking(db: None) -> Project:
 def ranked(project: Project, responses: int, *orders: Order) -> None:
     """A task with one ranking a rater; rater n is the same in every task."""
     task = make_task(project, responses=responses)
-    ids = [each.pk for each in task.responses.all()]
+    ids = [response.pk for response in task.responses.all()]
     for number, order in enumerate(orders):
         rater = project.memberships.filter(user__username=f"rater-{number}").first()
         user = rater.user if rater else make_member(project, make_user(f"rater-{number}")).user

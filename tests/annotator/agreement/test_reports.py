@@ -81,7 +81,7 @@ def test_first_three_all_and_kept_differ(project: Project) -> None:
     samples = [[0, 4, 4, 3, 0], [1, 1, 2], [4, 3, 1]]
     import_samples(project, samples)
     kept = [[4, 4, 3], [1, 1, 2]]
-    assert kappa(project, Selection.FIRST_THREE) == pytest.approx(by_definition([each[:3] for each in samples]))
+    assert kappa(project, Selection.FIRST_THREE) == pytest.approx(by_definition([sample[:3] for sample in samples]))
     assert kappa(project, Selection.ALL) == pytest.approx(by_definition(samples))
     assert measured(project, Selection.KEPT).samples == 2
     assert kappa(project, Selection.KEPT) == pytest.approx(by_definition(kept))
@@ -148,7 +148,7 @@ def test_strengths_of_a_preference_are_compared_in_their_order(project: Project,
     rated_by_two(project, cast, "preference", [(-3, -2), (1, 2), (3, 3), (NEITHER_VALID, 1)])
     found = report(project, now=NOW).preference
     stored = Annotation.objects.order_by("assignment__task", "pk").values_list("preference", flat=True)
-    values = [each or 0 for each in stored][:6]
+    values = [value or 0 for value in stored][:6]
     one, other = values[::2], values[1::2]
     wanted = cohen_kappa_score(one + other, other + one, labels=[-3, -2, -1, 1, 2, 3], weights="quadratic")
     assert found.agreement.samples == 3
@@ -166,8 +166,8 @@ def test_safety_is_told_with_the_raw_agreement(project: Project, cast: Cast) -> 
             plain = submission(task)
             said = {pk: next(verdicts) for pk in plain.ratings}
             ratings = {
-                pk: replace(each, safe=said[pk], unsafe_category="" if said[pk] else "harmful")
-                for pk, each in plain.ratings.items()
+                pk: replace(rating, safe=said[pk], unsafe_category="" if said[pk] else "harmful")
+                for pk, rating in plain.ratings.items()
             }
             annotation.submit(held.pk, replace(plain, ratings=ratings), now=NOW)
     found = report(project, now=NOW).safety

@@ -74,7 +74,7 @@ def expected(key: str) -> dict[str, Any]:
 @pytest.mark.parametrize("key", ATTRIBUTES)
 def test_pairs_have_the_published_kappas(told: Report, key: str) -> None:
     wanted = expected(key)["qwk_pairs"]
-    found = {f"expert{each.one.username[-1]}~expert{each.other.username[-1]}": each.kappa[key] for each in told.pairs}
+    found = {f"expert{pair.one.username[-1]}~expert{pair.other.username[-1]}": pair.kappa[key] for pair in told.pairs}
     assert found == pytest.approx(wanted, abs=ROUNDED)
     assert np.mean(list(found.values())) == pytest.approx(expected(key)["mean_qwk"], abs=ROUNDED)
 
@@ -98,7 +98,7 @@ def test_pooled_and_paired_kappas_are_scikit_learns(told: Report, items: Items, 
     orders = [*pairs, *((b, a) for a, b in pairs)]
     pooled = cohen([*chain(*(experts[a] for a, _ in orders))], [*chain(*(experts[b] for _, b in orders))])
     assert told.selections[Selection.ALL][key].kappa == pytest.approx(pooled, abs=1e-9)
-    by_users = {(each.one.username[-1], each.other.username[-1]): each.kappa[key] for each in told.pairs}
+    by_users = {(pair.one.username[-1], pair.other.username[-1]): pair.kappa[key] for pair in told.pairs}
     assert by_users == pytest.approx(
         {(str(a + 1), str(b + 1)): cohen(experts[a], experts[b]) for a, b in pairs}, abs=1e-9
     )
@@ -114,4 +114,4 @@ def test_alpha_is_the_librarys(told: Report, items: Items, key: str) -> None:
 def test_every_rating_counts(told: Report) -> None:
     found = told.selections[Selection.ALL]["coherence"]
     assert (found.samples, found.ratings) == (1200, 3600)
-    assert [each.shared for each in told.raters] == [1200] * EXPERTS
+    assert [rater.shared for rater in told.raters] == [1200] * EXPERTS

@@ -41,8 +41,7 @@ def totals(project: Project) -> Totals:
     """Everything that is stored, in the open."""
     rows = AgreementTotal.objects.filter(project=project)
     return {
-        (each.kind, each.one, each.other, each.shared): sorted(np.frombuffer(each.cells, ENTRY).tolist())
-        for each in rows
+        (row.kind, row.one, row.other, row.shared): sorted(np.frombuffer(row.cells, ENTRY).tolist()) for row in rows
     }
 
 
@@ -198,7 +197,7 @@ def test_a_deleted_project_leaves_nothing(project: Project) -> None:
     project.delete()
     agreement.refresh_all(now=NOW)
     left = (AgreementTotal, CountedTask, AgreementState, StaleAgreement)
-    assert [each.objects.count() for each in left] == [0, 0, 0, 0]
+    assert [model.objects.count() for model in left] == [0, 0, 0, 0]
 
 
 def test_another_attribute_is_counted_from_the_start(project: Project) -> None:

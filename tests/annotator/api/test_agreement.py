@@ -51,11 +51,13 @@ def test_managers_read_names_and_reviewers_pseudonyms(as_user: As, cast: Cast, p
     reviewer = make_user("rita")
     make_member(project, reviewer, role=Role.REVIEWER)
     found = asked(as_user(cast.carol))
-    assert {each["annotator"] for each in found["annotators"]} == {"alice", "bob", "erin"}
+    assert {annotator["annotator"] for annotator in found["annotators"]} == {"alice", "bob", "erin"}
     assert len(found["pairs"]) == 3
     blind = asked(as_user(reviewer))
-    assert {each["annotator"] for each in blind["annotators"]} == {pseudonym(each, project) for each in cast.annotators}
-    assert not {"alice", "bob", "erin"} & {name for each in blind["pairs"] for name in each["annotators"]}
+    assert {annotator["annotator"] for annotator in blind["annotators"]} == {
+        pseudonym(annotator, project) for annotator in cast.annotators
+    }
+    assert not {"alice", "bob", "erin"} & {name for pair in blind["pairs"] for name in pair["annotators"]}
 
 
 def test_nothing_rated_is_told_all_the_same(as_user: As, cast: Cast) -> None:

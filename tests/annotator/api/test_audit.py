@@ -29,7 +29,7 @@ def entries(client: APIClient, **query: Any) -> list[dict[str, Any]]:
 def test_managers_read_it_newest_first(project: Project, carol: APIClient) -> None:
     for number in range(3):
         audit.record("test.made", f"task t-{number}", project=project, number=number)
-    assert [each["details"]["number"] for each in entries(carol)] == [2, 1, 0]
+    assert [entry["details"]["number"] for entry in entries(carol)] == [2, 1, 0]
 
 
 def test_it_has_no_entry_of_another_project(carol: APIClient) -> None:
@@ -43,9 +43,9 @@ def test_it_is_filtered_by_who_what_and_when(project: Project, carol: APIClient)
         with audit.acting(via="page", actor=actor):
             audit.record(action, "task t-1", project=project)
     latest = AuditEntry.objects.latest("pk").at
-    assert [each["actor"] for each in entries(carol, action="test.made")] == ["bob", "alice"]
+    assert [entry["actor"] for entry in entries(carol, action="test.made")] == ["bob", "alice"]
     assert len(entries(carol, actor="bob")) == 2
-    assert [each["action"] for each in entries(carol, since=latest.isoformat())] == ["test.left"]
+    assert [entry["action"] for entry in entries(carol, since=latest.isoformat())] == ["test.left"]
 
 
 def test_pages_lead_on_to_the_oldest(project: Project, carol: APIClient) -> None:
@@ -54,7 +54,7 @@ def test_pages_lead_on_to_the_oldest(project: Project, carol: APIClient) -> None
     seen, address = [], f"{ADDRESS}?page_size=2"
     while address:
         page = carol.get(address).data
-        seen += [each["details"]["number"] for each in page["results"]]
+        seen += [result["details"]["number"] for result in page["results"]]
         address = page["next"]
     assert seen == [4, 3, 2, 1, 0]
 

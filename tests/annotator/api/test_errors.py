@@ -118,7 +118,7 @@ def test_a_number_past_its_column_is_400(carol: APIClient, field: str, value: in
 def test_annotators_texts_are_checked(project: Project, cast: Cast, as_user: As, field: str, text: str) -> None:
     task = make_task(project)
     held = claimed(project, cast.alice)
-    ratings = [{"response": each.public_id, "scores": {}, "checks": [text]} for each in task.responses.all()]
+    ratings = [{"response": response.public_id, "scores": {}, "checks": [text]} for response in task.responses.all()]
     path, call = (
         ("annotation", as_user(cast.alice).put) if field == "justification" else ("skip", as_user(cast.alice).post)
     )

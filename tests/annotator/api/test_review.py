@@ -183,7 +183,7 @@ def test_rankings_are_told_and_settled(project: Project, client: APIClient, cast
     rows = list(made.responses.all())
     for user in cast.annotators:
         rate(project, user, ranking=[[rows[2].pk], [rows[0].pk, rows[1].pk]])
-    one, two, three = (each.public_id for each in rows)
+    one, two, three = (row.public_id for row in rows)
     told = client.get(f"/api/v1/review/{made.public_id}/").json()
     assert [rater["ranking"] for rater in told["raters"]] == [[[three], [one, two]]] * 3
     address = f"/api/v1/tasks/{made.public_id}/adjudication/"

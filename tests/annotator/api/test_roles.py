@@ -112,18 +112,18 @@ def rest_views() -> Iterator[tuple[str, set[str]]]:
 
 
 def _patterns(resolver: URLResolver, place: str) -> Iterator[tuple[str, URLPattern]]:
-    for each in resolver.url_patterns:
-        below = place + str(each.pattern)
-        if isinstance(each, URLResolver):
-            yield from _patterns(each, below)
-        elif isinstance(each, URLPattern):
-            yield below, each
+    for url_pattern in resolver.url_patterns:
+        below = place + str(url_pattern.pattern)
+        if isinstance(url_pattern, URLResolver):
+            yield from _patterns(url_pattern, below)
+        elif isinstance(url_pattern, URLPattern):
+            yield below, url_pattern
 
 
 def address(name: str, project: Project, assignment: int, task: int = 1) -> str:
     known = {"slug": project.slug, "assignment_id": assignment, "task_id": task, "username": "carol"}
     for names in _arguments(name):
-        return reverse(f"api:{name}", args=[known.get(each, assignment) for each in names])
+        return reverse(f"api:{name}", args=[known.get(argument, assignment) for argument in names])
     raise LookupError(name)
 
 
@@ -157,7 +157,7 @@ def test_each_caller_gets_what_is_theirs(
     answers = {kind: called(client, method, path) for kind, client in callers.items()}
     assert {kind: answer.status_code for kind, answer in answers.items()} == TABLE[name, method]._asdict()
     refused = [answer.json() for answer in answers.values() if answer.status_code >= 400]
-    assert all(set(each) == {"detail", "code", "errors"} for each in refused)
+    assert all(set(answer) == {"detail", "code", "errors"} for answer in refused)
 
 
 def called(client: APIClient, method: str, path: str) -> Any:

@@ -29,7 +29,8 @@ def leased(client: APIClient) -> Any:
 def form(lease: Any, score: Any = 3, **fields: Any) -> dict[str, Any]:
     """Every attribute of every leased response at one level."""
     ratings = [
-        {"response": each["id"], "scores": dict.fromkeys(ATTRIBUTES, score)} for each in lease["task"]["responses"]
+        {"response": response["id"], "scores": dict.fromkeys(ATTRIBUTES, score)}
+        for response in lease["task"]["responses"]
     ]
     return {"ratings": ratings, **fields}
 
@@ -53,14 +54,14 @@ def test_next_leases_a_task(alice: APIClient, project: Project) -> None:
     assert set(lease["task"]) == {"id", "conversation", "responses"}
     assert lease["task"]["id"] == task.public_id
     assert lease["task"]["conversation"] == [{"role": "user", "content": "What is one?"}]
-    assert {tuple(each) for each in lease["task"]["responses"]} == {("id", "text")}
+    assert {tuple(response) for response in lease["task"]["responses"]} == {("id", "text")}
 
 
 def test_the_rubric_comes_with_a_text_for_each_level(alice: APIClient, project: Project) -> None:
     make_task(project)
     rubric = leased(alice)["rubric"]
-    assert (rubric["key"], [each["key"] for each in rubric["attributes"]]) == ("helpsteer2", list(ATTRIBUTES))
-    assert [len(each["levels"]) for each in rubric["attributes"]] == [5] * 5
+    assert (rubric["key"], [attribute["key"] for attribute in rubric["attributes"]]) == ("helpsteer2", list(ATTRIBUTES))
+    assert [len(attribute["levels"]) for attribute in rubric["attributes"]] == [5] * 5
 
 
 def test_next_again_is_the_same_lease(alice: APIClient, project: Project) -> None:
@@ -78,7 +79,9 @@ def test_responses_keep_the_order_of_the_lease(project: Project, cast: Cast, as_
     for user in cast.annotators:
         lease = leased(as_user(user))
         order = Assignment.objects.get(pk=lease["assignment"]).response_order
-        assert [each["text"].split()[1] for each in lease["task"]["responses"]] == [str(place) for place in order]
+        assert [response["text"].split()[1] for response in lease["task"]["responses"]] == [
+            str(place) for place in order
+        ]
 
 
 # Annotation ------------------------------------------------------------------------------------------------
@@ -91,7 +94,7 @@ def test_a_rating_is_stored_and_echoed(alice: APIClient, project: Project) -> No
     assert answer.status_code == 201
     wanted = {"annotation", "assignment", "counts", "revision", "ratings", "ranking", "submitted_at"}
     assert set(answer.json()) == wanted
-    assert [each["scores"] for each in answer.json()["ratings"]] == [dict.fromkeys(ATTRIBUTES, 2)] * 2
+    assert [rating["scores"] for rating in answer.json()["ratings"]] == [dict.fromkeys(ATTRIBUTES, 2)] * 2
     stored = Annotation.objects.get()
     assert (stored.justification, stored.active_seconds) == (" Because. ", 12.5)
 
@@ -233,7 +236,7 @@ def test_what_the_project_asks_for_is_stored(alice: APIClient, cast: Cast) -> No
     lease = alice.post("/api/v1/projects/more/next/").json()
     extra = {"confidence": 2, "safe": False, "unsafe_category": "bias", "checks": ["repetitions"]}
     body = form(lease, preference=-2)
-    body["ratings"] = [each | extra for each in body["ratings"]]
+    body["ratings"] = [rating | extra for rating in body["ratings"]]
     assert submitted(alice, lease, body).status_code == 201
     stored = Rating.objects.values("confidence", "safe", "unsafe_category", "checks").first()
     assert stored == extra
@@ -413,7 +416,7 @@ def triple(cast: Cast, as_user: As) -> tuple[APIClient, Any]:
 
 
 def numbers(lease: Any) -> list[int]:
-    return [each["id"] for each in lease["task"]["responses"]]
+    return [response["id"] for response in lease["task"]["responses"]]
 
 
 @pytest.mark.parametrize(("responses", "asked"), [(1, []), (2, ["preference"]), (3, ["ranking"]), (9, ["ranking"])])

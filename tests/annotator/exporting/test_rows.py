@@ -131,7 +131,7 @@ def test_an_annotation_keeps_all_that_was_answered(project: Project, cast: Cast)
 @pytest.mark.parametrize("format", FORMATS)
 def test_no_export_names_a_person_or_a_model(project: Project, layout: str, format: str) -> None:
     people = [make_user(f"person-{n}", first_name="Petra", email="petra@example.org") for n in range(3)]
-    ranking = [[each.pk] for each in make_task(project, responses=3).responses.all()]
+    ranking = [[response.pk] for response in make_task(project, responses=3).responses.all()]
     for person in people:
         rate(project, person, ranking=ranking)
     text = exported(project, layout, format).decode()

@@ -39,8 +39,8 @@ def test_gold_is_for_everybody(project: Project, cast: Cast) -> None:
     make_task(project)
     task = make_gold(project)
     held = [claimed(project, user) for user in [*cast.annotators, cast.carol]]
-    assert {each.task for each in held} == {task}
-    assert len({each.slot for each in held}) == 4
+    assert {assignment.task for assignment in held} == {task}
+    assert len({assignment.slot for assignment in held}) == 4
 
 
 def test_nobody_gets_the_same_gold_twice(project: Project, cast: Cast) -> None:
@@ -148,7 +148,7 @@ def test_who_agrees_with_the_experts_goes_on(project: Project, cast: Cast) -> No
     make_gold(project, levels=(1, 3))
     for _ in range(2):
         held = claimed(project, cast.alice)
-        levels = [each.expert_rating.scores["helpfulness"] for each in held.task.responses.all()]
+        levels = [response.expert_rating.scores["helpfulness"] for response in held.task.responses.all()]
         submit(held.pk, submission(held.task, levels), now=NOW)
     found = gold_tasks.standing(member_of(cast.alice))
     assert found is not None

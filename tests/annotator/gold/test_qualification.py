@@ -44,7 +44,7 @@ def take(member: Membership, *, off_by: int = 0, kind: str = "test") -> Qualific
     """A whole run whose every score is the experts', moved by `off_by` around the scale."""
     run = qualification.begin(member, kind, now=NOW)
     while task := qualification.next_task(run):
-        experts = {each.pk: each.expert_rating.scores["helpfulness"] for each in task.responses.all()}
+        experts = {response.pk: response.expert_rating.scores["helpfulness"] for response in task.responses.all()}
         scores = {pk: dict.fromkeys(ATTRIBUTES, (level + off_by) % 5) for pk, level in experts.items()}
         run = qualification.answer(run, task, scores, now=NOW)
     return run
@@ -95,7 +95,9 @@ def test_the_first_answer_stands(project: Project, alice: Membership) -> None:
     task = qualification.next_task(run)
     assert task is not None
     for level in (1, 4):
-        qualification.answer(run, task, {each.pk: {"helpfulness": level} for each in task.responses.all()}, now=NOW)
+        qualification.answer(
+            run, task, {response.pk: {"helpfulness": level} for response in task.responses.all()}, now=NOW
+        )
     assert set(run.answers.values_list("scores__helpfulness", flat=True)) == {1}
 
 

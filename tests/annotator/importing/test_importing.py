@@ -118,7 +118,7 @@ def test_own_rows_keep_their_fields(project: Project) -> None:
     task = Task.objects.get(external_id="t")
     assert (task.priority, task.metadata, task.state, task.open_slots) == (7, {"from": "here"}, "open", 3)
     assert task.conversation == [{"role": "user", "content": "What is t?"}]
-    assert [each.model for each in task.responses.all()] == ["model-0", "model-1"]
+    assert [response.model for response in task.responses.all()] == ["model-0", "model-1"]
 
 
 def test_the_turns_of_a_prompt_become_messages(project: Project) -> None:

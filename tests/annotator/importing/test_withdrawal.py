@@ -89,7 +89,7 @@ def test_an_answer_in_the_qualification_keeps_the_import(project: Project, cast:
         member=cast.alice.memberships.get(), kind="practice", number=1, started_at=NOW
     )
     task = Task.objects.get()
-    scores = {each.pk: dict.fromkeys(ATTRIBUTES, 1) for each in task.responses.all()}
+    scores = {response.pk: dict.fromkeys(ATTRIBUTES, 1) for response in task.responses.all()}
     qualification.answer(run, task, scores, now=NOW)
     with pytest.raises(AlreadyRated):
         take_back(made, by=None, now=NOW)

@@ -107,7 +107,7 @@ def test_a_package_stands_in_one_file() -> None:
     files = [install.REQUIREMENTS / f"{name}.txt" for name in (*lock.FILES, "torch-pypi")]
     # Within a file it may have a version for each Python.
     pinned = [{normal(line) for line in file.read_text().splitlines() if re.match(PIN, line)} for file in files]
-    names = [name for each in pinned for name in each]
+    names = [name for line in pinned for name in line]
     assert len(names) == len(set(names))
 
 

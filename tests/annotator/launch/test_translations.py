@@ -71,5 +71,10 @@ def texts(translations: gettext.GNUTranslations) -> dict[object, str]:
 
 def test_the_rubric_is_translated(po: Path) -> None:
     known = {str(message.id) for message in messages(translations.stored(po))}
-    for each in HELPSTEER2.attributes:
-        assert {each.name, each.description, *each.levels, *(text for _, text in each.checks)} <= known
+    for attribute in HELPSTEER2.attributes:
+        assert {
+            attribute.name,
+            attribute.description,
+            *attribute.levels,
+            *(text for _, text in attribute.checks),
+        } <= known

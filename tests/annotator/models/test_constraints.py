@@ -251,8 +251,8 @@ def test_whoever_has_rated_has_a_pseudonym(project: Project) -> None:
 @pytest.fixture
 def ranked(project: Project, cast: Cast) -> list[int]:
     """The ids of three responses that alice has ranked as they stand."""
-    ids = [each.pk for each in make_task(project, responses=3).responses.all()]
-    rate(project, cast.alice, ranking=[[each] for each in ids])
+    ids = [response.pk for response in make_task(project, responses=3).responses.all()]
+    rate(project, cast.alice, ranking=[[response] for response in ids])
     return ids
 
 
@@ -280,7 +280,7 @@ def test_a_ranking_that_is_no_list_of_tiers_is_refused(broken: object) -> None:
 
 
 def test_a_ranking_of_two_responses_is_refused(project: Project, cast: Cast) -> None:
-    ids = [[each.pk] for each in make_task(project).responses.all()]
+    ids = [[response.pk] for response in make_task(project).responses.all()]
     rate(project, cast.alice)
     refused("ranking_of_every_response", lambda: Annotation.objects.update(ranking=ids))
 
@@ -293,7 +293,7 @@ def test_a_preference_beside_a_ranking_is_refused() -> None:
 def test_an_authoritative_ranking_keeps_to_the_same(ranked: list[int], cast: Cast) -> None:
     task = Task.objects.get()
     made = Adjudication(task=task, scores={}, reason="other", by=cast.carol, made_at=NOW)
-    made.ranking = [[each] for each in ranked[:2]]
+    made.ranking = [[response] for response in ranked[:2]]
     refused("ranking_of_every_response", made.save)
     made.ranking = [[]]
     refused("settled_ranking_is_tiers_of_ids", made.save)

@@ -16,7 +16,7 @@ def scanner() -> Iterator[Scanner]:
 
 
 def kinds(scanner: Scanner, text: str) -> list[tuple[str, str]]:
-    return [(each.kind, text[each.start : each.end]) for each in scanner.find([text])[0]]
+    return [(finding.kind, text[finding.start : finding.end]) for finding in scanner.find([text])[0]]
 
 
 @pytest.mark.parametrize(

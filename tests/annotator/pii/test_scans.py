@@ -168,7 +168,7 @@ def test_the_demo_has_personal_information(project: Project, scanner: Scanner) -
 def demo_rows() -> Iterator[dict[str, object]]:
     for line in (Path(demo.__file__).parent / "tasks.jsonl").read_text().splitlines():
         row = json.loads(line)
-        responses = [{"id": each["id"], "text": each["text"]} for each in row["responses"]]
+        responses = [{"id": response["id"], "text": response["text"]} for response in row["responses"]]
         yield {"id": row["id"], "messages": row["messages"], "responses": responses}
 
 

@@ -30,7 +30,11 @@ def old() -> Iterator[Any]:
 
 
 def newest() -> list[tuple[str, str]]:
-    return [each for each in MigrationExecutor(connection).loader.graph.leaf_nodes() if each[0] == "annotator"]
+    return [
+        leaf_node
+        for leaf_node in MigrationExecutor(connection).loader.graph.leaf_nodes()
+        if leaf_node[0] == "annotator"
+    ]
 
 
 @pytest.fixture

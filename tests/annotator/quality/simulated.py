@@ -52,12 +52,12 @@ def work(*annotations: dict[str, Any]) -> Work:
     found["annotation"] = found["submitted"] = np.arange(len(annotations)) + 1
     found["counts"], found["active"], found["first"] = True, -1, -1
     ratings = []
-    for place, each in enumerate(annotations):
-        for name, value in each.items():
+    for place, annotation in enumerate(annotations):
+        for name, value in annotation.items():
             if name != "scores":
                 found[name][place] = value
-        given = each.get("scores", [[2, 2]])
-        ratings += [(place, 100 * each["task"] + number, scores) for number, scores in enumerate(given)]
+        given = annotation.get("scores", [[2, 2]])
+        ratings += [(place, 100 * annotation["task"] + number, scores) for number, scores in enumerate(given)]
     annotators, found["annotator"] = np.unique(found["annotator"], return_inverse=True)
     kind = [("annotation", "i4"), ("response", "i8"), ("scores", "i1", (len(ATTRIBUTES),))]
     return Work(ATTRIBUTES, annotators, found, np.array(ratings, kind))

@@ -30,7 +30,7 @@ def test_certainties(probability: float, chance: float) -> None:
 def test_as_many_stand_out_as_by_benjamini_and_hochberg(chances: list[float]) -> None:
     adjusted = false_discovery_control(chances)
     assert [chance for chance, found in zip(chances, stand_out(chances, rate=0.05), strict=True) if found] == [
-        chance for chance, each in zip(chances, adjusted, strict=True) if each <= 0.05
+        chance for chance, adjusted_chance in zip(chances, adjusted, strict=True) if adjusted_chance <= 0.05
     ]
 
 

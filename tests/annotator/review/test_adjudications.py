@@ -85,7 +85,7 @@ def test_the_same_again_changes_nothing(task: Task, cast: Cast) -> None:
 def test_another_one_replaces_it_and_the_old_one_stays(task: Task, cast: Cast) -> None:
     settled(task, cast)
     settled(task, cast, 3, 2, now=LATER, comment="Looked again.")
-    assert [each.is_current for each in task.adjudications.order_by("pk")] == [False, True]
+    assert [adjudication.is_current for adjudication in task.adjudications.order_by("pk")] == [False, True]
     assert helpfulness() == [3, 2]
     changed = Label.objects.in_force().order_by("response__position").values_list("made_at", flat=True)
     assert list(changed) == [NOW, LATER]
@@ -116,7 +116,7 @@ def test_a_task_that_others_agree_on_can_be_settled_too(project: Project, cast: 
 
 @pytest.mark.parametrize("missing", [{"helpfulness": 3}, dict.fromkeys(ATTRIBUTES, 5), dict.fromkeys("xyz", 1)])
 def test_an_incomplete_one_is_refused(task: Task, cast: Cast, missing: dict[str, int]) -> None:
-    scores = {each.pk: missing for each in task.responses.all()}
+    scores = {response.pk: missing for response in task.responses.all()}
     with pytest.raises(IncompleteRating):
         adjudicate(task.pk, scores=scores, reason=SLIP, by=cast.carol, now=NOW)
     assert not Adjudication.objects.exists()

@@ -148,7 +148,7 @@ def test_what_a_reviewer_rejected_stays_out(project: Project, cast: Cast) -> Non
     judge(held.pk, decision=Verdict.Decision.REJECTED, comment="No.", by=cast.carol, now=NOW)
     excluded(project, cast.bob, cast.carol)
     readmit(project, cast.bob, now=NOW)
-    assert [each.counts for each in Assignment.objects.order_by("pk")] == [True, False]
+    assert [assignment.counts for assignment in Assignment.objects.order_by("pk")] == [True, False]
 
 
 def test_what_is_accepted_meanwhile_counts_once_they_are_back(project: Project, cast: Cast) -> None:
@@ -167,7 +167,7 @@ def test_a_reviewers_labels_stay(project: Project, cast: Cast) -> None:
     task = make_task(project)
     for user in cast.annotators:
         rate(project, user)
-    scores = {each.pk: dict.fromkeys(ATTRIBUTES, 1) for each in task.responses.all()}
+    scores = {response.pk: dict.fromkeys(ATTRIBUTES, 1) for response in task.responses.all()}
     adjudicate(task.pk, scores=scores, reason=Adjudication.Reason.OTHER, by=cast.carol, now=NOW)
     excluded(project, cast.bob, cast.carol)
     assert {label.scores["helpfulness"] for label in Label.objects.in_force()} == {1}
@@ -371,7 +371,7 @@ class TestForAllRatings(TestCase):
         first = project.tasks.filter(state=Task.State.COMPLETE).first()
         judging = make_user("judge")
         if adjudicated and first:
-            scores = {each.pk: dict.fromkeys(ATTRIBUTES, 1) for each in first.responses.all()}
+            scores = {response.pk: dict.fromkeys(ATTRIBUTES, 1) for response in first.responses.all()}
             adjudicate(first.pk, scores=scores, reason=Adjudication.Reason.SLIP, by=judging, now=NOW)
         in_force, foreseen = means_in_force(), exclusion_preview(project, people[who])
         excluded(project, people[who], people[0])

@@ -191,8 +191,8 @@ def test_a_rejection_in_a_smaller_project_reopens_it_too(project: Project, cast:
     Project.objects.update(base_annotators=1, keep=1)
     project.refresh_from_db()
     assignment.recount(project, now=NOW)
-    for each in held[:2]:
-        rejected(each, rita)
+    for own in held[:2]:
+        rejected(own, rita)
     accepted(held[0], rita)
     rejected(held[2], rita)
     task.refresh_from_db()

@@ -22,7 +22,7 @@ def test_labels_at_half_the_size_have_half_the_slope() -> None:
 
 def test_the_bins_hold_all_rows_once() -> None:
     bins = calibration(RNG.normal(size=103), RNG.normal(size=103))["bins"]
-    assert sum(each["n"] for each in bins) == 103
+    assert sum(group["n"] for group in bins) == 103
     assert len(bins) == 10
 
 

@@ -32,7 +32,7 @@ def curve(rows: Rows, *, alpha: float = 1.0, seed: int = 0) -> Any:
 
 def test_more_labels_lower_the_error_and_order_more_pairs() -> None:
     points = curve(make_rows(200))["points"]
-    errors, accuracies = ([each[name] for each in points] for name in ("rmse", "accuracy"))
+    errors, accuracies = ([point[name] for point in points] for name in ("rmse", "accuracy"))
     assert errors[0] > 1.15 * errors[-1]
     assert accuracies[-1] > accuracies[0] + 0.1
     assert errors[-1] == pytest.approx(1.0, abs=0.1)  # the noise
@@ -80,7 +80,7 @@ def test_missing_labels_do_not_count() -> None:
     rows.targets[::2] = np.nan
     found = curve(rows)
     assert found["outlook"]["labels"] == 60
-    assert np.isfinite([each["rmse"] for each in found["points"]]).all()
+    assert np.isfinite([point["rmse"] for point in found["points"]]).all()
 
 
 def test_a_power_law_is_found_again() -> None:

@@ -179,5 +179,5 @@ def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> Non
     np.testing.assert_allclose(alone, together, atol=1e-4)
     assert [metrics["candidate"]["kind"] for metrics in found] == ["finetuned", "finetuned"]
     items = items_of(read_snapshot(tmp_path / "1" / "snapshot").validation)
-    alone, together = ([float(each.uncertainty or 0) for each in load(run / "model").score(items)] for run in runs)
+    alone, together = ([float(score.uncertainty or 0) for score in load(run / "model").score(items)] for run in runs)
     np.testing.assert_allclose(alone, together, atol=1e-4)

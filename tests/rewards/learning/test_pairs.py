@@ -48,14 +48,14 @@ def test_longer_wins_is_counted_on_the_same_pairs() -> None:
 def test_pairs_are_told_apart_by_how_far_the_labels_are() -> None:
     tasks = [make_task(1, 1.25), make_task(1, 1.5), make_task(0, 4)]
     found = pairwise(tasks, [0, 1, 1, 0, 0, 1], WEIGHTS)["by_strength"]
-    accuracies = {name: each["accuracy"] for name, each in found.items()}
+    accuracies = {name: measured["accuracy"] for name, measured in found.items()}
     assert accuracies == {"labels 0-0.5": 1, "labels 0.5-1": 0, "labels 1+": 1}
 
 
 def test_the_strengths_of_the_preference_add_up_to_all_pairs() -> None:
     tasks = [make_task(1, 2, preference=strength) for strength in (1, -2, 3, 3)]
     found = pairwise(tasks, [0.0, 1.0] * 4, WEIGHTS)
-    assert sum(each["pairs"] for each in found["by_strength"].values()) == found["pairs"] == 4
+    assert sum(measured["pairs"] for measured in found["by_strength"].values()) == found["pairs"] == 4
 
 
 def test_a_reward_that_is_no_number_is_wrong_and_counted() -> None:

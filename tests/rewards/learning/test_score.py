@@ -72,8 +72,10 @@ def test_with_an_ensemble_the_scores_are_the_same_and_uncertain(trained: Path, t
     width = plain.checkpoint.loaded.network.head.weight.shape[1]
     add_ensemble(tmp_path / "model", Ensemble(np.random.default_rng(0).normal(size=(8, 2, width)), np.zeros((8, 2))))
     results = load(tmp_path / "model").score(items)
-    assert [each.reward for each in results] == pytest.approx([each.reward for each in plain.score(items)], abs=1e-6)
-    assert all(each.uncertainty and each.uncertainty > 0 for each in results)
+    assert [score.reward for score in results] == pytest.approx(
+        [score.reward for score in plain.score(items)], abs=1e-6
+    )
+    assert all(result.uncertainty and result.uncertainty > 0 for result in results)
 
 
 def test_a_changed_ensemble_is_refused(trained: Path, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_stored_candidate_says_how_sure_it_is(backbone: Path, tmp_path: Path
     train(run)
     items = [Item("i", (Turn("user", "question?"),), text) for text in ("ok ok ok", "never seen: 1234567890")]
     results = load(run / "model").score(items)
-    assert all(each.uncertainty is not None and each.uncertainty > 0 for each in results)
+    assert all(result.uncertainty is not None and result.uncertainty > 0 for result in results)
 
 
 def test_it_learns_what_the_length_tells(encoder_directory: Path, tmp_path: Path) -> None:

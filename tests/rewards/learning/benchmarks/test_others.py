@@ -97,7 +97,7 @@ def test_any_other_prompt_is_one_turn_of_the_users(prompt: str) -> None:
     assert [(turn.role, turn.content) for turn in preferences.turns(prompt)] == [("user", prompt)]
 
 
-@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
 def test_rewards_that_are_no_numbers_are_wrong_and_leave_json(benchmark: Benchmark) -> None:
     names = {"RewardBench": "math-prm", "RewardBench 2": "Ties", "RM-Bench": "chat", "JudgeBench": "math"}
     group, none = names.get(benchmark.name, "any"), [np.nan] * 3

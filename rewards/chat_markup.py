@@ -82,8 +82,8 @@ def conversation_of(prompt: str) -> Turns:
 
 def _after(query: str, prompt: str) -> str:
     for known in (prompt, *(prompt[-length:] for length in TAILS if length < len(prompt))):
-        _, found, after = query.partition(known)
-        if found and known:
+        _, mark, after = query.partition(known)
+        if mark and known:
             return after
     raise NotItsPrompt("A query must begin with its prompt: the response is what comes after.")
 
@@ -130,6 +130,6 @@ def _named(text: str) -> Turns:
 
 def _parts(opens: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
     """Every place that the pattern matches, with the text from there to the next."""
-    found = list(opens.finditer(text))
-    for opening, following in zip_longest(found, found[1:]):
+    openings = list(opens.finditer(text))
+    for opening, following in zip_longest(openings, openings[1:]):
         yield opening, text[opening.end() : following.start() if following else None]

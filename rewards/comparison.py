@@ -105,8 +105,8 @@ class Comparison:
 
 def evaluations_of(project: Project) -> Any:
     """Newest first, without the metrics, which can be long."""
-    found = Evaluation.objects.filter(reward_model__project=project).select_related("reward_model__project")
-    return found.order_by("-created_at", "-pk").defer("metrics", "reward_model__manifest")
+    evaluations = Evaluation.objects.filter(reward_model__project=project).select_related("reward_model__project")
+    return evaluations.order_by("-created_at", "-pk").defer("metrics", "reward_model__manifest")
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Group:
 
 def groups_of(project: Project) -> list[Group]:
     """Groups of comparable versions, the newest first."""
-    found = (
+    lines = (
         Evaluation.objects.filter(reward_model__project=project)
         .values("name", "data_hash")
         .annotate(
@@ -134,7 +134,7 @@ def groups_of(project: Project) -> list[Group]:
         )
         .order_by("-made_at", "-newest")
     )
-    return [Group(**row) for row in found[:GROUPS_SHOWN]]
+    return [Group(**row) for row in lines[:GROUPS_SHOWN]]
 
 
 def compare(project: Project, *, name: str, data_hash: str) -> Comparison:
@@ -165,17 +165,17 @@ def lines_of(metrics: Sequence[Mapping[str, Any]], attributes: Sequence[str]) ->
 
 def values_of(metrics: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Value]:
     """Every known measure in the nested metrics, depth first; a calibration belongs to what it calibrates."""
-    for key, found in metrics.items():
-        if key in BETTER and (found is None or _is_number(found)):
+    for key, value in metrics.items():
+        if key in BETTER and (value is None or _is_number(value)):
             yield _value(metrics, path, key)
-        elif isinstance(found, Mapping) and key != "intervals":
-            yield from values_of(found, path if key == "calibration" else (*path, key))
+        elif isinstance(value, Mapping) and key != "intervals":
+            yield from values_of(value, path if key == "calibration" else (*path, key))
 
 
 def rows_of(project: Project, *, name: str = "") -> Iterator[dict[str, Any]]:
     """The comparison to take away: a row per evaluation and measure."""
-    found = evaluations_of(project).defer(None)
-    for evaluation in (found.filter(name=name) if name else found).iterator(chunk_size=20):
+    evaluations = evaluations_of(project).defer(None)
+    for evaluation in (evaluations.filter(name=name) if name else evaluations).iterator(chunk_size=20):
         model = evaluation.reward_model
         for value in values_of(evaluation.metrics):
             yield {
@@ -217,17 +217,17 @@ def _value(metrics: Mapping[str, Any], path: tuple[str, ...], measure: str) -> V
     return Value(path, measure, metrics[measure], low, high, n, reason)
 
 
-def _line(key: tuple[tuple[str, ...], str], found: Sequence[Value | None]) -> Line:
+def _line(key: tuple[tuple[str, ...], str], values: Sequence[Value | None]) -> Line:
     path, measure = key
     side = None if path[:1] == (HUMAN,) else BETTER[measure]
-    shown = [round(measured.value, DIGITS) if measured and measured.value is not None else None for measured in found]
+    shown = [round(measured.value, DIGITS) if measured and measured.value is not None else None for measured in values]
     known = {value for value in shown if value is not None}
     best = max(known, key=lambda value: value * side) if side and len(known) > 1 else None
     if measure in ABOVE_CHANCE and best is not None and best <= 0:
         best = None
     cells = [
         Cell(measured, best is not None and value == best) if measured else None
-        for measured, value in zip(found, shown, strict=True)
+        for measured, value in zip(values, shown, strict=True)
     ]
     return Line(path, measure, cells)
 

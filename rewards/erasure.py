@@ -54,7 +54,7 @@ def erase(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     artifacts.require_ours()
     _begin(snapshot, now=now)
     if left := _remove(_folders(snapshot)):
-        raise NotRemoved(f"Not erased: {_told(left)} The rest is gone, and this is tried again every minute.")
+        raise NotRemoved(f"Not erased: {_described(left)} The rest is gone, and this is tried again every minute.")
     _finish(snapshot, now=now)
     return snapshot
 
@@ -110,7 +110,7 @@ def _remove(folders: Iterable[Path]) -> dict[Path, OSError]:
     return left
 
 
-def _told(left: Mapping[Path, OSError]) -> str:
+def _described(left: Mapping[Path, OSError]) -> str:
     return " ".join(f"{path.relative_to(settings.ARTIFACTS)} stays ({why.strerror})." for path, why in left.items())
 
 
@@ -132,7 +132,7 @@ def sweep(*, now: datetime) -> list[Path]:
     left = _remove(rest)
     OwnerlessFolder.objects.filter(pk__in=[pk for path, pk in ownerless.items() if path not in left]).delete()
     if left:
-        raise NotRemoved(_told(left))
+        raise NotRemoved(_described(left))
     return removed + rest
 
 
@@ -140,7 +140,7 @@ def _sweep_project(project: Project, *, asked: QuerySet[Snapshot], removed: list
     for snapshot in asked.filter(project=project).select_related("project"):
         folders = [folder for folder in _folders(snapshot) if folder.exists()]
         if left := _remove(folders):
-            raise NotRemoved(_told(left))
+            raise NotRemoved(_described(left))
         removed += folders
         if snapshot.erased_at is None:
             _finish(snapshot, now=now)
@@ -152,5 +152,5 @@ def _leftovers() -> Iterator[Path]:
     ended = TrainingRun.objects.filter(state__in=(RunState.FAILED, RunState.CANCELLED))
     over = {str(pk) for pk in ended.values_list("pk", flat=True)}
     for name in ("checkpoint", ".*.unfinished"):
-        found = (settings.ARTIFACTS / "runs").glob(f"*/{name}")
-        yield from (folder for folder in found if folder.parent.name in over)
+        folders = (settings.ARTIFACTS / "runs").glob(f"*/{name}")
+        yield from (folder for folder in folders if folder.parent.name in over)

@@ -69,8 +69,8 @@ def measured(model: RewardModel, data: str) -> dict[str, Any]:
         if done.returncode != 0:
             words = done.stderr.strip().splitlines()
             raise EvaluationFailed(words[-1] if words else f"The evaluation ended with code {done.returncode}.")
-        found: dict[str, Any] = json.loads((Path(folder) / "metrics.json").read_text())
-        return found
+        metrics: dict[str, Any] = json.loads((Path(folder) / "metrics.json").read_text())
+        return metrics
 
 
 def _config(model: RewardModel, data: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from rewards import run_report
 
 
 @dataclass(frozen=True)
-class Told:
+class Summary:
     """`chart` is Chart.js data, `axes` its options.
 
     `sentence` says what to expect, `order` how many pairs are put in the right order.
@@ -26,22 +26,22 @@ class Told:
 LAW_STEPS = 40
 
 
-def told(metrics: Mapping[str, Any]) -> Told | None:
+def summary(metrics: Mapping[str, Any]) -> Summary | None:
     """What a run's learning curve says, from its metrics; None if no curve could be drawn."""
     curve = metrics.get("learning_curve")
     if not curve:
         return None
     axes = run_report.axes(_("labelled responses"), "RMSE")
-    return Told(_sentence(curve["outlook"]), _order(curve["points"]), json.dumps(_chart(curve)), axes)
+    return Summary(_sentence(curve["outlook"]), _order(curve["points"]), json.dumps(_chart(curve)), axes)
 
 
-def _sentence(found: Mapping[str, Any]) -> str:
+def _sentence(curve: Mapping[str, Any]) -> str:
     numbers = {
-        "more": f"{found['more']:,}",
-        "labels": f"{found['labels']:,}",
-        **{name: f"{found[name]:.3f}" for name in ("rmse_now", "rmse_then", "low", "high")},
+        "more": f"{curve['more']:,}",
+        "labels": f"{curve['labels']:,}",
+        **{name: f"{curve[name]:.3f}" for name in ("rmse_now", "rmse_then", "low", "high")},
     }
-    if not found["evidence"]:
+    if not curve["evidence"]:
         text = _(
             "No evidence that the next %(more)s labels would lower the error: the fall of the RMSE from "
             "%(rmse_now)s would lie between %(low)s and %(high)s (95 %% interval)."
@@ -52,7 +52,7 @@ def _sentence(found: Mapping[str, Any]) -> str:
         "%(high)s (95 %% interval)."
     )
     guess = _(" That reaches far beyond the %(labels)s labels that there are: take it as a guess.")
-    return (text + guess if found["far"] else text) % numbers
+    return (text + guess if curve["far"] else text) % numbers
 
 
 def _order(points: list[Mapping[str, Any]]) -> str:

@@ -42,8 +42,8 @@ class Snapshot(models.Model):
     def __str__(self) -> str:
         counts = self.manifest.get("counts", {})
         preferences = counts.get("train_preferences", 0) + counts.get("validation_preferences", 0)
-        told = f"{self.labels} labels, {preferences} preferences" if preferences else f"{self.labels} labels"
-        return f"{self.content_hash[:12]} ({told})"
+        size = f"{self.labels} labels, {preferences} preferences" if preferences else f"{self.labels} labels"
+        return f"{self.content_hash[:12]} ({size})"
 
     def directory(self) -> Path:
         return settings.ARTIFACTS / self.path

@@ -34,10 +34,10 @@ def verify(model: RewardModel) -> list[str]:
     """What is wrong with the files of the model and of its snapshot, hashed anew; nothing if all is as it was."""
     if model.is_erased():
         return ["The files were erased, as they had learnt from texts that were to be forgotten."]
-    found = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model)]
+    faults = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model)]
     if model.run.snapshot:
-        found += _changed(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
-    return found
+        faults += _changed(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
+    return faults
 
 
 def _manifest(model: RewardModel) -> Iterator[str]:
@@ -45,22 +45,22 @@ def _manifest(model: RewardModel) -> Iterator[str]:
     try:
         stored = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        yield f"{_told(path)} cannot be read."
+        yield f"{_described(path)} cannot be read."
         return
     if stored != model.manifest:
-        yield f"{_told(path)} is not what was registered."
+        yield f"{_described(path)} is not what was registered."
 
 
 def _changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     for name, digest in sorted(files.items()):
         path = folder / name
         if not path.is_file():
-            yield f"{_told(path)} is missing."
+            yield f"{_described(path)} is missing."
         elif _sha256(path) != digest:
-            yield f"{_told(path)} is not the file that was written: its sha256 differs."
+            yield f"{_described(path)} is not the file that was written: its sha256 differs."
 
 
-def _told(path: Path) -> str:
+def _described(path: Path) -> str:
     """Within the artifacts' folder: where that lies is the operator's to know."""
     return str(path.relative_to(settings.ARTIFACTS))
 

@@ -10,11 +10,11 @@ from rewards.promotion import PAIRS, SQUARES
 DIGITS = 3
 
 
-def verdict(found: Mapping[str, Any]) -> str:
+def verdict(decision: Mapping[str, Any]) -> str:
     """The change in what was measured, with its interval; empty where nothing was."""
-    if not found.get("prompts") or found["gain"] is None:
+    if not decision.get("prompts") or decision["gain"] is None:
         return ""
-    measure, gain, low, high = found.get("measure", SQUARES), found["gain"], found["low"], found["high"]
+    measure, gain, low, high = decision.get("measure", SQUARES), decision["gain"], decision["low"], decision["high"]
     if round(gain, DIGITS) == 0:
         change, of = "stays the same", " of the fall"
     elif gain > 0:
@@ -22,8 +22,10 @@ def verdict(found: Mapping[str, Any]) -> str:
     else:
         change, of, low, high = f"rises by {-gain:.{DIGITS}f}", "", -high, -low
     interval = f"95 % interval{of} {_signed(low)} to {_signed(high)}"
-    told = f"The {measure} {change} against {found['against']} ({interval}, {found['prompts']} held-out prompts)."
-    return f"{told} {BY_PAIRS}" if measure == PAIRS else told
+    sentence = (
+        f"The {measure} {change} against {decision['against']} ({interval}, {decision['prompts']} held-out prompts)."
+    )
+    return f"{sentence} {BY_PAIRS}" if measure == PAIRS else sentence
 
 
 BY_PAIRS = (
@@ -69,12 +71,12 @@ class Predictor:
     metrics: Mapping[str, Any]
 
     def of(self, attribute: str, name: str) -> float | None:
-        found: float | None = self.metrics.get("attributes", {}).get(attribute, {}).get(name)
-        return found
+        value: float | None = self.metrics.get("attributes", {}).get(attribute, {}).get(name)
+        return value
 
     def accuracy(self) -> float | None:
-        found: float | None = self.metrics.get("pairwise", {}).get("accuracy")
-        return found
+        accuracy: float | None = self.metrics.get("pairwise", {}).get("accuracy")
+        return accuracy
 
     def is_measured(self, attributes: Sequence[str]) -> bool:
         return self.accuracy() is not None or any(self.of(key, "rmse") is not None for key in attributes)
@@ -105,8 +107,8 @@ def side_by_side(metrics: Mapping[str, Any], attributes: Sequence[str]) -> SideB
     ]
     accuracies = Line("in the right order", [predictor.accuracy() for predictor in predictors])
     groups = [(title, _known(lines)) for title, lines in [*by_attribute, (_pairs(metrics), [accuracies])]]
-    told = [(title, lines) for title, lines in groups if lines]
-    return SideBySide([predictor.title for predictor in predictors], told) if told else None
+    kept = [(title, lines) for title, lines in groups if lines]
+    return SideBySide([predictor.title for predictor in predictors], kept) if kept else None
 
 
 def _predictors(metrics: Mapping[str, Any]) -> Iterator[Predictor]:
@@ -114,8 +116,8 @@ def _predictors(metrics: Mapping[str, Any]) -> Iterator[Predictor]:
     kind = candidate.get("kind")
     # Older runs do not tell of a fine-tuned model that was not kept.
     fine_tuned = metrics.get("fine_tuned") or (candidate if kind == "finetuned" else {})
-    found = {"mean": metrics.get("mean"), "ridge": metrics.get("baseline"), "finetuned": fine_tuned}
-    for name, evaluation in found.items():
+    evaluations = {"mean": metrics.get("mean"), "ridge": metrics.get("baseline"), "finetuned": fine_tuned}
+    for name, evaluation in evaluations.items():
         if evaluation:
             yield Predictor(PREDICTORS[name] + (CANDIDATE if name == kind else ""), evaluation)
 
@@ -125,10 +127,10 @@ CANDIDATE = " (candidate)"
 
 
 def _pairs(metrics: Mapping[str, Any]) -> str:
-    found = metrics.get("candidate", {}).get("pairwise", {})
-    if not found.get("pairs"):
+    pairwise = metrics.get("candidate", {}).get("pairwise", {})
+    if not pairwise.get("pairs"):
         return ""
-    return f"{found['pairs']:,} pairs (of which the longer response is right in {found['longer_wins']:.3f})"
+    return f"{pairwise['pairs']:,} pairs (of which the longer response is right in {pairwise['longer_wins']:.3f})"
 
 
 def _known(lines: Sequence[Line]) -> list[Line]:

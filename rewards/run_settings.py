@@ -36,14 +36,14 @@ def check_config(config: Any) -> TrainConfig:
         )
     _check_backbone(config.get("backbone", settings.REWARD_BACKBONE))
     try:
-        found = parse_config(TrainConfig, {"snapshot": "-", **config})
+        parsed = parse_config(TrainConfig, {"snapshot": "-", **config})
     except BadConfig as bad:
         raise UnusableConfig(f"The trainer would refuse these settings: {bad}.") from bad
-    if found.max_hours > settings.RUN_HOURS:
+    if parsed.max_hours > settings.RUN_HOURS:
         raise UnusableConfig(
-            f"max_hours must be at most {settings.RUN_HOURS:g}, the operator's RUN_HOURS, not {found.max_hours:g}."
+            f"max_hours must be at most {settings.RUN_HOURS:g}, the operator's RUN_HOURS, not {parsed.max_hours:g}."
         )
-    return found
+    return parsed
 
 
 def _check_backbone(name: object) -> None:

@@ -191,11 +191,11 @@ def _batches(groups: Iterator[tuple[int, list[Row]]]) -> Iterator[list[tuple[int
 
 def _kept_ratings(annotations: list[int]) -> dict[int, list[dict[str, int]]]:
     """The kept raters' scores by response: what the ceiling of human agreement is computed from."""
-    found = defaultdict(list)
+    by_response = defaultdict(list)
     rows = Rating.objects.filter(annotation__in=annotations).order_by("annotation").values_list("response", "scores")
     for response, scores in rows:
-        found[response].append(scores)
-    return found
+        by_response[response].append(scores)
+    return by_response
 
 
 def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:

@@ -99,9 +99,9 @@ def note(run: TrainingRun, *, now: datetime) -> int:
     """
     project, count = run.project, 0
     with transaction.atomic():
-        found = _found(project, run.directory() / EXPECTED)
+        unlikely = _found(project, run.directory() / EXPECTED)
         UnlikelyAnnotation.objects.in_force().filter(task__project=project).delete()
-        while rows := list(islice(found, _AT_ONCE)):
+        while rows := list(islice(unlikely, _AT_ONCE)):
             _write(rows, now=now)
             count += len(rows)
         ask_for_review(project.tasks.all())
@@ -116,7 +116,7 @@ def _found(project: Project, path: Path) -> Iterator[Unlikely]:
         return most_unlikely(portions, percent=project.review_unlikely_percent)
 
 
-def _write(found: Iterable[Unlikely], *, now: datetime) -> None:
+def _write(unlikely: Iterable[Unlikely], *, now: datetime) -> None:
     UnlikelyAnnotation.objects.bulk_create(
         [
             UnlikelyAnnotation(
@@ -126,7 +126,7 @@ def _write(found: Iterable[Unlikely], *, now: datetime) -> None:
                 evidence=rating.evidence,
                 noted_at=now,
             )
-            for rating in found
+            for rating in unlikely
         ],
         ignore_conflicts=True,
     )

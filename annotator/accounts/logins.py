@@ -215,11 +215,11 @@ def forget_ended(*, now: datetime) -> int:
 def address_of(request: HttpRequest) -> str:
     """Where a request comes from: as our proxies say, where there are any, else whoever connected to us."""
     direct = str(request.META.get("REMOTE_ADDR", ""))
-    told = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
-    if not settings.TRUSTED_PROXIES or len(told) < settings.TRUSTED_PROXIES:
+    forwarded = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
+    if not settings.TRUSTED_PROXIES or len(forwarded) < settings.TRUSTED_PROXIES:
         return direct
     try:
-        return str(ip_address(told[-settings.TRUSTED_PROXIES]))
+        return str(ip_address(forwarded[-settings.TRUSTED_PROXIES]))
     except ValueError:
         return direct
 
@@ -227,12 +227,12 @@ def address_of(request: HttpRequest) -> str:
 def _network(address: str) -> str:
     """What one customer of a provider has at least: an IPv4 address, or 64 bits of an IPv6 one."""
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
+    if not isinstance(parsed, IPv6Address):
         return address
-    return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
+    return str(parsed.ipv4_mapped or ip_network((parsed, 64), strict=False))
 
 
 def _known_browser(request: HttpRequest) -> tuple[str, list[str]]:

@@ -45,8 +45,8 @@ class OwnPasswordMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HtmxRequest, view: Any, *_arguments: Any) -> HttpResponse | None:
-        found = request.resolver_match
-        if found is None or "api" in found.namespaces or found.url_name in OPEN:
+        match = request.resolver_match
+        if match is None or "api" in match.namespaces or match.url_name in OPEN:
             return None
         if not isinstance(request.user, User) or not request.user.must_change_password:
             return None

@@ -46,16 +46,16 @@ def issue(
         expiry = min(expiry, by.expiry - timezone.now()) if by.expiry else expiry
     Token.objects.filter(user=user, expiry__lte=timezone.now()).delete()
     row, token = Token.objects.create(user, expiry=expiry, name=name, scopes=wanted)
-    told = {"token": audit.shown(row), "name": name, "scopes": list(wanted), "expiry": row.expiry.isoformat()}
-    audit.record("token.issued", f"account {user.username}", **told)
+    details = {"token": audit.shown(row), "name": name, "scopes": list(wanted), "expiry": row.expiry.isoformat()}
+    audit.record("token.issued", f"account {user.username}", **details)
     return row, token
 
 
 def living(user: User) -> QuerySet[Token]:
     """The account's tokens that still work."""
     lasting = Q(expiry__isnull=True) | Q(expiry__gt=timezone.now())
-    found: QuerySet[Token] = Token.objects.filter(lasting, user=user)
-    return found
+    tokens: QuerySet[Token] = Token.objects.filter(lasting, user=user)
+    return tokens
 
 
 @transaction.atomic

@@ -98,7 +98,7 @@ class DayFilter(RangeDateFilter):
 
 @admin.register(AuditEntry)
 class AuditAdmin(ModelAdmin):
-    list_display = ["when", "who", "door", "done", "subject", "project", "told"]
+    list_display = ["when", "who", "door", "done", "subject", "project", "summary"]
     list_display_links = ["when"]
     list_filter = [ProjectFilter, KindFilter, ("actor", FieldTextFilter), ("at", DayFilter)]
     list_filter_submit = True
@@ -148,7 +148,7 @@ class AuditAdmin(ModelAdmin):
         return f"{entry.action} ({gettext('rolled back')})" if is_rollback(entry) else entry.action
 
     @admin.display(description=_("details"))
-    def told(self, entry: AuditEntry) -> str:
+    def summary(self, entry: AuditEntry) -> str:
         lines = "; ".join(f"{name}: {value}" for name, value in in_words(entry.details))
         return lines if len(lines) <= 160 else f"{lines[:160]} …"
 

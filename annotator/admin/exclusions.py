@@ -83,9 +83,9 @@ class ExclusionAdmin(OfManagedProjects):
         self, request: HttpRequest, queryset: QuerySet[Exclusion], search_term: str
     ) -> tuple[QuerySet[Exclusion], bool]:
         """A pseudonym names somebody in its own project only."""
-        found, doubled = super().get_search_results(request, queryset, search_term)
+        exclusions, doubled = super().get_search_results(request, queryset, search_term)
         called = Pseudonym.objects.filter(user=OuterRef("annotator"), project=OuterRef("project"), name=search_term)
-        return found | queryset.filter(Exists(called)), doubled
+        return exclusions | queryset.filter(Exists(called)), doubled
 
     def get_urls(self) -> list[URLPattern]:
         ours = [
@@ -95,8 +95,8 @@ class ExclusionAdmin(OfManagedProjects):
         return [*ours, *super().get_urls()]
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        found = self.get_object(request, object_id)
-        shown = {"readmit_url": readmit_url(found)} if isinstance(found, Exclusion) else {}
+        exclusion = self.get_object(request, object_id)
+        shown = {"readmit_url": readmit_url(exclusion)} if isinstance(exclusion, Exclusion) else {}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **shown})
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
@@ -167,7 +167,7 @@ class ExclusionAdmin(OfManagedProjects):
     def _chosen(self, request: HttpRequest) -> tuple[Project, list[User]]:
         """The people that the address names, of a project that the user manages."""
         numbers = {
-            name: [found for sent in request.GET.getlist(name)[:100] if (found := as_number(sent)) is not None]
+            name: [number for sent in request.GET.getlist(name)[:100] if (number := as_number(sent)) is not None]
             for name in ("project", "annotator")
         }
         managed = Project.objects.managed_by(user_of(request)).select_related("rubric")

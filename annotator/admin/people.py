@@ -213,13 +213,13 @@ class MembershipAdmin(OfManagedProjects):
 
     @admin.display(description="kappa with the experts, last gold tasks")
     def with_experts(self, member: Membership) -> str:
-        found = gold_tasks.standing(member)
-        if found is None:
+        standing = gold_tasks.standing(member)
+        if standing is None:
             return f"fewer than {member.project.gold_window} gold tasks rated"
-        if found.mean is None:
+        if standing.mean is None:
             return "undefined: the experts give every response the same scores"
-        by_attribute = ", ".join(f"{key} {kappa:.2f}" for key, kappa in found.kappas.items() if kappa is not None)
-        return f"{found.mean:.2f} ({by_attribute})"
+        by_attribute = ", ".join(f"{key} {kappa:.2f}" for key, kappa in standing.kappas.items() if kappa is not None)
+        return f"{standing.mean:.2f} ({by_attribute})"
 
     @admin.action(description="Remove from the project")
     def remove_from_project(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:

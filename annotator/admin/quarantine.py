@@ -110,7 +110,7 @@ class DecidesQuarantine(OfManagedProjects):
 
     def redact_view(self, request: HttpRequest) -> HttpResponse:
         """Shows what would be left of the tasks; redacts them once exactly that was confirmed."""
-        chosen = [found for sent in request.GET.getlist("task") if (found := as_number(sent)) is not None][:100]
+        chosen = [number for sent in request.GET.getlist("task") if (number := as_number(sent)) is not None][:100]
         tasks = list(self.get_queryset(request).filter(pk__in=chosen, state=Task.State.QUARANTINED))
         if not tasks:
             raise Http404

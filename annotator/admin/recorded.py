@@ -26,8 +26,8 @@ class Recorded(ModelAdmin):
         names = self.changed_fields(obj, form)
         obj.save(update_fields=names)
         after = {name: value for name, value in audit.fields_of(obj).items() if name in names}
-        if found := audit.differences(before, after) | _of_lists(form):
-            self.record_change("changed", obj, changed=found)
+        if changed := audit.differences(before, after) | _of_lists(form):
+            self.record_change("changed", obj, changed=changed)
 
     def changed_fields(self, row: Any, form: Any) -> list[str]:
         """The row's own fields that the form changed."""

@@ -82,15 +82,15 @@ def read(tasks: Sequence[int], columns: Columns) -> Records:
     _, once = np.unique(rows["annotation"], return_index=True)
     preferring = rows[once][rows[once]["preference"] != 0]
     rating = rows[rows["response"] != 0]
-    found = np.concatenate(
+    records = np.concatenate(
         [_of_ratings(rating, columns), _of_preferences(preferring, columns), _of_rankings(ranked, columns)]
     )
     submitted, annotation = (
         np.concatenate([part[name] for part in (rating, preferring, ranked)]) for name in ("submitted", "annotation")
     )
-    found = found[np.lexsort((annotation, submitted, found["response"], found["task"]))]
-    found["flags"] |= np.where(_place(found) < 3, Flag.FIRST_THREE, 0).astype(np.uint8)
-    return found
+    records = records[np.lexsort((annotation, submitted, records["response"], records["task"]))]
+    records["flags"] |= np.where(_place(records) < 3, Flag.FIRST_THREE, 0).astype(np.uint8)
+    return records
 
 
 def _rows(tasks: Sequence[int], columns: Columns) -> Records:
@@ -109,38 +109,38 @@ def _ranked(tasks: Sequence[int]) -> Records:
 
 
 def _records(rows: Records, columns: Columns) -> Records:
-    found = np.zeros(len(rows), columns.record)
-    found["task"], found["annotator"] = rows["task"], rows["annotator"]
-    found["week"] = (rows["submitted"] - FIRST_MONDAY) // WEEK
-    found["flags"] = np.where(rows["kept"], Flag.KEPT, 0)
-    found["values"] = -1
-    return found
+    records = np.zeros(len(rows), columns.record)
+    records["task"], records["annotator"] = rows["task"], rows["annotator"]
+    records["week"] = (rows["submitted"] - FIRST_MONDAY) // WEEK
+    records["flags"] = np.where(rows["kept"], Flag.KEPT, 0)
+    records["values"] = -1
+    return records
 
 
 def _of_ratings(rows: Records, columns: Columns) -> Records:
-    found = _records(rows, columns)
-    found["response"] = rows["response"]
+    records = _records(rows, columns)
+    records["response"] = rows["response"]
     for column, key in enumerate(columns.attributes):
-        found["values"][:, column] = rows[f"score {key}"]
-    found["values"][:, columns.safety] = rows["safe"]
-    return found
+        records["values"][:, column] = rows[f"score {key}"]
+    records["values"][:, columns.safety] = rows["safe"]
+    return records
 
 
 def _of_preferences(rows: Records, columns: Columns) -> Records:
-    found = _records(rows, columns)
+    records = _records(rows, columns)
     for strength, rank in _RANK.items():
-        found["values"][rows["preference"] == strength, columns.preference] = rank
-    found["values"][:, columns.neither] = rows["preference"] == NEITHER_VALID
-    return found
+        records["values"][rows["preference"] == strength, columns.preference] = rank
+    records["values"][:, columns.neither] = rows["preference"] == NEITHER_VALID
+    return records
 
 
 def _of_rankings(rows: Records, columns: Columns) -> Records:
-    found = _records(rows, columns)
+    records = _records(rows, columns)
     _, first = np.unique(rows["first"], return_inverse=True)
     ids, second = np.unique(rows["second"], return_inverse=True)
-    found["response"] = -1 - first.astype(np.int64) * len(ids) - second
-    found["values"][:, columns.ranking] = rows["order"]
-    return found
+    records["response"] = -1 - first.astype(np.int64) * len(ids) - second
+    records["values"][:, columns.ranking] = rows["order"]
+    return records
 
 
 def _place(records: Records) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -20,15 +20,15 @@ ENDS = (0.025, 0.975)
 def intervals(groups: Counts, columns: Columns) -> Floats:
     """Both ends, [selection, column, end], of the counts of tasks or buckets; NaN with fewer than two of them."""
     sums = _sums(groups, columns)
-    found = np.full((*sums.shape[1:3], len(ENDS)), np.nan)
+    bounds = np.full((*sums.shape[1:3], len(ENDS)), np.nan)
     drawn = _kappas(np.tensordot(_draws(len(sums)), sums, 1)) if len(sums) > 1 else np.zeros((0, *sums.shape[1:3]))
     enough = (sums[..., 0] > 0).sum(0) > 1
     for place in np.argwhere(enough):
         kappas = drawn[:, *place]
         kappas = kappas[np.isfinite(kappas)]
         if len(kappas) > DRAWS / 2:
-            found[*place] = np.quantile(kappas, ENDS)
-    return found
+            bounds[*place] = np.quantile(kappas, ENDS)
+    return bounds
 
 
 def _sums(groups: Counts, columns: Columns) -> Floats:

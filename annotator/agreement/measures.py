@@ -110,16 +110,16 @@ def spearman(tables: Floats) -> Floats:
 
 def alpha(coincidences: Floats, *, ordinal: bool) -> Floats:
     """Krippendorff's alpha: 1 - (n - 1) observed / expected disagreement, the distance interval or ordinal."""
-    found = coincidences.sum(-1)
-    distance = _ordinal_distance(found) if ordinal else DIFFERENCE**2
+    totals = coincidences.sum(-1)
+    distance = _ordinal_distance(totals) if ordinal else DIFFERENCE**2
     observed = (coincidences * distance).sum((-1, -2))
-    expected = (found[..., :, None] * found[..., None, :] * distance).sum((-1, -2))
-    return np.asarray(1 - (found.sum(-1) - 1) * observed / _unless_nothing(expected))
+    expected = (totals[..., :, None] * totals[..., None, :] * distance).sum((-1, -2))
+    return np.asarray(1 - (totals.sum(-1) - 1) * observed / _unless_nothing(expected))
 
 
-def _ordinal_distance(found: Floats) -> Floats:
+def _ordinal_distance(totals: Floats) -> Floats:
     """The square of how many ratings lie between two levels, each end counting half (Krippendorff 2011)."""
-    middle = np.cumsum(found, -1) - found / 2
+    middle = np.cumsum(totals, -1) - totals / 2
     return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2)
 
 
@@ -128,9 +128,9 @@ def known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _shares(found: Floats) -> Floats:
-    total = found.sum(-1, keepdims=True)
-    return np.asarray(found / np.where(total > 0, total, np.nan))
+def _shares(counts: Floats) -> Floats:
+    total = counts.sum(-1, keepdims=True)
+    return np.asarray(counts / np.where(total > 0, total, np.nan))
 
 
 def _shares_of_all(tables: Floats) -> Floats:

@@ -130,8 +130,8 @@ def added(*parts: Counts) -> Counts:
     codes = place.astype(np.int64) << 32 | np.concatenate([part.key for part in parts])
     codes, place = np.unique(codes, return_inverse=True)
     count = np.bincount(place, np.concatenate([part.count for part in parts]), len(codes)).astype(np.int64)
-    found = Counts(owners[codes >> 32], codes & _LOW, count) if len(codes) else none()
-    return found[found.count != 0]
+    counts = Counts(owners[codes >> 32], codes & _LOW, count) if len(codes) else none()
+    return counts[counts.count != 0]
 
 
 def pair_of(one: Ints, other: Ints) -> Ints:
@@ -187,7 +187,7 @@ class _Samples:
     of: Ints
 
     @classmethod
-    def found(cls, records: Records) -> "_Samples":
+    def from_records(cls, records: Records) -> "_Samples":
         task, response = records["task"], records["response"]
         first = np.ones(len(records), bool)
         first[1:] = (task[1:] != task[:-1]) | (response[1:] != response[:-1])
@@ -199,8 +199,8 @@ class _Samples:
         place = np.arange(len(self.of))
         left = (self.start + self.size)[self.of] - place
         most = int(self.size.max())
-        found = [(place[left > step], place[left > step] + step) for step in range(1, most)] or [(_NONE, _NONE)]
-        return np.concatenate([first for first, _ in found]), np.concatenate([second for _, second in found])
+        step_pairs = [(place[left > step], place[left > step] + step) for step in range(1, most)] or [(_NONE, _NONE)]
+        return np.concatenate([first for first, _ in step_pairs]), np.concatenate([second for _, second in step_pairs])
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,8 @@ class _Met:
     key: Ints
 
     @classmethod
-    def found(cls, records: Records, columns: Columns) -> "_Met":
-        samples = _Samples.found(records)
+    def from_records(cls, records: Records, columns: Columns) -> "_Met":
+        samples = _Samples.from_records(records)
         first, second = samples.pairs()
         values = records["values"].astype(np.int64)
         flags = records["flags"]
@@ -249,8 +249,8 @@ def tallied(records: Records, columns: Columns) -> dict[Kind, Counts]:
     """
     if not len(records):
         return {kind: none() for kind in Kind}
-    met = _Met.found(records, columns)
-    samples = _Samples.found(records)
+    met = _Met.from_records(records, columns)
+    samples = _Samples.from_records(records)
     buckets = met.counted(bucket_of(records["task"]))
     pairs = _of_pairs(records, columns, samples)
     return {
@@ -266,7 +266,7 @@ def tallied(records: Records, columns: Columns) -> dict[Kind, Counts]:
 
 def tallied_by_task(records: Records, columns: Columns) -> Counts:
     """The counts of samples, each task an owner."""
-    return _Met.found(records, columns).counted(records["task"].astype(np.int64)) if len(records) else none()
+    return _Met.from_records(records, columns).counted(records["task"].astype(np.int64)) if len(records) else none()
 
 
 def _of_pairs(records: Records, columns: Columns, samples: _Samples) -> Counts:

@@ -52,19 +52,19 @@ class Week:
 
 def raters(project: Project, columns: Columns) -> list[Rater]:
     """Those who share a response with anybody, who shares most first."""
-    found = Meetings.of(totals.stored(project, Kind.RATER), columns)
-    users = User.objects.only("username").in_bulk(found.owners.tolist())
-    kappa, exact, bias = (measure(found.tables) for measure in (measures.kappa, measures.exact, measures.bias))
+    meetings = Meetings.of(totals.stored(project, Kind.RATER), columns)
+    users = User.objects.only("username").in_bulk(meetings.owners.tolist())
+    kappa, exact, bias = (measure(meetings.tables) for measure in (measures.kappa, measures.exact, measures.bias))
     return [
         Rater(
             users[owner],
-            int(found.shared[place]),
+            int(meetings.shared[place]),
             kappa=_by_key(columns, kappa[place]),
             exact=_by_key(columns, exact[place]),
             bias=_by_key(columns, bias[place]),
         )
-        for place, owner in _most_first(found)
-        if owner in users and found.shared[place]
+        for place, owner in _most_first(meetings)
+        if owner in users and meetings.shared[place]
     ]
 
 
@@ -74,14 +74,14 @@ def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list
     if of:
         rows = rows.filter(Q(one=of.pk) | Q(other=of.pk))
     most = rows.order_by("-shared", "one", "other").values_list("one", "other", "cells")[:PAIRS]
-    found = Meetings.of(totals.unpacked(Kind.PAIR, list(most)), columns)
-    sides = {side for owner in found.owners.tolist() for side in totals.sides(owner)}
+    meetings = Meetings.of(totals.unpacked(Kind.PAIR, list(most)), columns)
+    sides = {side for owner in meetings.owners.tolist() for side in totals.sides(owner)}
     users = User.objects.only("username").in_bulk(sides)
-    kappa = measures.kappa(found.tables)
-    told = ((place, [users.get(side) for side in totals.sides(owner)]) for place, owner in _most_first(found))
+    kappa = measures.kappa(meetings.tables)
+    pairs = ((place, [users.get(side) for side in totals.sides(owner)]) for place, owner in _most_first(meetings))
     return [
-        Pair(one, other, int(found.shared[place]), kappa=_by_key(columns, kappa[place]))
-        for place, (one, other) in told
+        Pair(one, other, int(meetings.shared[place]), kappa=_by_key(columns, kappa[place]))
+        for place, (one, other) in pairs
         if one and other
     ]
 
@@ -92,10 +92,10 @@ def rater_called(project: Project, name: str, *, naming: Naming) -> User | None:
     return user if user and user.assignments.submitted().filter(task__project=project).exists() else None
 
 
-def _most_first(found: Meetings) -> Sequence[tuple[int, int]]:
+def _most_first(meetings: Meetings) -> Sequence[tuple[int, int]]:
     """The place and number of each owner."""
-    order = np.lexsort((found.owners, -found.shared)).tolist()
-    return [(place, int(found.owners[place])) for place in order]
+    order = np.lexsort((meetings.owners, -meetings.shared)).tolist()
+    return [(place, int(meetings.owners[place])) for place in order]
 
 
 def weeks(project: Project, columns: Columns) -> list[Week]:

@@ -8,7 +8,7 @@ from annotator.agreement.reports import Closeness, Report
 from annotator.models import User
 
 
-def told(report: Report, *, name: Callable[[User], str]) -> dict[str, Any]:
+def to_json(report: Report, *, name: Callable[[User], str]) -> dict[str, Any]:
     """The selections stand at the top, by attribute; `name` says how annotators are called."""
 
     def of_all(measure: Callable[[Closeness], Any]) -> Mapping[str, Any]:
@@ -16,8 +16,8 @@ def told(report: Report, *, name: Callable[[User], str]) -> dict[str, Any]:
 
     return {
         **{
-            selection.value: {key: asdict(estimate) for key, estimate in found.items()}
-            for selection, found in report.selections.items()
+            selection.value: {key: asdict(estimate) for key, estimate in by_attribute.items()}
+            for selection, by_attribute in report.selections.items()
         },
         "alpha": of_all(lambda closeness: {"ordinal": closeness.alpha_ordinal, "interval": closeness.alpha_interval}),
         "spearman": of_all(lambda closeness: closeness.spearman),

@@ -136,10 +136,10 @@ def _intervals(project: Project, columns: Columns) -> Floats:
 
 
 def _kappas(tables: Tables, columns: Columns, ends: Floats | None = None) -> dict[Selection, dict[str, Agreement]]:
-    found = measures.kappa(tables.by_sample)
+    kappas = measures.kappa(tables.by_sample)
     return {
         selection: {
-            key: _agreement(tables, found, ends, (row, column)) for column, key in enumerate(columns.attributes)
+            key: _agreement(tables, kappas, ends, (row, column)) for column, key in enumerate(columns.attributes)
         }
         for row, selection in enumerate(SELECTIONS)
     }
@@ -194,10 +194,10 @@ def _preferences(tables: Tables, columns: Columns, ends: Floats) -> Preferences:
 def _rankings(tables: Tables, columns: Columns, ends: Floats) -> Rankings:
     """Each two responses are there in both orders, and told once."""
     place = (_ALL, columns.ranking)
-    found = _agreement(tables, measures.kappa(tables.by_sample), ends, place)
+    agreement = _agreement(tables, measures.kappa(tables.by_sample), ends, place)
     said = tables.by_rating[place].sum(-1)
     return Rankings(
-        agreement=replace(found, samples=found.samples // 2, ratings=found.ratings // 2),
+        agreement=replace(agreement, samples=agreement.samples // 2, ratings=agreement.ratings // 2),
         same_order=known(float(measures.exact(tables.by_sample[place]))),
         ties=float(said[1] / said.sum()) if said.any() else None,
     )

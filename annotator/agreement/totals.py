@@ -105,9 +105,9 @@ def slices(column: Ints) -> Slices:
 
 def _shared(counts: Counts, owners: Ints) -> str:
     chosen = counts[counts.key == SHARED]
-    found = np.zeros(len(owners), np.int64)
-    found[np.searchsorted(owners, chosen.owner)] = chosen.count
-    return array(found.tolist())
+    owner_ids = np.zeros(len(owners), np.int64)
+    owner_ids[np.searchsorted(owners, chosen.owner)] = chosen.count
+    return array(owner_ids.tolist())
 
 
 # Tasks as they were counted --------------------------------------------------------------------------------

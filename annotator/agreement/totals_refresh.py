@@ -87,16 +87,16 @@ def refresh_all(*, now: datetime) -> int:
 
 def _refresh_all_of(project: Project, *, now: datetime) -> int:
     counted = 0
-    while found := _refresh_unless_busy(project, now=now, most=BATCH):
-        counted += found
+    while batch := _refresh_unless_busy(project, now=now, most=BATCH):
+        counted += batch
     return counted
 
 
 def refresh_until_done(project: Project, *, now: datetime, at_once: int = BATCH) -> int:
     """Counts all that waits, a batch a transaction; returns how many tasks."""
     counted = 0
-    while found := refresh(project, now=now, most=at_once):
-        counted += found
+    while batch := refresh(project, now=now, most=at_once):
+        counted += batch
     return counted
 
 

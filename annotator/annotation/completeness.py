@@ -12,7 +12,7 @@ from annotator.models.public_ids import response_number
 from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
-MOST_TOLD = 5
+MOST_NAMED = 5
 """Of mistakes of one kind: an answer need not be as long as what was sent."""
 
 
@@ -35,7 +35,7 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
     """
     check_written(submission.justification, "justification", longest=LONGEST_JUSTIFICATION)
     errors: Errors = {}
-    for stranger in sorted(set(submission.ratings).difference(responses))[:MOST_TOLD]:
+    for stranger in sorted(set(submission.ratings).difference(responses))[:MOST_NAMED]:
         text = _("response id %(id)s does not belong to this task") % {"id": response_number(stranger)}
         errors.setdefault("ratings", []).append(text)
     for number, response in enumerate(responses):
@@ -43,14 +43,14 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
         place = f"ratings.{response_number(response)}"
         if rating is None:
             errors[place] = [_("response %(number)s is not rated") % {"number": number + 1}]
-        elif found := _rating_errors(rating, project):
-            errors[place] = found
-    if found := _preference_errors(submission, project, len(responses)):
-        errors["preference"] = found
-    if found := _ranking_errors(submission, project, responses):
-        errors["ranking"] = found
-    if found := _seconds_errors(submission.active_seconds):
-        errors["active_seconds"] = found
+        elif faults := _rating_errors(rating, project):
+            errors[place] = faults
+    if faults := _preference_errors(submission, project, len(responses)):
+        errors["preference"] = faults
+    if faults := _ranking_errors(submission, project, responses):
+        errors["ranking"] = faults
+    if faults := _seconds_errors(submission.active_seconds):
+        errors["active_seconds"] = faults
     if not errors and _says_nothing(submission):
         errors["ratings"] = [_("the rating says nothing: it has no score, no preference and no ranking")]
     if errors:
@@ -68,7 +68,7 @@ def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
     errors = [_no_answer(_(attribute.name)) for attribute in attributes if attribute.key not in rating.scores]
     errors += [
         _("%(key)s is not an attribute of this project") % {"key": shown_name(key)}
-        for key in sorted(set(rating.scores) - keys)[:MOST_TOLD]
+        for key in sorted(set(rating.scores) - keys)[:MOST_NAMED]
     ]
     errors += [
         _("%(key)s is %(score)r: it must be a whole number from 0 to 4") % {"key": key, "score": score}
@@ -85,7 +85,7 @@ def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
 
 
 def _check_errors(checks: Sequence[str], known: Collection[str]) -> list[str]:
-    unknown = sorted(set(checks).difference(known))[:MOST_TOLD]
+    unknown = sorted(set(checks).difference(known))[:MOST_NAMED]
     errors = [_("%(check)s is not a check of this project") % {"check": shown_name(check)} for check in unknown]
     if len(set(checks)) != len(checks):
         errors.append(_("a check is named twice"))
@@ -121,8 +121,8 @@ def _ranking_errors(submission: Submission, project: Project, responses: Sequenc
     if len(responses) < FEWEST_RANKED:
         return [_("a ranking needs three responses or more: compare two by `preference`")]
     named = Counter(response for tier in submission.ranking for response in tier)
-    strangers = sorted(set(named).difference(responses))[:MOST_TOLD]
-    doubled = [response for response in responses if named[response] > 1][:MOST_TOLD]
+    strangers = sorted(set(named).difference(responses))[:MOST_NAMED]
+    doubled = [response for response in responses if named[response] > 1][:MOST_NAMED]
     errors = [
         _("response id %(id)s does not belong to this task") % {"id": response_number(stranger)}
         for stranger in strangers
@@ -136,7 +136,7 @@ def _ranking_errors(submission: Submission, project: Project, responses: Sequenc
         % {"number": number, "id": response_number(response)}
         for number, response in enumerate(responses, 1)
         if response not in named
-    ][:MOST_TOLD]
+    ][:MOST_NAMED]
     if not all(submission.ranking):
         errors.append(_("a tier of the ranking is empty: leave it out"))
     return errors

@@ -152,10 +152,10 @@ def report(assignment_id: int, *, category: str, note: str = "", now: datetime) 
     _quarantine(assignment.task)
     consensus.settle([assignment.task], project=assignment.task.project, now=now)
     record("task.reported", assignment.task, category=category)
-    found, _ = Report.objects.update_or_create(
+    made, _ = Report.objects.update_or_create(
         assignment=assignment, decision="", defaults={"category": category, "note": note, "created_at": now}
     )
-    return found
+    return made
 
 
 def _let_go(assignment: Assignment, state: str) -> None:

@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.agreement import report
-from annotator.agreement.report_json import told
+from annotator.agreement.report_json import to_json
 from annotator.db.clock import database_now
 
 
@@ -128,6 +128,6 @@ class ProjectAgreement(APIView):
     def get(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.reviewed_project(user, slug)
-        found = report(project, now=database_now())
+        computed = report(project, now=database_now())
         naming = access.naming_for(user, project)
-        return Response(ProjectAgreementSerializer(told(found, name=naming)).data)
+        return Response(ProjectAgreementSerializer(to_json(computed, name=naming)).data)

@@ -9,17 +9,17 @@ from rest_framework.response import Response
 
 from annotator import access
 from annotator.models import RaterQuality
-from annotator.quality.findings import Finding, ToldFlag, findings
+from annotator.quality.findings import DescribedFlag, Finding, findings
 
 
-class FlagSerializer(serializers.Serializer[ToldFlag]):
+class FlagSerializer(serializers.Serializer[DescribedFlag]):
     kind = serializers.CharField()
     title = serializers.CharField()
     sentence = serializers.CharField(help_text="what was seen, with its numbers")
     evidence = serializers.DictField(help_text="the numbers alone")
     tasks = serializers.SerializerMethodField(help_text="to look at")
 
-    def get_tasks(self, flag: ToldFlag) -> list[str]:
+    def get_tasks(self, flag: DescribedFlag) -> list[str]:
         return [task.external_id for task in flag.tasks]
 
 
@@ -50,5 +50,5 @@ class AnnotatorQualities(generics.ListAPIView[RaterQuality]):
         project = access.reviewed_project(user, self.kwargs["slug"])
         page = self.paginate_queryset(project.rater_qualities.select_related("annotator"))
         shown = {"naming": access.naming_for(user, project)}
-        told = [AnnotatorQualitySerializer(finding, context=shown).data for finding in findings(project, page or [])]
-        return self.get_paginated_response(told)
+        rows = [AnnotatorQualitySerializer(finding, context=shown).data for finding in findings(project, page or [])]
+        return self.get_paginated_response(rows)

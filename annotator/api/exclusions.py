@@ -55,10 +55,10 @@ class ForeseenSerializer(serializers.Serializer[Any]):
 
 
 def _found(project: Project, name: str) -> User:
-    found = person_named(project, name)
-    if found is None:
+    person = person_named(project, name)
+    if person is None:
         raise NotFound(f"Nobody in this project has the pseudonym or user name {name!r}.")
-    return found
+    return person
 
 
 DRY_RUN = OpenApiParameter("dry_run", bool, description="1: say what would change, and change nothing")

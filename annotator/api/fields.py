@@ -69,10 +69,10 @@ class ResponseIdField(WholeNumberField):
 
     def to_internal_value(self, data: Any) -> int:
         sent = super().to_internal_value(data)
-        found = response_of(sent)
-        if found is None:
+        number = response_of(sent)
+        if number is None:
             self.fail("unknown", value=sent)
-        return found
+        return number
 
     def to_representation(self, value: int) -> int:
         return response_number(value)

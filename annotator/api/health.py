@@ -51,5 +51,5 @@ class Ready(APIView):
 
     @extend_schema(responses={200: ReadySerializer, 503: ReadySerializer})
     def get(self, request: Request) -> Response:
-        found = readiness()
-        return Response(found.as_json(), status=503 if found.status == "unavailable" else 200)
+        state = readiness()
+        return Response(state.as_json(), status=503 if state.status == "unavailable" else 200)

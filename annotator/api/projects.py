@@ -212,8 +212,8 @@ class MomentFilter(filters.IsoDateTimeFilter):  # type: ignore[misc]
         super().__init__(field, lookup, validators=[_require_utc_year])
 
     def filter(self, queryset: QuerySet[Annotation], value: datetime | None) -> QuerySet[Annotation]:
-        found: QuerySet[Annotation] = super().filter(queryset, value and value.astimezone(UTC))
-        return found
+        annotations: QuerySet[Annotation] = super().filter(queryset, value and value.astimezone(UTC))
+        return annotations
 
 
 class AnnotationFilter(filters.FilterSet):  # type: ignore[misc]

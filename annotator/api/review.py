@@ -175,10 +175,10 @@ class OneReviewed(APIView):
     @extend_schema(responses=ReviewedSerializer)
     def get(self, request: Request, task_id: int) -> Response:
         task = access.reviewed_task(access.user_of(request), task_id)
-        return Response(_told(reviewed(task, task.project, by=access.user_of(request))))
+        return Response(_described(reviewed(task, task.project, by=access.user_of(request))))
 
 
-def _told(shown: Reviewed) -> dict[str, Any]:
+def _described(shown: Reviewed) -> dict[str, Any]:
     task = shown.task
     return {
         "task": task.public_id,

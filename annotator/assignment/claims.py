@@ -81,11 +81,11 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     languages = tuple(situation.member.languages) if situation.member else ()
     seeker = Seeker(project.pk, annotator.pk, situation.line, languages or None)
     half_done = task_choice.lock_one(situation.half_done) if situation.half_done else None
-    found = half_done or task_choice.pick(seeker)
-    if not found:
+    available = half_done or task_choice.pick(seeker)
+    if not available:
         return Claim(None, reason=why_nothing(seeker))
     gold_task = _gold_instead(project, annotator, half_done)
-    task, responses = (gold_task, responses_of(gold_task)) if gold_task else with_responses(found)
+    task, responses = (gold_task, responses_of(gold_task)) if gold_task else with_responses(available)
     task.project = project
     order = shuffled((response.position for response in responses), task, annotator)
     leased = _lease(task, annotator, order, now=now, expires=expires)

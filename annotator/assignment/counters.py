@@ -143,13 +143,13 @@ def _facts(numbers: Sequence[int]) -> dict[str, Facts]:
     for row in rows:
         if row["review_because"] == Task.Review.UNLIKELY:
             row["review_because"] = ""  # a model's doubt, which no recount decides
-    found: dict[str, Facts] = {row["external_id"]: {name: row[name] for name in _OF_TASK} for row in rows}
+    facts: dict[str, Facts] = {row["external_id"]: {name: row[name] for name in _OF_TASK} for row in rows}
     for row in Consensus.objects.filter(task__in=numbers).values("task", *_OF_CONSENSUS):
-        found[names[row["task"]]] |= {f"consensus.{name}": row[name] for name in _OF_CONSENSUS}
+        facts[names[row["task"]]] |= {f"consensus.{name}": row[name] for name in _OF_CONSENSUS}
     labels = Label.objects.filter(response__task__in=numbers, source=Label.Source.CONSENSUS)
     for task, position, scores, means in labels.values_list("response__task", "response__position", "scores", "means"):
-        found[names[task]] |= {f"label.{position}": scores, f"mean.{position}": means}
-    return found
+        facts[names[task]] |= {f"label.{position}": scores, f"mean.{position}": means}
+    return facts
 
 
 _TALLIES = """

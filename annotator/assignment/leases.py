@@ -194,9 +194,9 @@ def expire_all(*, now: datetime) -> int:
 def _expire_in(project: Project, *, now: datetime) -> int:
     total = 0
     while True:
-        found = _expire_some(project, now=now)
-        total += found
-        if found < RECLAIM_AT_ONCE:
+        expired = _expire_some(project, now=now)
+        total += expired
+        if expired < RECLAIM_AT_ONCE:
             return total
 
 

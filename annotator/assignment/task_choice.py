@@ -121,8 +121,8 @@ def _untouched(seeker: Seeker) -> int | None:
     if seeker.languages is None:
         return _number(_IN_ANY_LANGUAGE.row(**values))
     languages = [language for (language,) in _LANGUAGES_BY_PRIORITY.rows(**values)]
-    found = (_number(_IN_ONE_LANGUAGE.row(**values, language=language)) for language in languages)
-    return next((task for task in found if task), None)
+    numbers = (_number(_IN_ONE_LANGUAGE.row(**values, language=language)) for language in languages)
+    return next((task for task in numbers if task), None)
 
 
 def _number(row: Row | None) -> int | None:
@@ -150,8 +150,8 @@ ORDER BY array_position(%(tasks)s::bigint[], t.id) LIMIT 1 FOR UPDATE OF t SKIP 
 
 def _any_at_all(seeker: Seeker) -> int | None:
     """What was missed in the line, where looking begins anew then; else what this annotator once gave back."""
-    if found := _ANY.row(**seeker.parameters()):
-        task, line = found
+    if row := _ANY.row(**seeker.parameters()):
+        task, line = row
         if line is not None and line <= seeker.line:
             _look_from(seeker, line)
         return int(task)

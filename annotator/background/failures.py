@@ -59,7 +59,7 @@ def _raised(task: str, project: Project | None) -> Iterator[None]:
 def note(task: str, project: Project | None, error: Exception) -> None:
     """Writes the failure down, in a new row or once more in the one that is there. Raises DatabaseError."""
     _log.error("%s failed%s", task, f" in {project.slug}" if project else "", exc_info=error)
-    now, text = database_now(), told(error)
+    now, text = database_now(), safe_text(error)
     row, is_new = BackgroundFailure.objects.get_or_create(
         task=task, project=project, defaults={"first_at": now, "last_at": now, "error": text}
     )
@@ -67,7 +67,7 @@ def note(task: str, project: Project | None, error: Exception) -> None:
         BackgroundFailure.objects.filter(pk=row.pk).update(last_at=now, error=text, times=F("times") + 1)
 
 
-def told(error: Exception) -> str:
+def safe_text(error: Exception) -> str:
     """An error as people may read it: its first line, without passwords, paths of this machine, or rows' contents.
 
     What PostgreSQL adds below the first line are values of the row.

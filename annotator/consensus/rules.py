@@ -92,8 +92,8 @@ def wanted(rated: Sequence[Rated], submitted: int, rules: Rules) -> int:
 
 def needs_more(rated: Sequence[Rated], rules: Rules) -> bool:
     """Whether the spread asks for more annotators than the base."""
-    found = spread(rated, rules.attribute)
-    return rules.most > rules.base and found is not None and found > rules.escalate_above
+    difference = spread(rated, rules.attribute)
+    return rules.most > rules.base and difference is not None and difference > rules.escalate_above
 
 
 def most_agreeing(rated: Sequence[Rated], rules: Rules) -> tuple[Rated, ...]:

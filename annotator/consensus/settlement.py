@@ -43,18 +43,18 @@ class Standing:
 def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     """Recomputes the tasks from their assignments and annotations. The caller holds the tasks' row locks."""
     rules = Rules.of(project)
-    found = standings([task.pk for task in tasks])
+    standing_of = standings([task.pk for task in tasks])
     outcomes = {}
     for task in tasks:
-        standing = found[task.pk]
+        standing = standing_of[task.pk]
         _count(task, standing, rules)
         result = _outcome(task, standing, rules)
         if result:
             outcomes[task] = result
         _ask_for_review(task, standing, result, rules)
     _write_tasks(tasks)
-    _take_back([task for task in tasks if task not in outcomes and found[task.pk].has_consensus])
-    _write_labels(outcomes, found, now)
+    _take_back([task for task in tasks if task not in outcomes and standing_of[task.pk].has_consensus])
+    _write_labels(outcomes, standing_of, now)
 
 
 def _count(task: Task, standing: Standing, rules: Rules) -> None:
@@ -108,12 +108,12 @@ _STANDINGS_OF_MANY = Statement(_STANDINGS.format(chosen="= ANY(%(tasks)s)"), pre
 
 def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
     """The annotations of each task, in the order of submission."""
-    found: dict[int, Standing] = defaultdict(Standing)
+    by_task: dict[int, Standing] = defaultdict(Standing)
     last = 0
     one = len(task_ids) == 1
     rows = _STANDING_OF_ONE.rows(task=task_ids[0]) if one else _STANDINGS_OF_MANY.rows(tasks=list(task_ids))
     for task, assignment, slot, state, annotation, preference, ranking, response, scores, safe, dropped in rows:
-        standing = found[task]
+        standing = by_task[task]
         standing.has_consensus, standing.was_dropped = dropped is not None, bool(dropped)
         if assignment != last:
             last = assignment
@@ -123,7 +123,7 @@ def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
                 standing.rated.append(Rated(annotation, {}, preference, {}, _parsed(ranking)))
         if response:
             _add(standing.rated[-1], response, scores, safe)
-    return found
+    return by_task
 
 
 def _add(rated: Rated, response: int, scores: Any, safe: bool | None) -> None:
@@ -204,11 +204,12 @@ SET scores = excluded.scores, means = excluded.means, made_at = excluded.made_at
 """)
 
 
-def _write_labels(outcomes: Mapping[Task, Outcome], found: Mapping[int, Standing], now: datetime) -> None:
+def _write_labels(outcomes: Mapping[Task, Outcome], standing_of: Mapping[int, Standing], now: datetime) -> None:
     if not outcomes:
         return
     _WRITE_CONSENSUS.run(
-        rows=json.dumps([_consensus_row(task, outcome, found[task.pk]) for task, outcome in outcomes.items()]), now=now
+        rows=json.dumps([_consensus_row(task, outcome, standing_of[task.pk]) for task, outcome in outcomes.items()]),
+        now=now,
     )
     labels = [
         {"response": response, "scores": outcome.labels[response], "means": means}
@@ -217,9 +218,9 @@ def _write_labels(outcomes: Mapping[Task, Outcome], found: Mapping[int, Standing
     ]
     _WRITE_LABELS.run(rows=json.dumps(labels), now=now)
     kept = (task.pk for task, outcome in outcomes.items() if not outcome.dropped_because)
-    if kept_again := [task for task in kept if found[task].was_dropped]:
+    if kept_again := [task for task in kept if standing_of[task].was_dropped]:
         put_in_force(kept_again, now=now)
-    if earlier := [task for task in outcomes if found[task.pk].has_consensus]:
+    if earlier := [task for task in outcomes if standing_of[task.pk].has_consensus]:
         agreed = Label.objects.filter(response__task__in=earlier, source=Label.Source.CONSENSUS)
         agreed.exclude(response__in=[label["response"] for label in labels]).delete()
 
@@ -229,14 +230,14 @@ def put_in_force(tasks: Sequence[int], *, now: datetime) -> None:
     Label.objects.filter(response__task__in=tasks).update(made_at=now)
 
 
-def _consensus_row(task: Task, found: Outcome, standing: Standing) -> dict[str, Any]:
+def _consensus_row(task: Task, outcome: Outcome, standing: Standing) -> dict[str, Any]:
     return {
         "task": task.pk,
-        "kept": found.kept,
+        "kept": outcome.kept,
         "annotators": standing.annotators(),
-        "spread": found.spread,
-        "spread_of_all": found.spread_of_all,
-        "preference": found.preference,
-        "pairs": found.pairs,
-        "dropped_because": found.dropped_because,
+        "spread": outcome.spread,
+        "spread_of_all": outcome.spread_of_all,
+        "preference": outcome.preference,
+        "pairs": outcome.pairs,
+        "dropped_because": outcome.dropped_because,
     }

@@ -86,13 +86,13 @@ class RedactForm(forms.Form):
 
 def marked_in(task: Task) -> list[Marked]:
     """The marked texts in the order of the task, each once, with who marked it."""
-    texts, found = texts_of(task), dict[str, Marked]()
+    texts, marked = texts_of(task), dict[str, Marked]()
     for span in task.pii_spans.select_related("marked_by").in_order():
         text = text_at(span, texts)
         if not text.strip():
             continue
-        mark = found.setdefault(text, Marked(span.pk, text, span.kind, []))
+        mark = marked.setdefault(text, Marked(span.pk, text, span.kind, []))
         by = str(span.marked_by) if span.marked_by else _("found by patterns")
         mark.by += [by] if by not in mark.by else []
         mark.kind = span.kind if mark.kind == PiiKind.OTHER else mark.kind
-    return list(found.values())
+    return list(marked.values())

@@ -21,10 +21,10 @@ class SkipForm(forms.Form):
     quotes = forms.CharField(required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 3}))
     note = forms.CharField(required=False, max_length=LONGEST_NOTE)
 
-    def __init__(self, task: Task, found: list[Mark], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, task: Task, marks: list[Mark], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.task = task
-        self.fields["spans"].choices = [(mark.span, mark) for mark in found]  # type: ignore[attr-defined]
+        self.fields["spans"].choices = [(mark.span, mark) for mark in marks]  # type: ignore[attr-defined]
 
     def clean_quotes(self) -> list[str]:
         """One a line. A line that stands nowhere in the task comes back with what to do."""

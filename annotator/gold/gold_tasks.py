@@ -43,8 +43,8 @@ def judge(assignment: Assignment, *, now: datetime) -> None:
     member = members.filter(paused_at__isnull=True, role=Role.ANNOTATOR).first()
     if member is None:
         return
-    found = standing(member)
-    if found and found.mean is not None and found.mean < project.gold_threshold:
+    reached = standing(member)
+    if reached and reached.mean is not None and reached.mean < project.gold_threshold:
         with audit.by_the_system():
             pause(member, because=PauseReason.GOLD, now=now)
 

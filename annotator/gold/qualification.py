@@ -67,16 +67,16 @@ def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
     """
     member = Membership.objects.select_for_update(of=("self",)).select_related("project").get(pk=member.pk)
     Entitlement.of_member(member).require_not_idle()
-    found = standing(member)
-    if under_way := found.unfinished.get(kind):
+    reached = standing(member)
+    if under_way := reached.unfinished.get(kind):
         return under_way
-    if not found.tasks[kind]:
+    if not reached.tasks[kind]:
         raise NothingToTake(_("There are no tasks for this yet. Ask the manager of the project."))
     if kind == Kind.TEST and not member.project.qualification_required:
         raise NothingToTake(_("This project requires no test. You can start rating."))
     if kind == Kind.TEST and member.qualified_at:
         raise NoTriesLeft(_("You have passed the test already."))
-    if kind == Kind.TEST and not found.tries_left:
+    if kind == Kind.TEST and not reached.tries_left:
         raise NoTriesLeft(_("You have no tries left. Ask the manager of the project."))
     number = member.qualification_runs.filter(kind=kind).count() + 1
     return QualificationRun.objects.create(member=member, kind=kind, number=number, started_at=now)
@@ -128,10 +128,12 @@ def _finish(run: QualificationRun, now: datetime) -> None:
     run.finished_at = now
     if run.kind == Kind.PRACTICE:
         return
-    found = result(run)
-    run.kappa = found.mean
+    outcome = result(run)
+    run.kappa = outcome.mean
     # Experts who never vary leave kappa undefined: then only their very scores pass.
-    run.passed = found.identical if found.mean is None else found.mean >= run.member.project.qualification_threshold
+    run.passed = (
+        outcome.identical if outcome.mean is None else outcome.mean >= run.member.project.qualification_threshold
+    )
     if run.passed:
         _qualify(run.member, kappa=run.kappa, now=now)
 

@@ -201,9 +201,9 @@ def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Reje
 def _stored_tasks(project: Project, rows: Sequence[TaskRow]) -> dict[str, _Stored]:
     """Tasks that the batch may name, by id; a row without an id also names the oldest task of its content."""
     tasks = Task.objects.filter(project=project).order_by("-pk")
-    found = tasks.values_list("external_id", "content_hash", "pk", "imported_preference")
-    by_id = found.filter(external_id__in={row.name for row in rows})
-    by_content = found.filter(content_hash__in={row.content_hash for row in rows if not row.external_id})
+    existing = tasks.values_list("external_id", "content_hash", "pk", "imported_preference")
+    by_id = existing.filter(external_id__in={row.name for row in rows})
+    by_content = existing.filter(content_hash__in={row.content_hash for row in rows if not row.external_id})
     return {name: _Stored(pk, digest, preference) for name, digest, pk, preference in [*by_content, *by_id]}
 
 
@@ -315,8 +315,8 @@ def _places(plan: _Plan, stored: Mapping[str, int], new: Mapping[str, Placed]) -
     tasks = {name: stored[name] for name, _ in plan.known if name in stored}
     responses: dict[int, list[int]] = {}
     given = {tasks[name] for name, row in plan.known if name in tasks and row.has_ratings()}
-    found = Response.objects.filter(task__in=given).order_by("task", "position").values_list("task", "pk")
-    for task, response in found if given else []:
+    rows = Response.objects.filter(task__in=given).order_by("task", "position").values_list("task", "pk")
+    for task, response in rows if given else []:
         responses.setdefault(task, []).append(response)
     return [
         Placed(tasks[name], responses.get(tasks[name], []), row)

@@ -48,13 +48,13 @@ def check_footer(file: Any) -> None:
 def opened(file: Any, most_rows: int) -> pyarrow.parquet.ParquetFile:
     """The file, once what it says of itself is within the limits."""
     check_footer(file)
-    found = pyarrow.parquet.ParquetFile(file, buffer_size=1 << 16, pre_buffer=False)
-    if found.metadata.num_columns > MOST_COLUMNS:
-        raise Refused(f"it has {found.metadata.num_columns:,} columns, and at most {MOST_COLUMNS} are read")
-    if found.metadata.num_rows > most_rows:
-        told = f"it has {found.metadata.num_rows:,} rows, and an import takes {most_rows:,}"
-        raise Refused(f"{told}: split it, or have the operator raise IMPORT_MAX_ROWS")
-    return found
+    parquet = pyarrow.parquet.ParquetFile(file, buffer_size=1 << 16, pre_buffer=False)
+    if parquet.metadata.num_columns > MOST_COLUMNS:
+        raise Refused(f"it has {parquet.metadata.num_columns:,} columns, and at most {MOST_COLUMNS} are read")
+    if parquet.metadata.num_rows > most_rows:
+        size = f"it has {parquet.metadata.num_rows:,} rows, and an import takes {most_rows:,}"
+        raise Refused(f"{size}: split it, or have the operator raise IMPORT_MAX_ROWS")
+    return parquet
 
 
 def lines(file: pyarrow.parquet.ParquetFile, longest: int) -> Iterator[bytes]:

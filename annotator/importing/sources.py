@@ -188,8 +188,8 @@ class _JsonText:
     def pass_over(self, pattern: re.Pattern[str]) -> str:
         """The next character behind what the pattern matches; empty at the end of the text."""
         while True:
-            if found := pattern.match(self._held, self._at):
-                self._at = found.end()
+            if match := pattern.match(self._held, self._at):
+                self._at = match.end()
             if self._at < len(self._held):
                 return self._held[self._at]
             if not self._read_on(_CHUNK):

@@ -99,15 +99,17 @@ def begin(made: Import, *, by: User | None, now: datetime) -> Import:
     if made.taken_back_at:
         return made
     require_in_use(made.project)
-    found = withdrawal_preview(made)
-    if found.rated:
+    preview = withdrawal_preview(made)
+    if preview.rated:
         raise AlreadyRated(
-            f"{found.rated:,} of the {found.tasks:,} tasks of this import have been rated, so it cannot be taken back: "
-            "retire the tasks that nobody should rate any more."
+            f"{preview.rated:,} of the {preview.tasks:,} tasks of this import have been rated, so it cannot be "
+            "taken back: retire the tasks that nobody should rate any more."
         )
     made.taken_back_at, made.taken_back_by = now, by
     made.save(update_fields=["taken_back_at", "taken_back_by"])
-    audit.record("tasks.taken_back", f"import {made.pk}", project=made.project, file=made.file_name, tasks=found.tasks)
+    audit.record(
+        "tasks.taken_back", f"import {made.pk}", project=made.project, file=made.file_name, tasks=preview.tasks
+    )
     return made
 
 
@@ -137,17 +139,17 @@ def finish_all(*, now: datetime) -> int:
 def _remove_some(made: Import, *, after: int) -> int | None:
     """A batch of tasks behind the id; returns the id that it ended with, None where there was none."""
     # Locked first: whoever submits a rating just now is waited for, and then their task stays.
-    found = list(
+    tasks = list(
         tasks_of(made).filter(pk__gt=after).order_by("pk").select_for_update().values_list("pk", flat=True)[:BATCH]
     )
-    if not found:
+    if not tasks:
         return None
-    kept = set(_rated(Task.objects.filter(pk__in=found)).values_list("pk", flat=True))
-    going = [pk for pk in found if pk not in kept]
+    kept = set(_rated(Task.objects.filter(pk__in=tasks)).values_list("pk", flat=True))
+    going = [pk for pk in tasks if pk not in kept]
     _count_off(going, made)
     Task.objects.filter(pk__in=going).delete()
     Import.objects.filter(pk=made.pk).update(removed=F("removed") + len(going))
-    return found[-1]
+    return tasks[-1]
 
 
 def _rated(tasks: QuerySet[Task]) -> QuerySet[Task]:

@@ -46,11 +46,11 @@ def adopt_orphans() -> None:
 
 def orphans(*, ours: Container[int]) -> list[int]:
     """Process ids among our children that we did not start."""
-    found: set[int] = set()
+    descendants: set[int] = set()
     for listing in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):  # the thread ended meanwhile
-            found.update(map(int, listing.read_text().split()))
-    return sorted(pid for pid in found if pid not in ours)
+            descendants.update(map(int, listing.read_text().split()))
+    return sorted(pid for pid in descendants if pid not in ours)
 
 
 def end_orphans(*, ours: Container[int], patience: float = 0) -> None:

@@ -58,7 +58,7 @@ def backbones(listed: str, default: str) -> tuple[dict[str, str], str]:
         raise ImproperlyConfigured(
             'REWARD_BACKBONES is neither a JSON object like {"name": "directory or Hub id"} nor name=source,name=source'
         ) from None
-    found = {"minilm": "minilm"}
+    sources = {"minilm": "minilm"}
     name = default if default in pairs else Path(default).name
     for key, source in [*pairs.items(), *([] if default in pairs else [(name, default)])]:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", key) or not isinstance(source, str) or not source:
@@ -66,9 +66,9 @@ def backbones(listed: str, default: str) -> tuple[dict[str, str], str]:
                 f"REWARD_BACKBONES or REWARD_BACKBONE names {key!r}: a name is letters, digits, dots, dashes and "
                 "underscores, at most 64, and stands for a directory or a Hub id"
             )
-        if found.setdefault(key, source) != source:
+        if sources.setdefault(key, source) != source:
             raise ImproperlyConfigured(f"REWARD_BACKBONES and REWARD_BACKBONE give {key!r} two sources")
-    return found, name
+    return sources, name
 
 
 def _pairs(listed: str) -> list[list[str]]:

@@ -46,13 +46,13 @@ class Health:
 
     @property
     def problems(self) -> list[str]:
-        told = {
+        states = {
             "The database does not answer.": not self.database,
             "Redis does not answer.": not self.redis,
             "The disk is nearly full.": self.shortages,
             "The web does not see the installation's artifacts.": self.foreign_artifacts,
         }
-        return [text for text, applies in told.items() if applies]
+        return [text for text, applies in states.items() if applies]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -107,6 +107,6 @@ def _asked_of_the_database() -> tuple[UUID | None, int]:
     parameters = connection.get_connection_params() | {"connect_timeout": CONNECT_SECONDS, "autocommit": True}
     with psycopg.connect(**parameters) as server:
         server.execute("SET statement_timeout = 1000")
-        found = server.execute(_ASKED).fetchone()
-    assert found is not None
-    return found[0], found[1]
+        row = server.execute(_ASKED).fetchone()
+    assert row is not None
+    return row[0], row[1]

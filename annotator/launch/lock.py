@@ -83,8 +83,8 @@ def write_cpu_torch(version: str) -> None:
     file.write_text(comment + blocks(asked)["torch"])
 
 
-def write_file(name: str, found: Iterable[str]) -> None:
-    (FOLDER / f"{name}.txt").write_text(HEADER + "".join(found))
+def write_file(name: str, lines: Iterable[str]) -> None:
+    (FOLDER / f"{name}.txt").write_text(HEADER + "".join(lines))
 
 
 def compiled(
@@ -128,14 +128,14 @@ def pins() -> dict[str, str]:
 
 def blocks(text: str) -> dict[str, str]:
     """The lines of each package: the requirement and the hashes below it."""
-    found: dict[str, str] = {}
+    pinned: dict[str, str] = {}
     name = ""
     for line in text.splitlines(keepends=True):
         if match := re.match(r"([a-z0-9][a-z0-9._-]*)==", line):
             name = match[1]
         if name and not line.startswith("#"):
-            found[name] = found.get(name, "") + line
-    return found
+            pinned[name] = pinned.get(name, "") + line
+    return pinned
 
 
 def without_common_marker(text: str) -> str:

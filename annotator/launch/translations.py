@@ -67,8 +67,8 @@ def gathered() -> Catalog:
         text = path.read_text()
         if path.suffix == ".html":
             text = f"({templatize(text)})"  # in brackets, as the tokeniser would stumble over a page's indentation
-        found = extract("python", BytesIO(text.encode()), keywords=KEYWORDS, comment_tags=["Translators:"])
-        for _, message, comments, context in found:
+        strings = extract("python", BytesIO(text.encode()), keywords=KEYWORDS, comment_tags=["Translators:"])
+        for _, message, comments, context in strings:
             place = (str(path.relative_to(ROOT)), 0)
             catalogue.add(message, locations=[place], auto_comments=comments, context=context)
     return catalogue

@@ -72,10 +72,10 @@ class TaskIdConverter:
     regex = "[0-9]{1,16}"
 
     def to_python(self, value: str) -> int:
-        found = task_of(int(value))
-        if found is None:
+        task = task_of(int(value))
+        if task is None:
             raise ValueError(value)
-        return found
+        return task
 
     def to_url(self, value: int) -> str:
         return str(task_number(value))

@@ -34,11 +34,11 @@ def marks_of(task: Task) -> list[Mark]:
     """What the patterns found in the task. What other annotators marked stays with the manager."""
     spans = list(task.pii_spans.detected().in_order())
     texts = texts_of(task) if spans else {}
-    found: dict[str, Mark] = {}
+    marks: dict[str, Mark] = {}
     for span in spans:
         if (text := text_at(span, texts)).strip():
-            found.setdefault(text, Mark(text, span.kind, span.pk))
-    return list(found.values())[:MOST]
+            marks.setdefault(text, Mark(text, span.kind, span.pk))
+    return list(marks.values())[:MOST]
 
 
 def marked(html: str, marks: Sequence[Mark]) -> str:
@@ -80,9 +80,9 @@ def _as_written(text: str) -> str:
     return "".join(_WRITTEN.get(part, part) for part in parts) + after
 
 
-def _without_overlaps(found: Sequence[tuple[int, int, Mark]]) -> Iterator[tuple[int, int, Mark]]:
+def _without_overlaps(stretches: Sequence[tuple[int, int, Mark]]) -> Iterator[tuple[int, int, Mark]]:
     end = 0
-    for stretch in found:
+    for stretch in stretches:
         if stretch[0] >= end:
             end = stretch[1]
             yield stretch

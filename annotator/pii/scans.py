@@ -59,7 +59,7 @@ class Scanner:
             answer = self._asked(child, texts)
         finally:
             timer.cancel()
-        return [[Found(*finding) for finding in found] for found in json.loads(answer)]
+        return [[Found(*finding) for finding in of_text] for of_text in json.loads(answer)]
 
     def _asked(self, child: "subprocess.Popen[str]", texts: Sequence[str]) -> str:
         assert child.stdin
@@ -127,15 +127,15 @@ def _looked_into(tasks: Sequence[Task], find: Find) -> dict[int, list[tuple[Plac
         if len(tasks) == 1:
             log.exception("Task %s cannot be scanned for personal information", tasks[0].pk)
             return {}
-        return {pk: found for task in tasks for pk, found in _looked_into([task], find).items()}
-    found: dict[int, list[tuple[Place, Found]]] = {}
+        return {pk: findings for task in tasks for pk, findings in _looked_into([task], find).items()}
+    findings: dict[int, list[tuple[Place, Found]]] = {}
     for (task_id, place, _), spans in zip(places, answer, strict=True):
-        found.setdefault(task_id, []).extend((place, span) for span in spans)
-    return found
+        findings.setdefault(task_id, []).extend((place, span) for span in spans)
+    return findings
 
 
 @transaction.atomic
-def _store(tasks: Sequence[Task], found: Mapping[int, list[tuple[Place, Found]]], *, now: datetime) -> int:
+def _store(tasks: Sequence[Task], findings: Mapping[int, list[tuple[Place, Found]]], *, now: datetime) -> int:
     """Stores the spans of those tasks whose texts are still what was scanned; the others come again."""
     scanned = {task.pk: task.redacted_at for task in tasks}
     locked = Task.objects.unscanned().filter(pk__in=scanned).select_for_update().order_by("pk")
@@ -153,7 +153,7 @@ def _store(tasks: Sequence[Task], found: Mapping[int, list[tuple[Place, Found]]]
                 created_at=now,
             )
             for task in same
-            for place, span in found.get(task, [])
+            for place, span in findings.get(task, [])
         ],
         ignore_conflicts=True,
     )

@@ -41,7 +41,9 @@ def likeness(text: str, *, whole_words: bool = True) -> str:
 def occurrences(quote: str, text: str) -> Iterator[tuple[int, int]]:
     """Where the quote stands as whole words; where it nowhere does, anywhere: some scripts put no space between."""
     for whole_words in (True, False):
-        found = [match.span() for match in re.finditer(likeness(quote, whole_words=whole_words), text, re.IGNORECASE)]
-        if found:
-            return iter(found)
+        stretches = [
+            match.span() for match in re.finditer(likeness(quote, whole_words=whole_words), text, re.IGNORECASE)
+        ]
+        if stretches:
+            return iter(stretches)
     return iter(())

@@ -76,11 +76,11 @@ def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = ""
         setattr(stored, name, value)
     if changes:
         _save(stored, update_fields=list(changes))
-    found = audit.differences(before, audit.fields_of(stored))
-    if found:
-        audit.record("project.changed", f"project {stored.slug}", project=stored, changed=found)
+    changed = audit.differences(before, audit.fields_of(stored))
+    if changed:
+        audit.record("project.changed", f"project {stored.slug}", project=stored, changed=changed)
     publish_guidelines(stored, guidelines)
-    if recounted := bool(set(found) & set(NUMBERS)):
+    if recounted := bool(set(changed) & set(NUMBERS)):
         assignment.recount_later(stored)
     project.refresh_from_db()
     return recounted

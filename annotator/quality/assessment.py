@@ -55,11 +55,11 @@ def _lengths(project: Project, work: Work) -> dict[int, int]:
 
 
 def _with_others(project: Project, now: datetime) -> dict[int, WithOthers]:
-    found = {}
+    lengths = {}
     for rater in agreement.report(project, now=now).raters:
         kappas = [kappa for kappa in rater.kappa.values() if kappa is not None]
-        found[rater.user.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
-    return found
+        lengths[rater.user.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
+    return lengths
 
 
 @transaction.atomic

@@ -14,7 +14,7 @@ from annotator.quality.flags import FEWEST, Kind
 
 
 @dataclass(frozen=True)
-class ToldFlag:
+class DescribedFlag:
     """A flag with its sentence in the reader's language, and tasks that show it."""
 
     kind: Kind
@@ -34,7 +34,7 @@ class Finding:
     annotator: User
     annotations: int
     measures: Mapping[str, Any]
-    flags: Sequence[ToldFlag]
+    flags: Sequence[DescribedFlag]
     exclusion: Exclusion | None
     scatter: float | None
     reliability: float | None
@@ -63,7 +63,7 @@ def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
             annotator=row.annotator,
             annotations=row.annotations,
             measures=row.measures,
-            flags=[_told(flag, names, tasks) for flag in row.flags],
+            flags=[_described(flag, names, tasks) for flag in row.flags],
             exclusion=excluded.get(row.annotator_id),
             scatter=_mean(row.measures["scatter"], "levels"),
             reliability=None if _no_reliability(row.measures) else _mean(row.measures["scatter"], "reliability"),
@@ -74,10 +74,10 @@ def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
     ]
 
 
-def _told(flag: Mapping[str, Any], names: Mapping[str, str], tasks: Mapping[int, Task]) -> ToldFlag:
+def _described(flag: Mapping[str, Any], names: Mapping[str, str], tasks: Mapping[int, Task]) -> DescribedFlag:
     kind = Kind(flag["kind"])
     left = [tasks[pk] for pk in flag["examples"] if pk in tasks]
-    return ToldFlag(kind, str(kind.label), sentence(kind, flag["evidence"], names), flag["evidence"], left)
+    return DescribedFlag(kind, str(kind.label), sentence(kind, flag["evidence"], names), flag["evidence"], left)
 
 
 def _no_reliability(measures: Mapping[str, Any]) -> str:

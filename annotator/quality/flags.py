@@ -51,7 +51,7 @@ class Kind(TextChoices):
 
 @dataclass(frozen=True)
 class Flag:
-    """`evidence` holds the numbers of its sentence (telling.py), `examples` ids of tasks to look at."""
+    """`evidence` holds the numbers of its sentence (flag_texts), `examples` ids of tasks to look at."""
 
     kind: Kind
     evidence: Mapping[str, Any]
@@ -71,7 +71,7 @@ def flagged(everybody: Sequence[Measured]) -> list[list[Flag]]:
     usual_kappas = [person.measures["kappa"] for person in everybody]
     sided = stand_out([_chance_of_side(person.measures["position"]) for person in everybody], rate=SIDES_WRONG)
     unlikely = BY_CHANCE / max(len(everybody), 1)
-    found = []
+    flags = []
     for place, person in enumerate(everybody):
         others = [kappa for other, kappa in enumerate(usual_kappas) if other != place and kappa is not None]
         single = [
@@ -84,8 +84,8 @@ def flagged(everybody: Sequence[Measured]) -> list[list[Flag]]:
             *_scattering(person.measures),
             *_drifting(person.measures["drift"]),
         ]
-        found.append([Flag(kind, evidence, person.examples.get(kind, ())) for kind, evidence in single])
-    return found
+        flags.append([Flag(kind, evidence, person.examples.get(kind, ())) for kind, evidence in single])
+    return flags
 
 
 Found = Iterator[tuple[Kind, Mapping[str, Any]]]
@@ -138,13 +138,13 @@ def _leaning(measures: Mapping[str, Any]) -> Found:
     """Each attribute by itself: verbose and wrong are no mistakes of the same kind."""
     if measures["ratings"] < FEWEST:
         return
-    found = {
+    leaning = {
         key: measure["levels"]
         for key, measure in measures["leaning"].items()
         if measure and abs(measure["levels"]) >= max(LEANING, ERRORS * measure["error"])
     }
-    if found:
-        yield Kind.LEANING, {"levels": found, "ratings": measures["ratings"]}
+    if leaning:
+        yield Kind.LEANING, {"levels": leaning, "ratings": measures["ratings"]}
 
 
 def _scattering(measures: Mapping[str, Any]) -> Found:

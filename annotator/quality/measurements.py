@@ -49,10 +49,10 @@ def _together(parts: Sequence[Measured]) -> Measured:
 def _tasks(work: Work, with_others: Mapping[int, WithOthers]) -> list[Measured]:
     tasks = patterns.of_each(work, np.ones(len(work.annotations))).astype(int).tolist()
     nobody = WithOthers(None, 0)
-    found = [with_others.get(annotator, nobody) for annotator in work.annotators.tolist()]
+    judgements = [with_others.get(annotator, nobody) for annotator in work.annotators.tolist()]
     return [
         Measured({"tasks": number, "kappa": _number(judgement.kappa), "shared": judgement.shared})
-        for number, judgement in zip(tasks, found, strict=True)
+        for number, judgement in zip(tasks, judgements, strict=True)
     ]
 
 
@@ -69,22 +69,22 @@ def _most(work: Work, weight: Array) -> list[list[int]]:
     annotator = work.annotations["annotator"][order]
     place = np.arange(len(order)) - np.searchsorted(annotator, annotator)
     chosen = order[place < EXAMPLES]
-    found: list[list[int]] = [[] for _ in work.annotators]
+    counts: list[list[int]] = [[] for _ in work.annotators]
     for owner, task in zip(*(work.annotations[name][chosen].tolist() for name in ("annotator", "task")), strict=True):
-        found[owner].append(task)
-    return found
+        counts[owner].append(task)
+    return counts
 
 
 # What annotations show by themselves -----------------------------------------------------------------------
 
 
 def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
-    found = patterns.hurry(work, lengths)
+    hurry = patterns.hurry(work, lengths)
     timed, hurried = (
-        patterns.of_each(work, duration).astype(int).tolist() for duration in (found.timed, found.hurried)
+        patterns.of_each(work, duration).astype(int).tolist() for duration in (hurry.timed, hurry.hurried)
     )
     median = patterns.median_seconds(work).tolist()
-    fastest = _most(work, np.where(found.hurried, patterns.LONGEST - work.annotations["active"], 0))
+    fastest = _most(work, np.where(hurry.hurried, patterns.LONGEST - work.annotations["active"], 0))
     return [
         Measured(
             {"speed": {"timed": timed[place], "hurried": hurried[place], "median_seconds": _number(median[place])}},
@@ -95,10 +95,12 @@ def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
 
 
 def _sameness(work: Work) -> list[Measured]:
-    found = patterns.sameness(work)
-    compared, flat = found.compared.astype(int).tolist(), found.own.astype(int).tolist()
-    others = np.divide(found.expected, found.compared, out=np.zeros(len(compared)), where=found.compared > 0).tolist()
-    examples = _most(work, found.unlike)
+    sameness = patterns.sameness(work)
+    compared, flat = sameness.compared.astype(int).tolist(), sameness.own.astype(int).tolist()
+    others = np.divide(
+        sameness.expected, sameness.compared, out=np.zeros(len(compared)), where=sameness.compared > 0
+    ).tolist()
+    examples = _most(work, sameness.unlike)
     return [
         Measured(
             {"sameness": {"compared": compared[place], "flat": flat[place], "others": round(others[place], 4)}},
@@ -109,10 +111,10 @@ def _sameness(work: Work) -> list[Measured]:
 
 
 def _repeats(work: Work) -> list[Measured]:
-    found = patterns.repeats(work)
+    repeats = patterns.repeats(work)
     tasks = patterns.of_each(work, ~work.annotations["imported"]).astype(int).tolist()
-    examples = _most(work, found.runs == found.longest_run[work.annotations["annotator"]])
-    rows = zip(found.longest.astype(int).tolist(), found.alike.tolist(), tasks, examples, strict=True)
+    examples = _most(work, repeats.runs == repeats.longest_run[work.annotations["annotator"]])
+    rows = zip(repeats.longest.astype(int).tolist(), repeats.alike.tolist(), tasks, examples, strict=True)
     return [
         Measured({"repeats": {"longest": longest, "alike": _number(alike), "tasks": number}}, {Kind.REPEATING: of_run})
         for longest, alike, number, of_run in rows
@@ -120,8 +122,8 @@ def _repeats(work: Work) -> list[Measured]:
 
 
 def _position(work: Work) -> list[Measured]:
-    found = patterns.position(work)
-    rows = zip(found.preferences.astype(int).tolist(), found.first.astype(int).tolist(), strict=True)
+    position = patterns.position(work)
+    rows = zip(position.preferences.astype(int).tolist(), position.first.astype(int).tolist(), strict=True)
     return [Measured({"position": {"preferences": preferences, "first": first}}) for preferences, first in rows]
 
 
@@ -142,12 +144,12 @@ def _fitted(work: Work) -> _Model:
     effects, count = {}, len(work.annotations)
     distance, surprise, seen = np.zeros(count), np.zeros(count), np.zeros(count)
     for column, key in enumerate(work.attributes):
-        found, place = _of_attribute(work, column)
-        known = ~np.isnan(found.surprise)
-        distance += np.bincount(place[known], np.abs(found.distance[known]), count)
-        surprise += np.bincount(place[known], found.surprise[known], count)
+        ratings, place = _of_attribute(work, column)
+        known = ~np.isnan(ratings.surprise)
+        distance += np.bincount(place[known], np.abs(ratings.distance[known]), count)
+        surprise += np.bincount(place[known], ratings.surprise[known], count)
         seen += np.bincount(place[known], minlength=count)
-        effects[key] = found
+        effects[key] = ratings
     some = np.where(seen, seen, np.nan)
     return _Model(effects, distance / some, surprise / some)
 
@@ -210,8 +212,8 @@ def _drift(work: Work, model: _Model) -> list[Measured]:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = sums[1] / sums[0]
         error = np.sqrt(((sums[2] / sums[0] - mean**2) / (sums[0] - 1)).sum(1))
-    found = zip(size.tolist(), (mean[:, 1] - mean[:, 0]).tolist(), error.tolist(), strict=True)
+    drifts = zip(size.tolist(), (mean[:, 1] - mean[:, 0]).tolist(), error.tolist(), strict=True)
     return [
         Measured({"drift": {"tasks": tasks, "levels": _number(levels), "error": _number(error)} if tasks > 3 else None})
-        for tasks, levels, error in found
+        for tasks, levels, error in drifts
     ]

@@ -95,13 +95,13 @@ def agreement_with_peers(user: User, project: Project, *, now: datetime) -> Peer
     weeks = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS))]
     with connection.cursor() as cursor:
         cursor.execute(_SQL, [project.pk, weeks[0], user.pk])
-        found = {(key, week): tuple(row) for key, week, *row in cursor.fetchall()}
+        by_week = {(key, week): tuple(row) for key, week, *row in cursor.fetchall()}
     keys = project.attribute_keys()
     return PeerAgreement(
         weeks=weeks,
-        overall={key: _kappa(found.get((key, None))) for key in keys},
-        by_week={key: [_kappa(found.get((key, week))) for week in weeks] for key in keys},
-        shared=max((int(row[0]) for row in found.values()), default=0),
+        overall={key: _kappa(by_week.get((key, None))) for key in keys},
+        by_week={key: [_kappa(by_week.get((key, week))) for week in weeks] for key in keys},
+        shared=max((int(row[0]) for row in by_week.values()), default=0),
     )
 
 

@@ -54,11 +54,11 @@ def median_seconds(work: Work) -> Array:
     known = known[np.lexsort((known["active"], known["annotator"]))]
     size = np.bincount(known["annotator"], minlength=len(work.annotators))
     begin = np.cumsum(size) - size
-    found = np.full(len(work.annotators), np.nan)
+    values = np.full(len(work.annotators), np.nan)
     some = size > 0
     lower, upper = begin + (size - 1) // 2, begin + size // 2
-    found[some] = (known["active"][lower[some]] + known["active"][upper[some]]) / 2
-    return found
+    values[some] = (known["active"][lower[some]] + known["active"][upper[some]]) / 2
+    return values
 
 
 # One score throughout --------------------------------------------------------------------------------------

@@ -184,9 +184,9 @@ def _variance(data: _Shared) -> Floats:
 
 def _stretch(data: _Shared, known: Floats, likely: Floats, above: Floats) -> Floats:
     """The slope of own ratings on what is likely, drawn to 1, which it is on average. Nobody is believed backwards."""
-    told, seen = known * likely**2, data.by_rater(known * likely * above)
-    prior = max(PRIOR_RATINGS * told.mean(), NOTHING)
-    slope = np.clip((seen + prior) / (data.by_rater(told) + prior), 0, MOST_STRETCH)
+    information, seen = known * likely**2, data.by_rater(known * likely * above)
+    prior = max(PRIOR_RATINGS * information.mean(), NOTHING)
+    slope = np.clip((seen + prior) / (data.by_rater(information) + prior), 0, MOST_STRETCH)
     drawn: Floats = slope / max(float(np.average(slope, weights=data.ratings)), 0.1)
     return drawn
 
@@ -194,8 +194,8 @@ def _stretch(data: _Shared, known: Floats, likely: Floats, above: Floats) -> Flo
 def _in_common(data: _Shared, off: Floats, stretch: Floats) -> float:
     """How far responses differ: the variance that any two ratings of one response have in common."""
     stretched = stretch[data.rater]
-    found, most = ((data.by_item(values) ** 2 - data.by_item(values**2)).sum() for values in (off, stretched))
-    return max(float(found / most), LEAST_VARIANCE) if most > 0 else LEAST_VARIANCE
+    in_common, most = ((data.by_item(values) ** 2 - data.by_item(values**2)).sum() for values in (off, stretched))
+    return max(float(in_common / most), LEAST_VARIANCE) if most > 0 else LEAST_VARIANCE
 
 
 def _by_the_others(data: _Shared, fit: _Fit) -> tuple[Floats, Floats]:
@@ -210,6 +210,6 @@ def _against_the_others(data: _Shared, fit: _Fit) -> tuple[Floats, Floats, Float
     """Distance and surprise of each rating, and the standard error of each rater's leaning."""
     likely, doubt = _by_the_others(data, fit)
     above, stretch = data.score - fit.mean, fit.stretch[data.rater]
-    told = data.by_rater(1 / (fit.variance[data.rater] + stretch**2 * doubt))
+    information = data.by_rater(1 / (fit.variance[data.rater] + stretch**2 * doubt))
     surprise = above - fit.leaning[data.rater] - stretch * likely
-    return above - likely, surprise, 1 / np.sqrt(told + 1 / fit.leanings)
+    return above - likely, surprise, 1 / np.sqrt(information + 1 / fit.leanings)

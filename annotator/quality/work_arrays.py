@@ -78,7 +78,7 @@ def _rows(project: Project, attributes: Sequence[str]) -> Array:
     lengths = ((("length of " + name, ">i4"), (name, kind)) for name, kind in columns)
     sent = np.dtype([("fields", ">i2"), *(part for both in lengths for part in both)])
     kept = np.dtype([*((name, kind) for name, _, kind in _OF_ANNOTATION), ("scores", "i1", (len(attributes),))])
-    found = [np.empty(0, kept)]
+    parts = [np.empty(0, kept)]
     for block in copied(_SQL.format(scores=_SCORE * len(attributes)), [Origin.IMPORTED, *attributes, project.pk]):
         chunk = np.frombuffer(block, sent, len(block) // sent.itemsize)
         rows = np.empty(len(chunk), kept)
@@ -86,8 +86,8 @@ def _rows(project: Project, attributes: Sequence[str]) -> Array:
             rows[name] = chunk[name]
         for number, (name, _) in enumerate(scores):
             rows["scores"][:, number] = chunk[name]
-        found.append(rows)
-    return np.concatenate(found)
+        parts.append(rows)
+    return np.concatenate(parts)
 
 
 def copied(sql: str, values: Sequence[object]) -> Iterator[bytes]:

@@ -37,11 +37,11 @@ def exclusion_preview(project: Project, annotator: User) -> Foreseen:
     theirs = counting(project, annotator).filter(state=Assignment.State.SUBMITTED).order_by("task")
     assignments = list(theirs.only("task", "slot"))
     step = -(-len(assignments) // MOST_LOOKED_AT) or 1
-    looked_at, found = assignments[::step], Counter[str]()
+    looked_at, changes = assignments[::step], Counter[str]()
     for start in range(0, len(looked_at), AT_ONCE):
-        found.update(_changes(project, looked_at[start : start + AT_ONCE]))
+        changes.update(_changes(project, looked_at[start : start + AT_ONCE]))
     share = len(looked_at) / len(assignments) if assignments else 1
-    scaled = {name: round(number / share) for name, number in found.items()}
+    scaled = {name: round(number / share) for name, number in changes.items()}
     return Foreseen(annotations=len(assignments), tasks=len(assignments), estimated=step > 1, **scaled)
 
 
@@ -53,7 +53,7 @@ def readmission_preview(project: Project, annotator: User) -> Foreseen:
 
 def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
     """Counts how many of the tasks lose their label or reopen, and how many labels change."""
-    rules, found = Rules.of(project), Counter[str]()
+    rules, changes = Rules.of(project), Counter[str]()
     slots = {assignment.task_id: assignment.slot for assignment in theirs}
     annotations = dict(Annotation.objects.current().filter(assignment__in=theirs).values_list("assignment__task", "pk"))
     labels, standing = _Labels.of(list(slots)), standings(list(slots))
@@ -62,10 +62,10 @@ def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
         left = _without(standing[task.pk], annotations[task.pk], had_slot=slots[task.pk] is not None)
         complete = task.adjudicated or left.done >= wanted(left.rated, left.done, rules)
         before, after = labels.in_force(task.pk), labels.after(task.pk, _outcome(left, rules, complete=complete))
-        found["tasks_reopened"] += task.state == Task.State.COMPLETE and not complete
-        found["tasks_losing_labels"] += bool(before) and not after
-        found["labels_changed"] += sum(after.get(response, means) != means for response, means in before.items())
-    return found
+        changes["tasks_reopened"] += task.state == Task.State.COMPLETE and not complete
+        changes["tasks_losing_labels"] += bool(before) and not after
+        changes["labels_changed"] += sum(after.get(response, means) != means for response, means in before.items())
+    return changes
 
 
 def _without(standing: Standing, annotation: int, *, had_slot: bool) -> Standing:
@@ -92,8 +92,8 @@ class _Labels:
     def of(cls, tasks: Sequence[int]) -> "_Labels":
         means: dict[tuple[int, str], Means] = defaultdict(dict)
         rows = Label.objects.filter(response__task__in=tasks)
-        for task, source, response, found in rows.values_list("response__task", "source", "response", "means"):
-            means[task, source][response] = found
+        for task, source, response, response_means in rows.values_list("response__task", "source", "response", "means"):
+            means[task, source][response] = response_means
         dropped = Consensus.objects.filter(task__in=tasks).exclude(dropped_because="")
         return cls(means, set(dropped.values_list("task", flat=True)))
 

@@ -71,8 +71,8 @@ def decidable_by(tasks: QuerySet[Task], reviewer: User, *, manages: bool) -> Que
 def next_waiting(project: Project, *, because: str = "", after: Place, reviewer: User, manages: bool) -> Task | None:
     """The next one that the reviewer may decide behind the place, else from the head; never the one at the place."""
     tasks = decidable_by(waiting(project, because=because), reviewer, manages=manages).only("pk", "review_spread")
-    found = page(tasks, after=after, size=1) or page(tasks.exclude(pk=after.task), size=1)
-    return found[0] if found else None
+    tasks_after = page(tasks, after=after, size=1) or page(tasks.exclude(pk=after.task), size=1)
+    return tasks_after[0] if tasks_after else None
 
 
 def how_many_wait(project: Project) -> int:
@@ -85,8 +85,8 @@ def with_beginnings(tasks: QuerySet[Task]) -> QuerySet[Any]:
     counting = Assignment.objects.submitted().filter(task=OuterRef("pk"), counts=True).order_by().values("task")
     raters = Subquery(counting.annotate(n=Count("pk")).values("n"), output_field=IntegerField())
     turn = KeyTextTransform("content", KeyTransform("-1", "conversation"))
-    found = tasks.defer("conversation", "metadata")
-    return found.annotate(beginning=Left(turn, BEGINNING), raters=Coalesce(raters, 0))
+    listed = tasks.defer("conversation", "metadata")
+    return listed.annotate(beginning=Left(turn, BEGINNING), raters=Coalesce(raters, 0))
 
 
 def submissions(project: Project, *, reviewer: User, before: int | None = None) -> QuerySet[Annotation]:
@@ -94,26 +94,26 @@ def submissions(project: Project, *, reviewer: User, before: int | None = None) 
 
     Those of gold tasks are compared with the experts', and reviewed by nobody.
     """
-    found = Annotation.objects.current().for_project(project.pk)
-    found = found.exclude(assignment__task__in=tasks_held_by(reviewer))
-    found = found.exclude(assignment__task__state=Task.State.GOLD).order_by("-pk")
-    return found.filter(pk__lt=before) if before else found
+    annotations = Annotation.objects.current().for_project(project.pk)
+    annotations = annotations.exclude(assignment__task__in=tasks_held_by(reviewer))
+    annotations = annotations.exclude(assignment__task__state=Task.State.GOLD).order_by("-pk")
+    return annotations.filter(pk__lt=before) if before else annotations
 
 
-def unjudged(found: QuerySet[Annotation], reviewer: User) -> QuerySet[Annotation]:
+def unjudged(annotations: QuerySet[Annotation], reviewer: User) -> QuerySet[Annotation]:
     """Those that nobody has accepted or rejected, and that this reviewer may."""
     verdicts = Verdict.objects.filter(assignment=OuterRef("assignment"))
-    return found.filter(~Exists(verdicts)).exclude(assignment__annotator=reviewer)
+    return annotations.filter(~Exists(verdicts)).exclude(assignment__annotator=reviewer)
 
 
-def judged(found: QuerySet[Annotation], decision: str) -> QuerySet[Annotation]:
+def judged(annotations: QuerySet[Annotation], decision: str) -> QuerySet[Annotation]:
     """Those whose verdict in force is this one."""
     later = Verdict.objects.filter(assignment=OuterRef("assignment"), pk__gt=OuterRef("pk"))
     in_force = Verdict.objects.filter(~Exists(later), decision=decision)
-    return found.filter(assignment__in=in_force.values("assignment"))
+    return annotations.filter(assignment__in=in_force.values("assignment"))
 
 
 def beginnings_of_responses(tasks: Sequence[int]) -> QuerySet[Any]:
     """The responses of the tasks, each with `beginning` in place of its text."""
-    found = Response.objects.filter(task__in=tasks).defer("text").order_by("task", "position")
-    return found.annotate(beginning=Left("text", RESPONSE_BEGINNING))
+    responses = Response.objects.filter(task__in=tasks).defer("text").order_by("task", "position")
+    return responses.annotate(beginning=Left("text", RESPONSE_BEGINNING))

@@ -39,10 +39,10 @@ def marked_as() -> UUID | None:
 
 def problem(known: UUID | None) -> str:
     """What is wrong with the folder, where the database knows this id; empty if nothing is, or neither has one yet."""
-    found = marked_as()
-    if found == known:
+    mark = marked_as()
+    if mark == known:
         return ""
-    what = "belong to another installation" if found else f"lack the file {marker().name} that marks them"
+    what = "belong to another installation" if mark else f"lack the file {marker().name} that marks them"
     return (
         f"The artifacts of this process {what}: VAR_DIR has to lead to the folder that all processes share. If the "
         "folder is right (restored, or moved), `manage.py adopt_artifacts` marks it."

@@ -57,8 +57,8 @@ def require_room(*, extra: int = 0) -> None:
     Raises:
         DiskNearlyFull: there is less room than has to stay free, and so many bytes.
     """
-    if found := shortages(extra=extra):
-        raise DiskNearlyFull(f"The disk is nearly full: {'; '.join(map(str, found))}. Try again when there is room.")
+    if short := shortages(extra=extra):
+        raise DiskNearlyFull(f"The disk is nearly full: {'; '.join(map(str, short))}. Try again when there is room.")
 
 
 def for_pages(request: HttpRequest) -> dict[str, Any]:

@@ -35,32 +35,34 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.reviewed_project(user, slug)
     naming = access.naming_for(user, project)
     whose = rater_called(project, request.GET.get("with", ""), naming=naming)
-    found = report(project, now=database_now(), pairs_of=whose)
-    attributes = [attribute for attribute in project.attributes_for() if attribute.key in found.closeness]
+    measured = report(project, now=database_now(), pairs_of=whose)
+    attributes = [attribute for attribute in project.attributes_for() if attribute.key in measured.closeness]
     order = Order.read(request.GET.get("by", ""), attributes)
-    rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in found.raters])
+    rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in measured.raters])
     page = {
         "project": project,
-        "report": found,
+        "report": measured,
         "attributes": attributes,
-        "kappas": [(attribute, [of[attribute.key] for of in found.selections.values()]) for attribute in attributes],
-        "rated": max((selection.samples for selection in found.selections[Selection.ALL].values()), default=0),
-        "reasons": _reasons(found),
-        "closeness": [(attribute, found.closeness[attribute.key]) for attribute in attributes],
-        "confusions": [(attribute, charts.heat(found.closeness[attribute.key].confusion)) for attribute in attributes],
-        "plots": [charts.plot(attribute, found.weeks) for attribute in attributes],
-        "weeks": [(week, [week.kappa[attribute.key] for attribute in attributes]) for week in reversed(found.weeks)],
+        "kappas": [(attribute, [of[attribute.key] for of in measured.selections.values()]) for attribute in attributes],
+        "rated": max((selection.samples for selection in measured.selections[Selection.ALL].values()), default=0),
+        "reasons": _reasons(measured),
+        "closeness": [(attribute, measured.closeness[attribute.key]) for attribute in attributes],
+        "confusions": [
+            (attribute, charts.heat(measured.closeness[attribute.key].confusion)) for attribute in attributes
+        ],
+        "plots": [charts.plot(attribute, measured.weeks) for attribute in attributes],
+        "weeks": [(week, [week.kappa[attribute.key] for attribute in attributes]) for week in reversed(measured.weeks)],
         "order": order,
-        "pairs": [_pair(pair, attributes, name=naming) for pair in found.pairs],
+        "pairs": [_pair(pair, attributes, name=naming) for pair in measured.pairs],
         "whose": request.GET["with"] if whose else "",
         **_part(rows, number_in(request.GET, "from", most=MOST_RATERS) or 0),
     }
     return render(request, "agreement.html", page)
 
 
-def _reasons(found: Report) -> list[str]:
+def _reasons(agreement: Report) -> list[str]:
     """Why kappas are undefined that have something to be computed from."""
-    every = (estimate for of in found.selections.values() for estimate in of.values())
+    every = (estimate for of in agreement.selections.values() for estimate in of.values())
     return sorted({estimate.undefined_because for estimate in every if estimate.samples and estimate.undefined_because})
 
 

@@ -93,7 +93,7 @@ def stored_rating(request: HttpRequest, held: Assignment, skip_form: SkipForm) -
 
 
 def _page(request: HttpRequest, held: Assignment, stored: Annotation, form: RatingForm) -> dict[str, Any]:
-    verdict, project, found = latest_verdict(held), held.task.project, marks_of(held.task)
+    verdict, project, marks = latest_verdict(held), held.task.project, marks_of(held.task)
     is_open = annotation.may_be_changed(held.task, verdict)
     return {
         "assignment": held,
@@ -103,8 +103,8 @@ def _page(request: HttpRequest, held: Assignment, stored: Annotation, form: Rati
         "conversation": held.task.conversation,
         "form": form,
         "open": is_open,
-        "pii": found,
-        "skip_form": SkipForm(held.task, found),
+        "pii": marks,
+        "skip_form": SkipForm(held.task, marks),
         "back": back(request),
         "previous": annotation.previous_rating(project, user_of(request), before=stored),
         "newer": annotation.next_rating(project, user_of(request), after=stored),

@@ -236,12 +236,12 @@ def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
     wanted = choice_in(request.GET, "verdict", [ALL, *Verdict.Decision.values], default=UNJUDGED) or UNJUDGED
     whose = naming.person(request.GET.get("annotator", ""))
     rows = _narrowed(submissions(project, reviewer=user_of(request), before=before), request, wanted, whose)
-    found = list(rows.select_related("assignment__annotator").prefetch_related("ratings__response")[: PAGE + 1])
+    annotations = list(rows.select_related("assignment__annotator").prefetch_related("ratings__response")[: PAGE + 1])
     shown = {
         "project": project,
         "attributes": project.attributes_for(),
-        "rows": _submitted(request, project, found[:PAGE], naming),
-        "older": found[PAGE - 1].pk if len(found) > PAGE else None,
+        "rows": _submitted(request, project, annotations[:PAGE], naming),
+        "older": annotations[PAGE - 1].pk if len(annotations) > PAGE else None,
         "first": before is None,
         "verdicts": [(UNJUDGED, _("Not judged yet")), *Verdict.Decision.choices, (ALL, _("All"))],
         "wanted": wanted,

@@ -70,14 +70,14 @@ def _begun_work(request: HttpRequest, held: Assignment, responses: list[Response
 
 def _work(request: HttpRequest, held: Assignment, form: RatingForm) -> dict[str, Any]:
     project = held.task.project
-    found = marks_of(held.task)
+    marks = marks_of(held.task)
     return {
         "assignment": held,
         "project": project,
         "conversation": held.task.conversation,
         "form": form,
-        "pii": found,
-        "skip_form": SkipForm(held.task, found),
+        "pii": marks,
+        "skip_form": SkipForm(held.task, marks),
         "report_form": ReportForm(),
         "left": assignment.tasks_left(project, user_of(request)),
         "previous": annotation.previous_rating(project, user_of(request)),

@@ -49,10 +49,10 @@ def number(sent: Parameters, name: str, *, most: int = LARGEST) -> int | None:
     """The number, or None if the parameter is absent. Raises BadParameter."""
     if name not in sent:
         return None
-    found = as_number(sent[name], most=most)
-    if found is None:
+    parsed = as_number(sent[name], most=most)
+    if parsed is None:
         raise BadParameter(name, f"Write a whole number from 0 to {most}.")
-    return found
+    return parsed
 
 
 def choice(sent: Parameters, name: str, options: Iterable[str], *, default: str) -> str:
@@ -73,7 +73,7 @@ def flag(sent: Parameters, name: str) -> bool:
 
 def text(sent: Parameters, name: str, *, longest: int = 200) -> str:
     """Empty where it is absent; raises BadParameter for one that is longer than anything it could name."""
-    found = sent.get(name, "")
-    if len(found) > longest:
+    value = sent.get(name, "")
+    if len(value) > longest:
         raise BadParameter(name, f"Write at most {longest} characters.")
-    return found
+    return value

@@ -72,25 +72,25 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
     """Those of the projects that the user manages; those of the installation as a whole for administrators."""
-    found = BackgroundFailure.objects.select_related("project").order_by("-last_at")
-    return found if user.is_superuser else found.filter(project__in=Project.objects.managed_by(user))
+    failures = BackgroundFailure.objects.select_related("project").order_by("-last_at")
+    return failures if user.is_superuser else failures.filter(project__in=Project.objects.managed_by(user))
 
 
 def _card(project: Any) -> Card:
     measured = list(kappas(project, now=database_now()).values())
     names = {attribute.key: attribute.name for attribute in project.attributes_for()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
-    told = learning_curve.told(champion.run.metrics) if champion else None
+    outlook = learning_curve.summary(champion.run.metrics) if champion else None
     return Card(
         project=project,
         share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
         at_work=Assignment.objects.leased().filter(task__project=project).values("annotator").distinct().count(),
-        kappas=[(name, [found[key] for found in measured]) for key, name in names.items() if key in measured[0]],
+        kappas=[(name, [report[key] for report in measured]) for key, name in names.items() if key in measured[0]],
         champion=champion,
         headline=_headline(champion) if champion else None,
         scoring=scoring.progress(champion) if champion else None,
         run=TrainingRun.objects.filter(project=project).first(),
-        outlook=told.sentence if told else "",
+        outlook=outlook.sentence if outlook else "",
         has_answers=snapshots.has_answers(project),
         paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),
     )
@@ -103,9 +103,9 @@ def _headline(champion: RewardModel) -> Headline | None:
 
 def headline(metrics: dict[str, Any], attributes: list[str]) -> Headline:
     """The headline figures in the rubric's order of attributes, which JSONB does not keep."""
-    found, pairs = metrics.get("attributes", {}), metrics.get("pairwise", {})
-    known = [key for key in attributes if found.get(key, {}).get("rmse") is not None]
-    return Headline([Measured(key, found[key]) for key in known], pairs if pairs.get("pairs") else {})
+    by_attribute, pairs = metrics.get("attributes", {}), metrics.get("pairwise", {})
+    known = [key for key in attributes if by_attribute.get(key, {}).get("rmse") is not None]
+    return Headline([Measured(key, by_attribute[key]) for key in known], pairs if pairs.get("pairs") else {})
 
 
 def mark(request: HttpRequest) -> str:

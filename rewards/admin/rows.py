@@ -89,7 +89,7 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "curve": run_report.losses(run.losses),
         "curve_axes": run_report.axes("step", "loss"),
         "model": RewardModel.objects.filter(run=run).first(),
-        "outlook": learning_curve.told(run.metrics),
+        "outlook": learning_curve.summary(run.metrics),
         "side_by_side": run_report.side_by_side(run.metrics, run.project.attribute_keys()),
     }
 
@@ -143,7 +143,7 @@ class RewardModelAdmin(OfManagedProjects):
         model = self.get_object(request, object_id)
         newest = newest_by_name(model.evaluations.all()) if isinstance(model, RewardModel) else {}
         headlines = {name: headline(evaluation, model.attributes) for name, evaluation in newest.items()}
-        evaluations = [(name, told) for name, told in headlines.items() if told]
+        evaluations = [(name, summary) for name, summary in headlines.items() if summary]
         extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
         extra["against"] = champions.against(model) if isinstance(model, RewardModel) else ""
         extra["scoring"] = scoring.progress(model) if isinstance(model, RewardModel) else None
@@ -152,16 +152,16 @@ class RewardModelAdmin(OfManagedProjects):
 
 def _origin(model: RewardModel) -> dict[str, Any]:
     """Names and values of where a model comes from, for its page."""
-    found = registry.lineage(model)
+    lineage = registry.lineage(model)
     names = {
-        "Snapshot": found["snapshot"],
-        "Settings": found["config_hash"],
-        "Code": found["code_version"],
-        "Template": found["template_hash"],
-        "Backbone": found["backbone"],
-        "Seed": str(found["seed"]),
-        "Judged against": f"version {found['parent']}" if found["parent"] else "no champion yet",
+        "Snapshot": lineage["snapshot"],
+        "Settings": lineage["config_hash"],
+        "Code": lineage["code_version"],
+        "Template": lineage["template_hash"],
+        "Backbone": lineage["backbone"],
+        "Seed": str(lineage["seed"]),
+        "Judged against": f"version {lineage['parent']}" if lineage["parent"] else "no champion yet",
     }
-    files = sorted(found["files"].items())
-    told = learning_curve.told(model.run.metrics)
-    return {"lineage": names.items(), "files": files, "snapshot": model.run.snapshot, "outlook": told}
+    files = sorted(lineage["files"].items())
+    outlook = learning_curve.summary(model.run.metrics)
+    return {"lineage": names.items(), "files": files, "snapshot": model.run.snapshot, "outlook": outlook}

@@ -14,7 +14,7 @@ import torch
 
 from rewards.learning import curve, distributed
 from rewards.learning.config import TrainConfig
-from rewards.learning.cross_fit import cross_fitted, expected_rows, telling
+from rewards.learning.cross_fit import cross_fitted, expected_rows, is_informative
 from rewards.learning.data import Floats, items_of
 from rewards.learning.depth import depths, read, settle
 from rewards.learning.ensemble import Ensemble, fit_ensemble
@@ -58,12 +58,12 @@ class Baseline:
 
         Of compared rows half the difference, up and down: only that is known.
         """
-        found, pairs = self.ridge.left_out, self.pairs()
+        residuals, pairs = self.ridge.left_out, self.pairs()
         if not _only_compared(self.labels(), pairs):
-            return found
-        scores = np.zeros((len(self.features), found.shape[1]))
-        scores[pairs[:, 0]] += found[: len(pairs)] / 2
-        scores[pairs[:, 1]] -= found[: len(pairs)] / 2
+            return residuals
+        scores = np.zeros((len(self.features), residuals.shape[1]))
+        scores[pairs[:, 0]] += residuals[: len(pairs)] / 2
+        scores[pairs[:, 1]] -= residuals[: len(pairs)] / 2
         return scores
 
 
@@ -177,7 +177,9 @@ def expected(
     if not np.isfinite(labels).any() or len(set(prompts)) < 2:
         return
     fitted = cross_fitted(baseline.features, labels, prompts, alphas=alphas, blocks=baseline.blocks, seed=baseline.seed)
-    told = telling(fitted, labels)
+    informative = is_informative(fitted, labels)
     train = [item.id for part in baseline.parts for item in items_of(part.tasks)]
-    yield from expected_rows(train, fitted, attributes, told=told)
-    yield from expected_rows([item.id for item in items_of(validation.tasks)], scores, attributes, told=told)
+    yield from expected_rows(train, fitted, attributes, informative=informative)
+    yield from expected_rows(
+        [item.id for item in items_of(validation.tasks)], scores, attributes, informative=informative
+    )

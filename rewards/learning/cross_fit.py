@@ -37,18 +37,22 @@ def cross_fitted(
     return expected
 
 
-def telling(expected: Floats, targets: Floats) -> list[bool]:
+def is_informative(expected: Floats, targets: Floats) -> list[bool]:
     """Of each attribute whether these predictions come nearer to the labels than their mean does."""
     errors = np.nanmean((expected - targets) ** 2, axis=0)
     return [bool(error < spread) for error, spread in zip(errors, np.nanvar(targets, axis=0), strict=True)]
 
 
 def expected_rows(
-    ids: Sequence[str], expected: Floats, attributes: Sequence[str], *, told: Sequence[bool]
+    ids: Sequence[str], expected: Floats, attributes: Sequence[str], *, informative: Sequence[bool]
 ) -> Iterator[dict[str, Any]]:
     """A row per response, with those attributes that the predictions tell something about."""
     for name, row in zip(ids, expected.tolist(), strict=True):
         yield {
             "id": name,
-            "scores": {key: value for key, value, is_told in zip(attributes, row, told, strict=True) if is_told},
+            "scores": {
+                key: value
+                for key, value, is_informative in zip(attributes, row, informative, strict=True)
+                if is_informative
+            },
         }

@@ -33,8 +33,8 @@ class Ensemble:
     def deviation(self, features: Floats, reward: Sequence[float]) -> Floats:
         """[items]: the standard deviation over the heads of the weighted sum of the scores."""
         weight, bias = np.einsum("a,haf->hf", reward, self.weight), self.bias @ np.asarray(reward)
-        found: Floats = (features @ weight.T + bias).std(axis=1, ddof=1)
-        return found
+        spread: Floats = (features @ weight.T + bias).std(axis=1, ddof=1)
+        return spread
 
 
 def fit_ensemble(

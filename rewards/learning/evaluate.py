@@ -82,10 +82,10 @@ def _on_benchmark(
     cases, seen = cases_of(Path(config.data).name, rows, benchmark), _trained_on(config)
     encoded = _encoded(checkpoint, [item for case in cases for item in case.items])
     predicted = _predicted(checkpoint, encoded, config)
-    found = judged(cases, (predicted @ _weights(checkpoint.manifest)).tolist())
-    write_rows(directory / "predictions.jsonl", _judged_rows(found, benchmark))
+    rewards = judged(cases, (predicted @ _weights(checkpoint.manifest)).tolist())
+    write_rows(directory / "predictions.jsonl", _judged_rows(rewards, benchmark))
     return {
-        **benchmark.measure(found),
+        **benchmark.measure(rewards),
         # Without some of its rows it would be another benchmark: they are counted only.
         "seen_in_training": sum(_prompt(case.conversation) in seen for case in cases),
         "truncation": dataclasses.asdict(truncation_of(encoded)),

@@ -43,12 +43,12 @@ def frozen_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens:
 def _gather(
     loaded: Loaded, encoded: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Tensor]
 ) -> Floats:
-    found: dict[int, Floats] = {}
+    by_row: dict[int, Floats] = {}
     budget = min(batch_tokens, CPU_TOKENS) if loaded.device.type == "cpu" else batch_tokens
     for groups, _ in distributed.share(loaded.batches(encoded, budget)):
         values = compute(loaded.arranged([[encoded[i] for i in group] for group in groups]))
         rows = [i for group in groups for i in group]
-        found |= dict(zip(rows, values.double().cpu().numpy(), strict=True))
+        by_row |= dict(zip(rows, values.double().cpu().numpy(), strict=True))
     distributed.settle(loaded.network)
-    found = distributed.gathered(found)
-    return np.stack([found[i] for i in range(len(encoded))])
+    by_row = distributed.gathered(by_row)
+    return np.stack([by_row[i] for i in range(len(encoded))])

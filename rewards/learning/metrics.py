@@ -35,10 +35,10 @@ def attribute_measures(
         return {"n": len(y), "not_finite": lost, **empty}
     statistics = {"rmse": root_mean_square(p - y), "mae": _mean(np.abs(p - y)), "spearman": ranked(p, y)}
     statistics["qwk"] = agreeing(as_label(p), as_label(y))
-    found = {name: statistic(np.ones(len(y))) for name, statistic in statistics.items()}
+    values = {name: statistic(np.ones(len(y))) for name, statistic in statistics.items()}
     mean_rmse = rmse(np.full_like(y, mean), y)
     r2 = 1 - (rmse(p, y) / mean_rmse) ** 2 if mean_rmse else None
-    measures = {"n": len(y), "not_finite": 0, **found, "mean_rmse": mean_rmse, "r2": r2, **_undefined(p, y)}
+    measures = {"n": len(y), "not_finite": 0, **values, "mean_rmse": mean_rmse, "r2": r2, **_undefined(p, y)}
     if prompts is None:
         return measures
     whose = [prompt for prompt, known_here in zip(prompts, known, strict=True) if known_here]

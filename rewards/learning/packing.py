@@ -138,7 +138,7 @@ def by_prompt(encoded: Sequence[Encoded], budget: int) -> list[list[int]]:
             room[prompt] = budget - len(prompt)
         groups[prompt][-1].append(row)
         room[prompt] -= own
-    return [group for found in groups.values() for group in found]
+    return [group for of_length in groups.values() for group in of_length]
 
 
 def packed_attention(

@@ -33,12 +33,12 @@ class Pair:
 
 def pairs_of(tasks: Sequence[Task], weights: Mapping[str, float]) -> list[Pair]:
     """The better one is told by the people's preference where they gave one, else by the labels' weighted sum."""
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     start = 0
     for task in tasks:
-        found += _pairs(task, weights, start)
+        pairs += _pairs(task, weights, start)
         start += len(task.responses)
-    return found
+    return pairs
 
 
 def pairwise(tasks: Sequence[Task], rewards: Sequence[float], weights: Mapping[str, float]) -> Measures:
@@ -75,12 +75,12 @@ def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
 
 def _by_strength(pairs: Sequence[Pair], differences: Floats) -> dict[str, Measures]:
     """`preference 1` to `3` by what people said, else `labels 0.5-1` by how far the labels lie apart."""
-    found: dict[str, list[int]] = {}
+    by_prompt: dict[str, list[int]] = {}
     for place, pair in enumerate(pairs):
-        found.setdefault(_strength(pair), []).append(place)
+        by_prompt.setdefault(_strength(pair), []).append(place)
     return {
         name: accuracy([pairs[place] for place in places], differences[places])
-        for name, places in sorted(found.items())
+        for name, places in sorted(by_prompt.items())
     }
 
 

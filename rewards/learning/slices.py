@@ -22,13 +22,13 @@ def slices(tasks: Sequence[Task], errors: Floats, rewards: Floats, pairs: Sequen
 
     errors: prediction minus label [responses, attributes], NaN where there is no label.
     """
-    prompts, found = prompts_of(tasks), {}
+    prompts, by_slice = prompts_of(tasks), {}
     for kind, parts in _kinds(tasks).items():
         largest = [part for part, _ in Counter(parts).most_common(MOST_VALUES)]
         rows = {part: np.array([item == part for item in parts]) for part in largest if part}
         if len(rows) > 1 or kind == "turns":
-            found[kind] = {part: _part(here, prompts, errors, rewards, pairs) for part, here in rows.items()}
-    return found
+            by_slice[kind] = {part: _part(here, prompts, errors, rewards, pairs) for part, here in rows.items()}
+    return by_slice
 
 
 def length_correlation(tasks: Sequence[Task], rewards: Floats, labels: Floats, weights: Floats) -> Measures:

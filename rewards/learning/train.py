@@ -106,8 +106,8 @@ def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
     """Stored as a model of its own; comes with its scores of the validation rows."""
     baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward)
     save_checkpoint(work.directory / "baseline", Checkpoint(loaded, work.manifest))
-    found = baseline.ridge
-    work.progress.tell("baseline", layers=baseline.layers, alphas=found.alphas, held_out_rmse=found.held_out_rmse)
+    ridge = baseline.ridge
+    work.progress.tell("baseline", layers=baseline.layers, alphas=ridge.alphas, held_out_rmse=ridge.held_out_rmse)
     return baseline, _scores(work, loaded, work.parts.validation)
 
 

@@ -36,10 +36,10 @@ class NoChampion(Refusal):
 
 
 def champion(project: Project) -> RewardModel:
-    found = RewardModel.objects.filter(project=project, is_champion=True).first()
-    if not found:
+    model = RewardModel.objects.filter(project=project, is_champion=True).first()
+    if not model:
         raise NoChampion(f"{project.name} has no champion yet: retrain it, or promote a model.")
-    return found
+    return model
 
 
 @dataclass(frozen=True)

@@ -58,12 +58,12 @@ def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
         return 0
     encoded = [scorer.encode(item) for item in _items(unscored)]
     keys = [scorer.key(sample) for sample in encoded]
-    found = _known(chunk.model, keys)
+    stored = _known(chunk.model, keys)
     # Equal tokens give equal scores: each is read once, and a task's responses share one reading of the prompt.
-    fresh = {key: sample for key, sample in zip(keys, encoded, strict=True) if key not in found}
+    fresh = {key: sample for key, sample in zip(keys, encoded, strict=True) if key not in stored}
     for key, result in zip(fresh, scorer.score_encoded(list(fresh.values())), strict=True):
-        found[key] = Given(result.scores, result.reward, result.uncertainty)
-    _store(chunk.model, {row[0]: key for row, key in zip(unscored, keys, strict=True)}, found, now)
+        stored[key] = Given(result.scores, result.reward, result.uncertainty)
+    _store(chunk.model, {row[0]: key for row, key in zip(unscored, keys, strict=True)}, stored, now)
     return len(unscored)
 
 
@@ -117,9 +117,9 @@ ON CONFLICT (reward_model_id, response_id) DO UPDATE SET scores = excluded.score
 )
 
 
-def _store(model: RewardModel, keys: Mapping[int, UUID], found: Mapping[UUID, Given], now: datetime) -> None:
+def _store(model: RewardModel, keys: Mapping[int, UUID], given: Mapping[UUID, Given], now: datetime) -> None:
     """One statement; responses that were deleted meanwhile are left out."""
-    results = [found[key] for key in keys.values()]
+    results = [given[key] for key in keys.values()]
     _STORE.run(
         model=model.pk,
         now=now,

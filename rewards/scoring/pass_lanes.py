@@ -121,14 +121,14 @@ WHERE m.is_champion AND (
 def wake(model: RewardModel, *, now: datetime, anew: bool = False) -> None:
     """A lane for each worker: those that rest or are lost get a message. What a lost one had in hand it takes up."""
     ScoringPass.objects.get_or_create(reward_model=model, defaults={"began_at": now})
-    found = ScoringPass.objects.select_for_update().get(reward_model=model)
-    lanes = found.lanes.all()
-    if not lanes.filter(moved_at__isnull=False).exists() and (anew or found.began_at < now - LOOK_AGAIN_AFTER):
-        found.handed_out, found.began_at = 0, now
-        found.save(update_fields=["handed_out", "began_at"])
+    scoring_pass = ScoringPass.objects.select_for_update().get(reward_model=model)
+    lanes = scoring_pass.lanes.all()
+    if not lanes.filter(moved_at__isnull=False).exists() and (anew or scoring_pass.began_at < now - LOOK_AGAIN_AFTER):
+        scoring_pass.handed_out, scoring_pass.began_at = 0, now
+        scoring_pass.save(update_fields=["handed_out", "began_at"])
     numbers = range(1, wanted() + 1)
     ScoringLane.objects.bulk_create(
-        [ScoringLane(scoring_pass=found, number=number) for number in numbers], ignore_conflicts=True
+        [ScoringLane(scoring_pass=scoring_pass, number=number) for number in numbers], ignore_conflicts=True
     )
     asleep = Q(moved_at__isnull=True, number__in=numbers) | Q(moved_at__lt=now - LOST_AFTER)
     for lane in lanes.filter(asleep).order_by("number").select_for_update():
@@ -173,24 +173,24 @@ def _with_chunk(lane: ScoringLane, tasks: int) -> Turn | None:
     model = lane.scoring_pass.reward_model
     if lane.first_task is not None and lane.last_task is not None:
         return Turn(lane.pk, lane.turn, Chunk(model, lane.first_task, lane.last_task))
-    found = _hand_out(model, tasks) if lane.number <= wanted() else None
-    if not found:
-        return None if found is None else Turn(lane.pk, lane.turn, None)
-    lane.first_task, lane.last_task = found[0], found[-1]
+    portion = _hand_out(model, tasks) if lane.number <= wanted() else None
+    if not portion:
+        return None if portion is None else Turn(lane.pk, lane.turn, None)
+    lane.first_task, lane.last_task = portion[0], portion[-1]
     lane.save(update_fields=["first_task", "last_task"])
-    return Turn(lane.pk, lane.turn, Chunk(model, found[0], found[-1]), tasks=len(found))
+    return Turn(lane.pk, lane.turn, Chunk(model, portion[0], portion[-1]), tasks=len(portion))
 
 
 def _hand_out(model: RewardModel, tasks: int) -> list[int] | None:
     """The next tasks that lack a score, perhaps none of those just ahead; None at the end of all tasks."""
     progress = ScoringPass.objects.select_for_update().get(reward_model=model)
     values = {"model": model.pk, "project": model.project_id, "after": progress.handed_out}
-    ((passed, found),) = _NEXT.rows(**values, look=LOOK_AHEAD, tasks=tasks)
+    ((passed, portion),) = _NEXT.rows(**values, look=LOOK_AHEAD, tasks=tasks)
     if passed is None:
         return None
-    progress.handed_out = found[-1] if len(found) == tasks else passed
+    progress.handed_out = portion[-1] if len(portion) == tasks else passed
     progress.save(update_fields=["handed_out"])
-    return list(found)
+    return list(portion)
 
 
 # Each task is looked at by itself (LATERAL, LIMIT 1), in the index's order, until there are enough: joined as a whole,

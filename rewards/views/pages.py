@@ -90,12 +90,12 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
     chosen = _chosen(groups, request.GET.get("of", ""))
     page = {"project": project, "groups": groups, "chosen": chosen}
     if chosen:
-        found = compare(project, name=chosen.name, data_hash=chosen.data_hash)
+        comparison = compare(project, name=chosen.name, data_hash=chosen.data_hash)
         names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
-        page["evaluations"] = found.evaluations
-        page["notes"] = [note for evaluation in found.evaluations for note in _notes(evaluation, names)]
+        page["evaluations"] = comparison.evaluations
+        page["notes"] = [note for evaluation in comparison.evaluations for note in _notes(evaluation, names)]
         # Ties of each part would fill the page: of all together they are enough.
-        lines = [line for line in found.lines if line.measure != "ties" or len(line.path) == 1]
+        lines = [line for line in comparison.lines if line.measure != "ties" or len(line.path) == 1]
         page["sections"] = list(_sections([line for line in lines if not line.is_fine], names))
         page["fine"] = list(_sections([line for line in lines if line.is_fine and not line.is_empty], names))
     return render(request, "comparison.html", page)
@@ -114,8 +114,8 @@ def _notes(evaluation: Evaluation, attributes: Mapping[str, str]) -> Iterator[st
     if lost:
         yield _("Version %(version)s: %(count)s scores are not numbers.") % {"version": version, "count": lost}
     if metrics.get("seen_in_training"):
-        told = {"version": version, "count": metrics["seen_in_training"]}
-        yield _("Version %(version)s was trained on the prompts of %(count)s of these rows.") % told
+        values = {"version": version, "count": metrics["seen_in_training"]}
+        yield _("Version %(version)s was trained on the prompts of %(count)s of these rows.") % values
 
 
 def _chosen(groups: Sequence[Group], wish: str) -> Group | None:
@@ -148,11 +148,11 @@ def _label(line: Line, attributes: Mapping[str, str]) -> str:
     """The part within the heading, the measure, or both where a part has several."""
     depth = {"attributes": 2, "slices": 2, "pairwise": 1}.get(line.path[0], 1) if line.path else 0
     names = [part for part in line.path[depth:] if part not in ("by_strength", "pairwise")]
-    told = ", ".join(attributes.get(name) or _part(name) for name in names)
+    parts = ", ".join(attributes.get(name) or _part(name) for name in names)
     measure = str(MEASURES[line.measure])
-    if told and line.measure == "accuracy" and line.path[0] != "slices":
-        return told
-    return f"{told}: {measure}" if told else measure
+    if parts and line.measure == "accuracy" and line.path[0] != "slices":
+        return parts
+    return f"{parts}: {measure}" if parts else measure
 
 
 def _part(name: str) -> str:

@@ -140,13 +140,13 @@ def test_an_error_is_told_without_secrets_or_rows(settings: Any) -> None:
         f"cannot reach postgresql://me:geheim@db/x, password=geheim, from {settings.BASE_DIR}/manage.py\n"
         "DETAIL:  Failing row contains (42, a text that somebody wrote)"
     )
-    assert failures.told(error) == "RuntimeError: cannot reach postgresql:...db/x, ... from manage.py"
+    assert failures.safe_text(error) == "RuntimeError: cannot reach postgresql:...db/x, ... from manage.py"
 
 
 def test_an_error_is_told_without_any_folder_of_the_machine(settings: Any) -> None:
     settings.ARTIFACTS = "/srv/My Files/artifacts"
     error = OSError("cannot read /opt/models/x/model.bin, nor /srv/My Files/artifacts/runs/3/expected.jsonl")
-    assert failures.told(error) == "OSError: cannot read .../model.bin, nor artifacts/runs/3/expected.jsonl"
+    assert failures.safe_text(error) == "OSError: cannot read .../model.bin, nor artifacts/runs/3/expected.jsonl"
 
 
 def test_the_overview_shows_what_fails_to_who_may_see_it(projects: dict[str, Project], client: Client) -> None:

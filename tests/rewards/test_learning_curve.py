@@ -27,8 +27,8 @@ def metrics(**outlook: Any) -> dict[str, Any]:
     return {"learning_curve": {"points": points, "law": law, "outlook": OUTLOOK | outlook, "draws": 12}}
 
 
-def told(**fields: Any) -> learning_curve.Told:
-    found = learning_curve.told(metrics(**fields))
+def told(**fields: Any) -> learning_curve.Summary:
+    found = learning_curve.summary(metrics(**fields))
     assert found
     return found
 
@@ -60,8 +60,8 @@ def test_the_chart_goes_on_to_the_next_labels() -> None:
 
 
 def test_runs_without_a_curve_say_nothing() -> None:
-    assert learning_curve.told({}) is None
-    assert learning_curve.told({"learning_curve": None}) is None
+    assert learning_curve.summary({}) is None
+    assert learning_curve.summary({"learning_curve": None}) is None
 
 
 @pytest.mark.parametrize("place", ["rewards/trainingrun", "rewards/rewardmodel", ""])

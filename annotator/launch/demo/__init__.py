@@ -48,8 +48,8 @@ def seed(*, now: datetime) -> Seeded:
     An account of the same name that somebody else made is neither changed nor put into the project.
     """
     password = _password()
-    found = {name: _account(name, password) for name in ACCOUNTS}
-    people = {name: user for name, user in found.items() if user.made_by_demo}
+    users = {name: _account(name, password) for name in ACCOUNTS}
+    people = {name: user for name, user in users.items() if user.made_by_demo}
     accounts, left_alone = tuple(people), tuple(name for name in ACCOUNTS if name not in people)
     if Project.objects.filter(slug=SLUG).exists():
         return Seeded(False, password, accounts, left_alone)

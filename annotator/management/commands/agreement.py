@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.agreement import Agreement, Report, Selection, rebuild, refresh_until_done, report
-from annotator.agreement.report_json import told
+from annotator.agreement.report_json import to_json
 from annotator.db.clock import database_now
 from annotator.management.projects import named_project
 
@@ -30,48 +30,48 @@ class Command(BaseCommand):
         if options["rebuild"]:
             self.stderr.write(f"{rebuild(project, now=now)} tasks counted")
         refresh_until_done(project, now=now)
-        found = report(project, now=now)
+        agreement = report(project, now=now)
         if options["json"]:
-            told_of = told(found, name=lambda user: user.username)
-            self.stdout.write(json.dumps(told_of, cls=DjangoJSONEncoder, indent=2))
+            document = to_json(agreement, name=lambda user: user.username)
+            self.stdout.write(json.dumps(document, cls=DjangoJSONEncoder, indent=2))
             return
-        for title, rows in _tables(found):
+        for title, rows in _tables(agreement):
             self.stdout.write(f"{title}\n" + "\n".join(_aligned(rows)) + "\n")
 
 
-def _tables(found: Report) -> Iterable[tuple[str, list[Sequence[str]]]]:
-    keys = list(found.closeness)
-    yield "Weighted kappa, with 95 % intervals over tasks", list(_kappas(found, keys))
-    yield "All annotations", list(_closeness(found))
-    yield "Annotators against their peers: kappa", list(_raters(found, keys))
-    yield "Weeks: kappa", list(_weeks(found, keys))
+def _tables(agreement: Report) -> Iterable[tuple[str, list[Sequence[str]]]]:
+    keys = list(agreement.closeness)
+    yield "Weighted kappa, with 95 % intervals over tasks", list(_kappas(agreement, keys))
+    yield "All annotations", list(_closeness(agreement))
+    yield "Annotators against their peers: kappa", list(_raters(agreement, keys))
+    yield "Weeks: kappa", list(_weeks(agreement, keys))
 
 
-def _kappas(found: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
+def _kappas(agreement: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
     yield ["attribute", *(selection.value for selection in Selection), "samples", "ratings"]
     for key in keys:
-        estimates = [found.selections[selection][key] for selection in Selection]
-        total = found.selections[Selection.ALL][key]
+        estimates = [agreement.selections[selection][key] for selection in Selection]
+        total = agreement.selections[Selection.ALL][key]
         yield [key, *(_with_interval(one) for one in estimates), str(total.samples), str(total.ratings)]
     others = (
-        ("(preference)", found.preference.agreement),
-        ("(ranking)", found.ranking.agreement),
-        ("(safety)", found.safety.agreement),
+        ("(preference)", agreement.preference.agreement),
+        ("(ranking)", agreement.ranking.agreement),
+        ("(safety)", agreement.safety.agreement),
     )
     for name, one in others:
         if one.samples:
             yield [name, "", _with_interval(one), "", str(one.samples), str(one.ratings)]
 
 
-def _with_interval(found: Agreement) -> str:
-    if found.interval is None:
-        return number(found.kappa)
-    return f"{number(found.kappa)} [{number(found.interval[0])}, {number(found.interval[1])}]"
+def _with_interval(estimate: Agreement) -> str:
+    if estimate.interval is None:
+        return number(estimate.kappa)
+    return f"{number(estimate.kappa)} [{number(estimate.interval[0])}, {number(estimate.interval[1])}]"
 
 
-def _closeness(found: Report) -> Iterable[Sequence[str]]:
+def _closeness(agreement: Report) -> Iterable[Sequence[str]]:
     yield ["attribute", "alpha ordinal", "alpha interval", "spearman", "exact", "within one"]
-    for key, closeness in found.closeness.items():
+    for key, closeness in agreement.closeness.items():
         measures = (
             closeness.alpha_ordinal,
             closeness.alpha_interval,
@@ -82,15 +82,15 @@ def _closeness(found: Report) -> Iterable[Sequence[str]]:
         yield [key, *(number(measure) for measure in measures)]
 
 
-def _raters(found: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
+def _raters(agreement: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
     yield ["annotator", "shared", *keys]
-    for rater in found.raters:
+    for rater in agreement.raters:
         yield [rater.user.username, str(rater.shared), *(number(rater.kappa[key]) for key in keys)]
 
 
-def _weeks(found: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
+def _weeks(agreement: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
     yield ["week of", "samples", *keys]
-    for week in found.weeks:
+    for week in agreement.weeks:
         yield [week.monday.isoformat(), str(week.samples), *(number(week.kappa[key]) for key in keys)]
 
 

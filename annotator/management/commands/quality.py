@@ -29,11 +29,11 @@ class Command(BaseCommand):
         if not options["background"]:
             self._print(findings(project, most_flagged_first(project)))
 
-    def _print(self, found: Sequence[Finding]) -> None:
+    def _print(self, findings: Sequence[Finding]) -> None:
         self.stdout.write(f"{'annotator':<20}{'tasks':>8}{'kappa':>8}{'scatter':>9}{'reliability':>13}  flags")
-        for finding in found:
+        for finding in findings:
             self.stdout.write(_line(finding))
-        for finding in found:
+        for finding in findings:
             for flag in finding.flags:
                 self.stdout.write(f"{finding.annotator.username}: {flag.title}. {flag.sentence}")
 

@@ -31,10 +31,11 @@ class Command(BaseCommand):
         if made is None:
             raise CommandError(f"There is no import {options['number']} in this project.")
         if options["dry_run"]:
-            found = withdrawal_preview(made)
+            preview = withdrawal_preview(made)
             self.stdout.write(
-                f"Dry run, nothing is changed: {found.tasks} tasks would go, with {found.labels} labels, "
-                f"{found.imported_annotations} imported annotations and {found.leases} leases; {found.rated} are rated"
+                f"Dry run, nothing is changed: {preview.tasks} tasks would go, with {preview.labels} labels, "
+                f"{preview.imported_annotations} imported annotations and {preview.leases} leases; "
+                f"{preview.rated} are rated"
             )
             return
         try:

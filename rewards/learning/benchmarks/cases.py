@@ -59,12 +59,12 @@ class Benchmark:
 
 def judged(cases: Sequence[Case], rewards: Sequence[float]) -> list[Judged]:
     """The cases with their rewards, which stand in the order of the cases' items."""
-    found, start = [], 0
+    judged_cases, start = [], 0
     for case in cases:
         middle, end = start + len(case.good), start + len(case.good) + len(case.bad)
-        found.append(Judged(case, np.asarray(rewards[start:middle]), np.asarray(rewards[middle:end])))
+        judged_cases.append(Judged(case, np.asarray(rewards[start:middle]), np.asarray(rewards[middle:end])))
         start = end
-    return found
+    return judged_cases
 
 
 def by_length(cases: Sequence[Case]) -> list[Judged]:
@@ -73,10 +73,10 @@ def by_length(cases: Sequence[Case]) -> list[Judged]:
 
 
 def groups_of(rows: Sequence[Judged]) -> dict[str, list[Judged]]:
-    found: dict[str, list[Judged]] = {}
+    by_part: dict[str, list[Judged]] = {}
     for row in rows:
-        found.setdefault(row.case.group, []).append(row)
-    return found
+        by_part.setdefault(row.case.group, []).append(row)
+    return by_part
 
 
 def results_of(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Floats:

@@ -83,7 +83,7 @@ def measure(rows: Sequence[Judged]) -> Measures:
     drawn = {name: drawn_means(results_of(groups[name], result), seed=n) for n, name in enumerate(sorted(groups))}
     reasons = {section: lacking(section, {name: len(group) for name, group in groups.items()}) for section in SECTIONS}
     whole = {section: _drawn_section(section, drawn) for section in SECTIONS if not reasons[section]}
-    means = {name: found["accuracy"] for name, found in subsets.items()}
+    means = {name: measured["accuracy"] for name, measured in subsets.items()}
     sections = {
         section: _scored(section_score(section, means), whole[section])
         if section in whole
@@ -121,10 +121,10 @@ def _scored(value: float, drawn: Floats) -> Measures:
 
 
 def _overall(sections: Mapping[str, Measures], drawn: Mapping[str, Floats]) -> Measures:
-    missing = [name for name, found in sections.items() if found["accuracy"] is None]
+    missing = [name for name, measured in sections.items() if measured["accuracy"] is None]
     if missing:
         return {"accuracy": None, "reason": f"not all sections are complete: {', '.join(missing)}"}
-    value = float(np.mean([found["accuracy"] for found in sections.values()]))
+    value = float(np.mean([measured["accuracy"] for measured in sections.values()]))
     return _scored(value, np.mean([*drawn.values()], axis=0))
 
 

@@ -117,8 +117,8 @@ def _ties(rows: Sequence[Judged]) -> tuple[Measures, Floats]:
         for kind in ("ref:", "tied:")
     )
     score, drawn = ties_score(ref, tied), _drawn_ties(ref, tied)
-    found: Measures = {"accuracy": score, "n": len(rows), "intervals": {"accuracy": bounds(drawn)}}
-    return found if score is not None else {**found, "reason": "no prompt is there as ref and as tied"}, drawn
+    measures: Measures = {"accuracy": score, "n": len(rows), "intervals": {"accuracy": bounds(drawn)}}
+    return measures if score is not None else {**measures, "reason": "no prompt is there as ref and as tied"}, drawn
 
 
 def _drawn_ties(ref: Mapping[int, Rewards], tied: Mapping[int, Rewards]) -> Floats:

@@ -71,9 +71,9 @@ def _overall(domains: Mapping[str, Measures], drawn: Mapping[str, Floats]) -> Me
     missing = [name for name in DOMAINS if name not in domains]
     if missing:
         return {"accuracy": None, "reason": f"no rows of the domains {', '.join(missing)}"}
-    found = {level: float(np.mean([domains[name][level] for name in DOMAINS])) for level in LEVELS}
+    accuracy = {level: float(np.mean([domains[name][level] for name in DOMAINS])) for level in LEVELS}
     spread = bounds(np.mean([drawn[name] for name in DOMAINS], axis=0))
-    return {"accuracy": float(np.mean([*found.values()])), **found, "intervals": {"accuracy": spread}}
+    return {"accuracy": float(np.mean([*accuracy.values()])), **accuracy, "intervals": {"accuracy": spread}}
 
 
 BENCHMARK = Benchmark(

@@ -23,5 +23,5 @@ class Command(BaseCommand):
             scoring.start(model, now=database_now())
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
-        found = scoring.progress(model)
-        self.stdout.write(f"{model} scores {found.total - found.scored} responses.")
+        progress = scoring.progress(model)
+        self.stdout.write(f"{model} scores {progress.total - progress.scored} responses.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rewards.learning.cross_fit import cross_fitted, expected_rows, telling
+from rewards.learning.cross_fit import cross_fitted, expected_rows, is_informative
 from rewards.learning.curve import Rows
 from rewards.learning.data import Floats
 from tests.rewards.learning.test_curve import make_rows
@@ -17,12 +17,12 @@ def expected_of(rows: Rows, *, alpha: float = 1.0) -> Floats:
 
 def test_it_comes_near_labels_that_it_has_not_seen() -> None:
     rows = make_rows(100, noise=0.2)
-    assert telling(expected_of(rows), rows.targets) == [True, True]
+    assert is_informative(expected_of(rows), rows.targets) == [True, True]
 
 
 def test_pure_noise_tells_nothing() -> None:
     rows = make_rows(100, signal=0.0)
-    assert telling(expected_of(rows), rows.targets) == [False, False]
+    assert is_informative(expected_of(rows), rows.targets) == [False, False]
 
 
 def test_a_prompts_own_labels_do_not_move_what_is_expected_of_it() -> None:
@@ -35,5 +35,5 @@ def test_a_prompts_own_labels_do_not_move_what_is_expected_of_it() -> None:
 
 
 def test_rows_hold_only_what_tells_something() -> None:
-    found = list(expected_rows(["7"], np.array([[1.5, 2.5]]), ["helpfulness", "verbosity"], told=[False, True]))
+    found = list(expected_rows(["7"], np.array([[1.5, 2.5]]), ["helpfulness", "verbosity"], informative=[False, True]))
     assert found == [{"id": "7", "scores": {"verbosity": 2.5}}]

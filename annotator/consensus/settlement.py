@@ -27,17 +27,35 @@ from annotator.models import Consensus, Label, Project, Task
 
 @dataclass
 class Standing:
-    """What has come for one task: its slots taken, those of them submitted, and all annotations that count."""
+    """The work on one task: slots taken, slots submitted, and every annotation that counts.
+
+    `compared` holds those of `rated` that were imported as bare preferences: they count, and take no slot.
+    """
 
     held: int = 0
     done: int = 0
     rated: list[Rated] = field(default_factory=list)
+    compared: list[Rated] = field(default_factory=list)
     has_consensus: bool = False
     was_dropped: bool = False
 
     def annotators(self) -> int:
-        """Those who rated; where nobody did, those who preferred."""
+        """The number of people who rated; where nobody did, of those who stated a preference."""
         return sum(1 for rating in self.rated if rating.ratings) or len(self.rated)
+
+    def slots_wanted(self, rules: Rules, *, adjudicated: bool) -> int:
+        """How many annotators the task needs; one that a reviewer has settled needs no more than it has."""
+        return max(self.done, 0 if adjudicated else wanted(self.rated, self.done, rules))
+
+    def outcome(self, rules: Rules, *, complete: bool) -> Outcome | None:
+        """The consensus as of now, or None where there is none yet.
+
+        An open task gets no label from those who happened to be first. Preferences that were imported are settled:
+        nobody else is going to state one.
+        """
+        if complete:
+            return outcome(self.rated, rules) if self.rated else None
+        return preference_alone(self.compared, rules) if self.compared else None
 
 
 def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
@@ -48,7 +66,8 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     for task in tasks:
         standing = standing_of[task.pk]
         _count(task, standing, rules)
-        result = _outcome(task, standing, rules)
+        is_complete = standing.done >= task.slots_wanted
+        result = None if task.state == Task.State.GOLD else standing.outcome(rules, complete=is_complete)
         if result:
             outcomes[task] = result
         _ask_for_review(task, standing, result, rules)
@@ -61,20 +80,10 @@ def _count(task: Task, standing: Standing, rules: Rules) -> None:
     """Slots and state. A gold task has room for everybody; one that a reviewer has settled wants nobody else."""
     task.done = standing.done
     if task.state != Task.State.GOLD:
-        more = 0 if task.adjudicated else wanted(standing.rated, standing.done, rules)
-        task.slots_wanted = max(standing.done, more)
+        task.slots_wanted = standing.slots_wanted(rules, adjudicated=task.adjudicated)
     task.open_slots = max(task.slots_wanted - standing.held, 0)
     if task.state in (Task.State.OPEN, Task.State.COMPLETE):
         task.state = Task.State.COMPLETE if standing.done >= task.slots_wanted else Task.State.OPEN
-
-
-def _outcome(task: Task, standing: Standing, rules: Rules) -> Outcome | None:
-    if task.state == Task.State.GOLD or not standing.rated:
-        return None
-    if standing.done >= task.slots_wanted:
-        return outcome(standing.rated, rules)
-    preferred = any(rating.preference is not None for rating in standing.rated)
-    return preference_alone(standing.rated, rules) if preferred else None
 
 
 def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rules: Rules) -> None:
@@ -121,6 +130,8 @@ def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
             standing.done += slot is not None and state == "submitted"
             if annotation:
                 standing.rated.append(Rated(annotation, {}, preference, {}, _parsed(ranking)))
+                # What counts without a slot is an imported preference: the database refuses anything else.
+                standing.compared += standing.rated[-1:] if slot is None else []
         if response:
             _add(standing.rated[-1], response, scores, safe)
     return by_task
@@ -167,7 +178,7 @@ _WRITE_TASKS = Statement(
 
 
 def _write_tasks(tasks: Sequence[Task]) -> None:
-    """Writes counters and states, and notes that the tasks' agreement has to be counted anew."""
+    """Writes counters and states, and notes that the agreement of these tasks has to be counted again."""
     if len(tasks) == 1:
         _WRITE_TASK.run(task=tasks[0].pk, **{name: getattr(tasks[0], name) for name in _WRITTEN})
         return
@@ -176,7 +187,7 @@ def _write_tasks(tasks: Sequence[Task]) -> None:
 
 
 def _take_back(tasks: Sequence[Task]) -> None:
-    """Consensus and labels of tasks that are not settled any more."""
+    """Deletes the consensus and the labels of tasks that are no longer settled."""
     if tasks:
         Consensus.objects.filter(task__in=tasks).delete()
         Label.objects.filter(response__task__in=tasks, source=Label.Source.CONSENSUS).delete()
@@ -226,7 +237,7 @@ def _write_labels(outcomes: Mapping[Task, Outcome], standing_of: Mapping[int, St
 
 
 def put_in_force(tasks: Sequence[int], *, now: datetime) -> None:
-    """Labels that were there and come into force only now are news to retraining, and to `since` exports."""
+    """Dates existing labels to `now`, so that retraining and `since` exports notice that they apply again."""
     Label.objects.filter(response__task__in=tasks).update(made_at=now)
 
 

@@ -4,8 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from annotator.consensus import Outcome, Rules, outcome
-from annotator.consensus.rules import preference_alone, wanted
+from annotator.consensus import Outcome, Rules
 from annotator.consensus.settlement import Standing, standings
 from annotator.models import Annotation, Assignment, Consensus, Label, Project, Task, User
 from annotator.review.exclusions import counting, to_return
@@ -59,9 +58,9 @@ def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
     labels, standing = _Labels.of(list(slots)), standings(list(slots))
     tasks = Task.objects.filter(pk__in=slots, state__in=[Task.State.OPEN, Task.State.COMPLETE])
     for task in tasks.only("state", "adjudicated"):
-        left = _without(standing[task.pk], annotations[task.pk], had_slot=slots[task.pk] is not None)
-        complete = task.adjudicated or left.done >= wanted(left.rated, left.done, rules)
-        before, after = labels.in_force(task.pk), labels.after(task.pk, _outcome(left, rules, complete=complete))
+        rest = _without(standing[task.pk], annotations[task.pk], had_slot=slots[task.pk] is not None)
+        complete = rest.done >= rest.slots_wanted(rules, adjudicated=task.adjudicated)
+        before, after = labels.in_force(task.pk), labels.after(task.pk, rest.outcome(rules, complete=complete))
         changes["tasks_reopened"] += task.state == Task.State.COMPLETE and not complete
         changes["tasks_losing_labels"] += bool(before) and not after
         changes["labels_changed"] += sum(after.get(response, means) != means for response, means in before.items())
@@ -69,16 +68,11 @@ def _changes(project: Project, theirs: Sequence[Assignment]) -> Counter[str]:
 
 
 def _without(standing: Standing, annotation: int, *, had_slot: bool) -> Standing:
-    rated = [rating for rating in standing.rated if rating.annotation != annotation]
-    return Standing(standing.held - had_slot, standing.done - had_slot, rated)
-
-
-def _outcome(standing: Standing, rules: Rules, *, complete: bool) -> Outcome | None:
-    """The outcome that consensus.settle would reach."""
-    if complete and standing.rated:
-        return outcome(standing.rated, rules)
-    preferred = any(rating.preference is not None for rating in standing.rated)
-    return preference_alone(standing.rated, rules) if preferred else None
+    rated, compared = (
+        [rating for rating in ratings if rating.annotation != annotation]
+        for ratings in (standing.rated, standing.compared)
+    )
+    return Standing(standing.held - had_slot, standing.done - had_slot, rated, compared)
 
 
 @dataclass(frozen=True)

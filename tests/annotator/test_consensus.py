@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from annotator import annotation, consensus
 from annotator.consensus import Rated, Rules, agreed_preference, half_up, most_agreeing, needs_more, outcome
 from annotator.models import Annotation, Consensus, Label, Project, Task, User
-from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_project, make_task, make_user, rate, ratings_row
+from tests.builders import (
+    ATTRIBUTES,
+    NOW,
+    claimed,
+    imported,
+    make_project,
+    make_task,
+    make_user,
+    rate,
+    ratings_row,
+)
 from tests.conftest import Cast
 
 A, B = 1, 2
@@ -295,6 +305,26 @@ def test_two_are_not_enough(project: Project, cast: Cast) -> None:
     task.refresh_from_db()
     assert (task.state, task.open_slots) == ("open", 1)
     assert not Consensus.objects.exists()
+
+
+def test_a_preference_waits_for_the_others_as_a_label_does(cast: Cast) -> None:
+    asking = make_project("asking", ask_preference=True)
+    task = make_task(asking)
+    for user in cast.annotators[:2]:
+        rate(asking, user, preference=-2)
+    assert not Consensus.objects.exists()
+    rate(asking, cast.erin, preference=-2)
+    assert Consensus.objects.get(task=task).kept
+
+
+def test_a_rating_leaves_the_imported_preference_as_it_is(cast: Cast) -> None:
+    asking = make_project("asking", ask_preference=True)
+    raters = [{"strength": strength, "justification": "so"} for strength in (-2, -3, -1)]
+    row = {"prompt": "p", "response_1": "a", "response_2": "b", "preference_strength": -2}
+    imported(asking, row | {"all_preferences_unprocessed": raters})
+    before = Consensus.objects.get().preference
+    rate(asking, cast.alice, preference=3)
+    assert Consensus.objects.get().preference == before
 
 
 def test_three_who_disagree_open_two_slots(project: Project, cast: Cast) -> None:

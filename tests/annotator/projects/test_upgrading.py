@@ -119,3 +119,19 @@ def test_managers_that_admission_made_staff_are_known(old: Any, rubric: Any) -> 
     old.get_model("annotator", "AuditEntry").objects.create(action="account.changed", **given)
     users = migrated(newest()).get_model("annotator", "User").objects
     assert list(users.filter(staff_by_role=True).values_list("username", flat=True)) == ["lead"]
+
+
+def test_one_persons_preference_settles_no_open_task(old: Any, rubric: Any) -> None:
+    """Imported preferences, which hold no slot, still do."""
+    alice = old.get_model("annotator", "User").objects.create(username="alice", pseudonym="r-alice")
+    project = opened(old, rubric, "talk", 0)
+    for number, slot in enumerate((1, None)):
+        task = old.get_model("annotator", "Task").objects.create(
+            project=project, external_id=f"t{number}", conversation=[]
+        )
+        old.get_model("annotator", "Assignment").objects.create(
+            task=task, annotator=alice, state="submitted", slot=slot, leased_at=NOW, lease_expires_at=NOW
+        )
+        old.get_model("annotator", "Consensus").objects.create(task=task, kept=[], annotators=1, computed_at=NOW)
+    left = migrated(newest()).get_model("annotator", "Consensus").objects
+    assert list(left.values_list("task__external_id", flat=True)) == ["t1"]

@@ -21,6 +21,7 @@ from django.http import HttpRequest, HttpResponse
 from annotator.db.clock import database_now
 from annotator.db.statements import Statement
 from annotator.models import Project, Token, User
+from annotator.web.error_answers import is_rest
 
 JSON = Mapping[str, Any] | list[Any] | str | int | float | None
 SECRET = {"password"}
@@ -91,7 +92,7 @@ def shown(token: Token) -> str:
 def _door(path: str) -> str:
     if path.startswith("/admin/"):
         return "admin"
-    return "rest" if path.startswith("/api/") else "page"
+    return "rest" if is_rest(path) else "page"
 
 
 def _account() -> str:

@@ -1,10 +1,10 @@
-"""Every error answers as {detail, code, errors}."""
+"""What REST answers to an error. Its shape, {detail, code, errors}, is made in web/error_answers.py."""
 
 import sys
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.views import defaults
 from rest_framework.exceptions import APIException, NotAuthenticated, ValidationError
 from rest_framework.response import Response
@@ -13,8 +13,8 @@ from rest_framework.views import exception_handler
 from annotator.api.authentication import HOW
 from annotator.refusals import Refusal
 from annotator.web import body_limits, database_away
+from annotator.web.error_answers import Errors, error_answer, error_body, is_rest
 
-API = "/api/v1/"
 WHOLE = "non_field_errors"
 """The place of what is wrong with a body as a whole."""
 
@@ -22,13 +22,13 @@ WHOLE = "non_field_errors"
 def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None leaves the error to Django."""
     if isinstance(error, Refusal):
-        body = {"detail": str(error), "code": error.code, "errors": dict(error.errors)}
+        body = error_body(str(error), code=error.code, errors=error.errors)
         return Response(body, status=error.status, headers=dict(error.headers))
     if isinstance(error, RequestDataTooBig):
         most = body_limits.most_bytes(context["request"].path)
-        return _answer(413, f"The body is larger than {most:,} bytes: send it in several calls.", "too_large", {})
+        return _answer(413, f"The body is larger than {most:,} bytes: send it in several calls.", "too_large")
     if isinstance(error, SuspiciousOperation):
-        return _answer(400, str(error) or "The request is malformed.", "bad_request", {})
+        return _answer(400, str(error) or "The request is malformed.", "bad_request")
     answered = exception_handler(error, context)
     if answered is None:
         return None
@@ -36,14 +36,14 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
         errors = _flattened(error.detail)
         place, texts = next(iter(errors.items()), ("", ["Invalid."]))
         detail = texts[0] if place in {"", WHOLE} else f"{place}: {texts[0]}"
-        answered.data = {"detail": detail, "code": "invalid", "errors": errors}
+        answered.data = error_body(detail, code="invalid", errors=errors)
     else:
-        answered.data = {"detail": _detail(error), "code": _code(error), "errors": {}}
+        answered.data = error_body(_detail(error), code=_code(error))
     return answered
 
 
-def _answer(status: int, detail: str, code: str, errors: dict[str, list[str]]) -> Response:
-    return Response({"detail": detail, "code": code, "errors": errors}, status=status)
+def _answer(status: int, detail: str, code: str) -> Response:
+    return Response(error_body(detail, code=code), status=status)
 
 
 def _detail(error: Exception) -> str:
@@ -64,8 +64,8 @@ def _code(error: Exception) -> str:
     return str(error.get_codes()) if isinstance(error, APIException) else "error"
 
 
-def _flattened(detail: Any, place: str = "") -> dict[str, list[str]]:
-    """Nested messages, keyed by the dotted place they belong to."""
+def _flattened(detail: Any, place: str = "") -> Errors:
+    """DRF's nested messages as lists by the dotted name of their field."""
     if isinstance(detail, dict):
         pairs = [(f"{place}.{key}" if place else str(key), value) for key, value in detail.items()]
     elif isinstance(detail, list) and any(isinstance(item, dict | list) for item in detail):
@@ -80,24 +80,22 @@ def _flattened(detail: Any, place: str = "") -> dict[str, list[str]]:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if not request.path.startswith(API):
+    if not is_rest(request.path):
         return defaults.page_not_found(request, exception)
-    return _json(404, f"There is no such address. They are listed at {API}docs/.", "not_found")
+    detail = "There is no such address. They are listed at /api/v1/docs/."
+    return error_answer(request, detail, code="not_found", status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if not request.path.startswith(API):
+    if not is_rest(request.path):
         return defaults.bad_request(request, exception)
-    return _json(400, "The request is malformed.", "bad_request")
+    return error_answer(request, "The request is malformed.", code="bad_request", status=400)
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
     if away := database_away.answer(request, sys.exc_info()[1]):
         return away
-    if not request.path.startswith(API):
+    if not is_rest(request.path):
         return defaults.server_error(request)
-    return _json(500, "Something broke on our side; the server's log has the error.", "error")
-
-
-def _json(status: int, detail: str, code: str) -> JsonResponse:
-    return JsonResponse({"detail": detail, "code": code, "errors": {}}, status=status)
+    detail = "Something broke on our side; the server's log has the error."
+    return error_answer(request, detail, code="error", status=500)

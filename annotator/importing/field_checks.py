@@ -7,13 +7,12 @@ from typing import Any
 
 from django.conf import settings
 
+from annotator.db.json_values import DEEPEST, NestedTooDeeply, TooManyValues, texts_and_numbers
 from annotator.db.storable_text import NUL, fault_in
 from annotator.models.project import MOST_ANNOTATORS
 
-DEEPEST = 50
-"""Levels of metadata. Deeper ones exhaust the stack of whoever reads them next."""
 MOST_VALUES = 10_000
-"""Of one object of metadata, at every level together."""
+"""The most values that the metadata of one row may hold, at all levels together."""
 MOST_RESPONSES = 26
 _REPR = Repr()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 2, 60, 60, 60
@@ -96,7 +95,7 @@ def shown(value: Any) -> str:
 def checked_metadata(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object")
-    _check_tree(value, name, DEEPEST, MOST_VALUES)
+    _require_json(value, name)
     return value
 
 
@@ -107,30 +106,21 @@ def with_metadata(extra: dict[str, Any], values: dict[str, Any], name: str) -> d
     return checked_metadata({**extra, **given} if isinstance(given, dict) else given, name)
 
 
-def _check_tree(value: Any, name: str, levels: int, room: int) -> int:
-    """PostgreSQL's JSONB refuses NUL and lone surrogates anywhere inside, and numbers that are none.
-
-    Returns for how many values there is room left: each takes far more memory than the bytes that stand for it.
-    """
-    if not levels:
-        raise BadRow(f"{name} is nested more than {DEEPEST} levels deep")
-    if not room:
-        raise BadRow(f"{name} has more than {MOST_VALUES:,} values: keep what is large in a file of its own")
-    room -= 1
-    if isinstance(value, str):
-        storable_text(value + ".", name)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            storable_text(key + ".", name)
-            room = _check_tree(item, name, levels - 1, room)
-    elif isinstance(value, list):
-        for item in value:
-            room = _check_tree(item, name, levels - 1, room)
-    elif isinstance(value, float) and not isfinite(value):
-        raise BadRow(f"{name} holds {value}: not a JSON number")
-    elif value is not None and not isinstance(value, int | float):
-        raise BadRow(f"{name} holds a {type(value).__name__}: not a JSON value")
-    return room
+def _require_json(value: dict[str, Any], name: str) -> None:
+    """Refuses what PostgreSQL's jsonb does: NUL and lone surrogates anywhere inside, and numbers that are none."""
+    try:
+        for _, item in texts_and_numbers(value, most=MOST_VALUES):
+            if isinstance(item, str):
+                # Empty texts are fine here; the full stop spares them the check that a field is filled in.
+                storable_text(item + ".", name)
+            elif isinstance(item, float) and not isfinite(item):
+                raise BadRow(f"{name} holds {item}: not a JSON number")
+            elif item is not None and not isinstance(item, int | float):
+                raise BadRow(f"{name} holds a {type(item).__name__}: not a JSON value")
+    except NestedTooDeeply:
+        raise BadRow(f"{name} is nested more than {DEEPEST} levels deep") from None
+    except TooManyValues:
+        raise BadRow(f"{name} has more than {MOST_VALUES:,} values: keep what is large in a file of its own") from None
 
 
 def identifier(value: Any, name: str) -> str:

@@ -3,12 +3,12 @@
 The server's parser asks before it keeps anything, the middleware (web/body_middleware.py) before a view reads.
 """
 
-import json
 import re
 
 from django.conf import settings
 
-API = "/api/"
+from annotator.web.error_answers import error_json, is_rest
+
 STRANGERS_MOST = 64_000
 """Bytes that somebody may send who has not logged in: enough for every form that is open to strangers."""
 WAITS = "rewardloop.body_waits"
@@ -28,13 +28,13 @@ def most_bytes(path: str) -> int:
     """The largest body that the address takes."""
     if takes_files(path):
         return int(settings.IMPORT_MAX_BYTES)
-    return int(settings.JSON_MAX_BYTES if path.startswith(API) else settings.FORM_MAX_BYTES)
+    return int(settings.JSON_MAX_BYTES if is_rest(path) else settings.FORM_MAX_BYTES)
 
 
 def refusal(path: str, *, detail: str, code: str) -> tuple[str, bytes]:
     """The content type and the body of a refusal: JSON under `/api/`, plain text on pages."""
-    if path.startswith(API):
-        return "application/json", json.dumps({"detail": detail, "code": code, "errors": {}}).encode()
+    if is_rest(path):
+        return "application/json", error_json(detail, code=code)
     return "text/plain; charset=utf-8", f"{detail}\n".encode()
 
 

@@ -8,16 +8,17 @@ import logging
 from collections.abc import Callable
 
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.template import loader
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
+
+from annotator.web.error_answers import error_answer
 
 RETRY_AFTER_SECONDS = 2
 _log = logging.getLogger(__name__)
 
 
 class DatabaseAwayMiddleware:
-    """Answers for any view whose database went away beneath it."""
+    """Answers 503 for any view that loses its database."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -30,13 +31,10 @@ class DatabaseAwayMiddleware:
 
 
 def answer(request: HttpRequest, error: BaseException | None) -> HttpResponse | None:
-    """What to say when the error means that the database is away; None for any other error."""
+    """The answer to an error which means that the database is away; None for any other error."""
     if not isinstance(error, OperationalError | InterfaceError):
         return None
     _log.error("The database did not answer %s %s: %s", request.method, request.path, error)
     detail = _("The database is not available right now. Everything you saved is kept. Try again in a few seconds.")
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-    if request.path.startswith("/api/"):
-        body = {"detail": detail, "code": "database_away", "errors": {}}
-        return JsonResponse(body, status=503, headers=headers)
-    return HttpResponse(loader.render_to_string("503.html", {"detail": detail}), status=503, headers=headers)
+    return error_answer(request, detail, code="database_away", status=503, headers=headers)

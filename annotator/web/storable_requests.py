@@ -1,22 +1,20 @@
-"""No address is asked with what cannot be stored: NUL in a path, a query, a form's field, cookie or header answers 400.
+"""Refuses with 400 what PostgreSQL cannot store: NUL in a path, a query, a form field, a cookie or a header.
 
-Django decodes queries and forms so that half character pairs do not arise; bodies of JSON have their own parser, and
-files their own reader.
+Lone surrogates cannot arise here, as Django decodes queries and forms. Bodies of JSON are checked by their parser
+(api/parsing.py), imported files by their reader (importing/field_checks.py).
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.template import loader
+from django.http import HttpRequest, HttpResponse
 
 from annotator.db.storable_text import UnstorableText, require_storable, require_storable_form
-
-REST = "/api/"
+from annotator.web.error_answers import error_answer, is_rest
 
 
 class StorableRequestMiddleware:
-    """Stands behind the one that protects forms, which has read the form already."""
+    """Comes after the middleware that checks CSRF tokens, which has read the form already."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -31,7 +29,7 @@ class StorableRequestMiddleware:
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponse], args: Any, kwargs: Any
     ) -> HttpResponse | None:
-        if request.method != "POST" or request.path.startswith(REST):
+        if request.method != "POST" or is_rest(request.path):
             return None
         try:
             require_storable_form(dict(request.POST.lists()))
@@ -52,9 +50,4 @@ def _check_head(request: HttpRequest) -> None:
 
 
 def _answer(request: HttpRequest, refused: UnstorableText) -> HttpResponse:
-    detail = str(refused)
-    if request.path.startswith(REST):
-        answer = {"detail": detail, "code": refused.code, "errors": dict(refused.errors)}
-        return JsonResponse(answer, status=refused.status)
-    # Without the request: who asks would be read from a session whose cookie may be what is wrong.
-    return HttpResponse(loader.render_to_string("400.html", {"detail": detail}), status=refused.status)
+    return error_answer(request, str(refused), code=refused.code, status=refused.status, errors=refused.errors)

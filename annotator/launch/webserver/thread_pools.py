@@ -1,6 +1,5 @@
-"""Threads by what a request may do to them: what waits or streams has threads of its own and never takes the pages'."""
+"""Thread pools by kind of request: those that wait or stream have threads of their own and never take the pages'."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,24 +9,24 @@ from waitress.task import ThreadedTaskDispatcher
 from waitress.utilities import Error
 
 from annotator.web import body_limits
+from annotator.web.error_answers import error_json
 
 LIVE = "/api/v1/health/live/"
 RETRY_AFTER_SECONDS = 1
 MOST_LARGE_BODIES = 32
-"""That may arrive in one process at once: what they may fill of the disk is bounded, whoever sends them."""
+"""Large bodies that may arrive in one process at once, so that no number of senders fills the disk."""
 
 
 class Busy(Error):  # type: ignore[misc]
-    """A lane whose threads are all taken, with as many waiting as it lets wait."""
+    """The refusal of a request whose lane is full: all of its threads work and its queue has no place left."""
 
     code = 429
     reason = "Too Many Requests"
 
     def to_response(self, ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
         detail = "As many such requests as this server takes at once are under way. Send it again in a moment."
-        body = json.dumps({"detail": detail, "code": "busy", "errors": {}}).encode()
         headers = [("Content-Type", "application/json"), ("Retry-After", str(RETRY_AFTER_SECONDS))]
-        return f"{self.code} {self.reason}", headers, body
+        return f"{self.code} {self.reason}", headers, error_json(detail, code="busy")
 
 
 _SNAPSHOTS = re.compile(r"/api/v1/projects/[^/]+/snapshots/")
@@ -36,7 +35,7 @@ _VERIFIED = re.compile(r"/api/v1/reward-models/\d+/verification/|/admin/reward-m
 
 @dataclass(frozen=True)
 class Lane:
-    """Which requests go there, by method and path, how many threads work on them, how many may wait for one."""
+    """A pool of threads: which requests it serves, by method and path, with how many threads, and how many may wait."""
 
     name: str
     serves: Callable[[str, str], bool]
@@ -45,7 +44,7 @@ class Lane:
 
 
 def lanes(threads: int) -> tuple[Lane, ...]:
-    """The first that serves a request; the last serves all."""
+    """The lanes in order: a request goes to the first that serves it, and the last serves every request."""
     few = max(1, threads // 2)
     return (
         # Answered while every other thread is busy, and whatever the database does.
@@ -63,17 +62,17 @@ def lanes(threads: int) -> tuple[Lane, ...]:
 
 
 def _works_on_artifacts(method: str, path: str) -> bool:
-    """Whether a snapshot is taken, or a model's files are hashed."""
+    """Whether the request takes a snapshot, or hashes the files of a model."""
     return (method == "POST" and _SNAPSHOTS.fullmatch(path) is not None) or _VERIFIED.fullmatch(path) is not None
 
 
 def most_threads(threads: int) -> int:
-    """How many connections to the database one process may want at once."""
+    """How many database connections one process may want at once: one a thread."""
     return sum(lane.threads for lane in lanes(threads))
 
 
 class Lanes:
-    """A task dispatcher for waitress: of one channel's request it asks for the method and the address."""
+    """A task dispatcher for waitress that chooses the lane by the method and the path of the request."""
 
     def __init__(self, threads: int) -> None:
         self._lanes = [(lane, ThreadedTaskDispatcher()) for lane in lanes(threads)]
@@ -81,6 +80,7 @@ class Lanes:
             dispatcher.set_thread_count(lane.threads)
 
     def add_task(self, channel: HTTPChannel) -> None:
+        # Called from the one thread that reads every socket: nothing here may wait.
         request = channel.requests[0]
         lane, dispatcher = self._of(request.command, request.path)
         if request.asking and channel.server.large_bodies() > MOST_LARGE_BODIES:
@@ -95,6 +95,6 @@ class Lanes:
         return next(pair for pair in self._lanes if pair[0].serves(method, path))
 
     def shutdown(self) -> None:
-        """Nobody waits for threads that are still at work: the process ends with them."""
+        """Lets the process end with its threads: nobody waits for those that are still at work."""
         for _, dispatcher in self._lanes:
             dispatcher.set_thread_count(0)

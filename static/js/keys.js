@@ -1,7 +1,8 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
 import { isAway, reveal } from "./letters.js";
 
-const seen = (each) => each.checkVisibility() && !each.matches(":disabled, :disabled *");
+const seen = (element) => element.checkVisibility() && !element.matches(":disabled, :disabled *");
+const SUBMIT = "#submit-rating, #rating [data-key=Enter]";
 const GROUPS = "#rating :is(.likert, .choice, .ranking.live)";
 // A response behind the switch is shown once its turn has come; only a category that is not asked for stays away.
 const waits = (group) => isAway(group.closest(".sheet") ?? group) && (!group.matches(".category") || isUnsafe(group));
@@ -16,7 +17,7 @@ function current() {
 }
 
 function focusOn(group) {
-  if (!group) return void document.querySelector("#submit-rating, #rating [data-key=Enter]")?.focus();
+  if (!group) return void document.querySelector(SUBMIT)?.focus();
   const from = focused(".sheet"), to = group.closest(".sheet");
   if (to && isAway(to)) reveal(to);
   const answer = group.querySelector("[type=radio]:checked") ?? group.querySelector("[type=radio], [data-handle]");
@@ -49,15 +50,16 @@ function rate(digit) {
 function walk(step) {
   if (focused("details fieldset")) return false;
   rated = null;
-  const list = groups(), at = list.indexOf(current());
-  focusOn(list[Math.min(Math.max(at + step, 0), list.length - 1)]);
+  // Submit stands below the last group, and is reached as one more of them.
+  const list = groups(), at = focused(SUBMIT) ? list.length : list.indexOf(current());
+  focusOn(list[Math.max(at + step, 0)]);
   return true;
 }
 
 const controls = () => [...document.querySelectorAll("[data-key]")].filter(seen);
 
 function press(key) {
-  const control = controls().find((each) => each.dataset.key === key);
+  const control = controls().find((element) => element.dataset.key === key);
   const modal = document.querySelector("dialog[open]");
   if (modal && control?.dataset.opens !== modal.id) return false;
   modal ? modal.close() : control?.click();

@@ -25,7 +25,7 @@ function write(board, tiers) {
   show(board);
 }
 
-const without = (tiers, item) => tiers.map((tier) => tier.filter((each) => each !== item));
+const without = (tiers, item) => tiers.map((tier) => tier.filter((other) => other !== item));
 const placeOf = (tiers, item) => tiers.findIndex((tier) => tier.includes(item));
 
 const moves = {
@@ -53,7 +53,7 @@ const moves = {
 function nameOf(board, item, tiers) {
   const at = placeOf(tiers, item), letter = item.dataset.response;
   if (at < 0) return fill(board.dataset.unplaced, { letter });
-  const others = tiers[at].filter((each) => each !== item).map((each) => each.dataset.response).join(", ");
+  const others = tiers[at].filter((other) => other !== item).map((other) => other.dataset.response).join(", ");
   return fill(others ? board.dataset.tied : board.dataset.rank, { letter, rank: at + 1, others });
 }
 
@@ -130,7 +130,7 @@ function targetOf(event) {
 }
 
 function unmark(board) {
-  for (const each of board.querySelectorAll("[data-drop]")) delete each.dataset.drop;
+  for (const place of board.querySelectorAll("[data-drop]")) delete place.dataset.drop;
 }
 
 function onDragOver(event) {

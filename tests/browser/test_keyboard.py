@@ -161,3 +161,17 @@ def test_the_guidelines_are_one_key_away(page: Page, talk: Project) -> None:
 def test_the_keys_do_nothing_behind_the_help(page: Page) -> None:
     press(page, "?", "4", "s", "l", "Escape")
     expect(page.locator("#rating :checked, details[open], #work.below")).to_have_count(0)
+
+
+def test_submit_stands_below_the_last_scale(page: Page) -> None:
+    press(page, *["4"] * 2 * len(ATTRIBUTES))
+    press(page, "ArrowUp", "ArrowUp", "ArrowDown", "ArrowDown")
+    assert page.evaluate("document.activeElement.id || document.activeElement.dataset.key") in {
+        "submit-rating",
+        "Enter",
+    }
+    press(page, "ArrowDown", "ArrowUp", "2")
+    press(page, "Enter")
+    expect(page.locator(".prose").first).to_contain_text("And the second?")
+    last = ATTRIBUTES[-1]
+    assert sorted(rating.scores[last] for rating in Annotation.objects.get().ratings.all()) == [1, 3]

@@ -56,7 +56,7 @@ class Withdrawal:
 
 def tasks_of(import_row: Import) -> QuerySet[Task]:
     """Returns the tasks that the import made and that still exist."""
-    # The range of ids leads to them by the primary key; other imports of the project may have tasks in between.
+    # `from_import` has no index, for which every new task would pay; the primary key finds the range of ids instead.
     ids = (import_row.first_task or 0, import_row.last_task or 0)
     return Task.objects.filter(project=import_row.project_id, pk__range=ids, from_import=import_row.pk)
 

@@ -189,7 +189,7 @@ def _ranked_tasks(chosen: Iterable[int]) -> QuerySet[Task]:
 
 
 def _pairs_in_force(task: Any) -> Sequence[Pair] | None:
-    """Returns the reviewer's pairs, or else those of the consensus; None if there are none yet, or the task is dropped."""
+    """Returns the reviewer's pairs, else those of the consensus; None for a task that is dropped or not settled yet."""
     if task.settled and task.settled[0].ranking:
         return pairs_of(task.settled[0].ranking)
     # A task that is not settled has no consensus, and asking for it raises an AttributeError.

@@ -22,7 +22,8 @@ def tiers(ranking: Ranking) -> list[list[int]]:
 def tiers_of_ranks(ranks: Mapping[int, int]) -> list[list[int]]:
     """Returns the ranking that ties responses of equal rank and puts the lowest rank first; ranks may have gaps."""
     return [
-        sorted(response for response, rank in ranks.items() if rank == wanted) for wanted in sorted(set(ranks.values()))
+        sorted(response for response, rank in ranks.items() if rank == tier_rank)
+        for tier_rank in sorted(set(ranks.values()))
     ]
 
 

@@ -149,6 +149,7 @@ def _import(
 ) -> None:
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
     for batch in _batches(read_tasks(read_rows(incoming), project.attribute_keys())):
+        # Before each batch, as PostgreSQL stops when it finds no room for its log.
         disk_space.require_room()
         refused = [row for row in batch if isinstance(row, Rejected)]
         rows = [row for row in batch if isinstance(row, TaskRow)]
@@ -287,6 +288,7 @@ _RESPONSE_COLUMNS = ("id", "task_id", "position", "external_id", "text", "model"
 
 def _task_record(project: Project, name: str, placed: Placed, now: datetime, import_id: int | None) -> Sequence[Any]:
     row = placed.row
+    # Imported ratings take slots as well, so a task with many of them wants as many annotators.
     slots = max(project.base_annotators, min(row.raters(), project.max_annotators))
     labelled = any(response.label for response in row.responses)
     return (

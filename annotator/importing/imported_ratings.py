@@ -137,9 +137,9 @@ def _make_room(tasks: Mapping[int, Task], entries: Sequence[_RaterEntry], projec
     """Gives an open task that was imported before its ratings as many slots as if it had come with them."""
     narrow = {}
     for entry in entries:
-        task, wanted = tasks[entry.placed.task], min(entry.placed.row.raters(), project.max_annotators)
-        if task.state == Task.State.OPEN and task.slots_wanted < wanted:
-            task.slots_wanted = wanted
+        task, slots = tasks[entry.placed.task], min(entry.placed.row.raters(), project.max_annotators)
+        if task.state == Task.State.OPEN and task.slots_wanted < slots:
+            task.slots_wanted = slots
             narrow[task.pk] = task
     Task.objects.bulk_update(narrow.values(), ["slots_wanted"])
 

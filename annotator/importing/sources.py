@@ -59,6 +59,7 @@ def read_rows(stream: IO[bytes] | Incoming) -> Iterator[RawRow]:
     try:
         if source.peek(2)[:2] == GZIP:
             source = _buffered(Unzipped(source, incoming))
+        # Metered behind the decompression, as the limit is on the bytes that a file expands to.
         for row in _sniffed(_buffered(Metered(source))):
             line = row.line
             if line > most:
@@ -96,13 +97,10 @@ def _sniffed(source: io.BufferedReader) -> Iterator[RawRow]:
     if text[:1] in (b"{", b"[", b""):
         return _json_rows(source)
     # A first line that is neither JSON nor a header still belongs to a file of JSON lines that has good lines below.
-    if b"\n{" in text and not _is_header(text.splitlines()[0]):
+    first_cells = {cell.strip(b' "') for cell in text.splitlines()[0].split(b",")}
+    if b"\n{" in text and not first_cells & {b"prompt", b"response"}:
         return _json_rows(source)
     return _csv_rows(source)
-
-
-def _is_header(line: bytes) -> bool:
-    return bool({b"prompt", b"response"} & {cell.strip(b' "') for cell in line.split(b",")})
 
 
 # JSON lines ------------------------------------------------------------------------------------------------
@@ -132,6 +130,7 @@ def _json_rows(source: BinaryIO) -> Iterator[RawRow]:
             yield _json_row(number, line)
 
 
+# A function of its own, so that no local variable of the generator keeps a decoded row while the next one is read.
 def _json_row(number: int, line: bytes) -> RawRow:
     try:
         values = json.loads(line.decode("utf-8"))
@@ -252,6 +251,7 @@ def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:
     # The module's own limit of 131,072 characters would refuse long responses.
     csv.field_size_limit(settings.IMPORT_MAX_ROW_BYTES)
     lines = _CsvLines(source)
+    # With `strict` a misplaced quote is an error of its row, where csv would otherwise guess.
     reader = csv.reader(lines, strict=True)
     try:
         columns = next(reader, [])

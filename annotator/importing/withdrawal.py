@@ -5,7 +5,6 @@ own, so that nobody waits for a large import. A task that somebody rates meanwhi
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -84,6 +83,7 @@ def take_back(import_row: Import, *, by: User | None, now: datetime) -> Import:
     """
     large = tasks_of(import_row)[AT_THE_DOOR:].exists()
     if large:
+        # Refused before the import is marked as taken back, as nobody would delete its tasks.
         heartbeats.require("light")
     begun = begin(import_row, by=by, now=now)
     if large:
@@ -123,6 +123,7 @@ def finish(import_row: Import, *, now: datetime) -> Import:
     last: int | None = 0
     while last is not None:
         last = _remove_some(import_row, after=last)
+    # Conditional, so that a repeated call keeps the time of the first one.
     Import.objects.filter(pk=import_row.pk, all_gone_at__isnull=True).update(all_gone_at=now)
     return Import.objects.select_related("project", "by").get(pk=import_row.pk)
 
@@ -155,7 +156,11 @@ def _remove_some(import_row: Import, *, after: int) -> int | None:
         return None
     kept = set(_rated(Task.objects.filter(pk__in=tasks)).values_list("pk", flat=True))
     going = [pk for pk in tasks if pk not in kept]
-    _count_off(going, import_row)
+    # The imported raters have rated so many tasks fewer.
+    assignments = Assignment.objects.submitted().filter(task__in=going)
+    # By id: transactions that update several tallies in different orders could wait for each other.
+    for rater, done in sorted(Counter(assignments.values_list("annotator", flat=True)).items()):
+        Tally.objects.filter(annotator=rater, project=import_row.project_id).update(done=F("done") - done)
     Task.objects.filter(pk__in=going).delete()
     Import.objects.filter(pk=import_row.pk).update(removed=F("removed") + len(going))
     return tasks[-1]
@@ -166,11 +171,3 @@ def _rated(tasks: QuerySet[Task]) -> QuerySet[Task]:
     people = Annotation.objects.filter(assignment__task=OuterRef("pk")).exclude(origin=Origin.IMPORTED)
     answers = QualificationAnswer.objects.filter(response__task=OuterRef("pk"))
     return tasks.filter(Q(Exists(people)) | Q(Exists(answers)) | Q(adjudicated=True))
-
-
-def _count_off(tasks: Sequence[int], import_row: Import) -> None:
-    """Lowers the tallies of the imported raters by the tasks that go."""
-    assignments = Assignment.objects.submitted().filter(task__in=tasks)
-    # By id: transactions that update several tallies in different orders could wait for each other.
-    for rater, done in sorted(Counter(assignments.values_list("annotator", flat=True)).items()):
-        Tally.objects.filter(annotator=rater, project=import_row.project_id).update(done=F("done") - done)

@@ -140,16 +140,11 @@ def _finish(run: QualificationRun, now: datetime) -> None:
     run.passed = (
         outcome.identical if outcome.mean is None else outcome.mean >= run.member.project.qualification_threshold
     )
-    if run.passed:
-        _qualify(run.member, kappa=run.kappa, now=now)
-
-
-def _qualify(member: Membership, *, kappa: float | None, now: datetime) -> None:
     # Conditional: a manager may have qualified the member meanwhile, and that time and its audit entry stay.
-    unqualified = Membership.objects.filter(pk=member.pk, qualified_at__isnull=True)
-    if unqualified.update(qualified_at=now):
-        subject = f"member {member.user.username}"
-        audit.record("membership.qualified", subject, project=member.project, by="the test", kappa=kappa)
+    unqualified = Membership.objects.filter(pk=run.member.pk, qualified_at__isnull=True)
+    if run.passed and unqualified.update(qualified_at=now):
+        subject = f"member {run.member.user.username}"
+        audit.record("membership.qualified", subject, project=run.member.project, by="the test", kappa=run.kappa)
 
 
 def result(run: QualificationRun) -> AgainstExperts:

@@ -129,9 +129,9 @@ def _chosen(task: Task, choice: Choice, texts: Mapping[Place, str]) -> Iterator[
         for place, text in texts.items():
             yield from (Stretch(place, start, end, PiiKind.OTHER) for start, end in occurrences(quote, text))
     spans = list(task.pii_spans.order_by("-source"))
-    wanted = {text_at(span, texts) for span in spans if span.pk in choice.spans}
+    chosen_texts = {text_at(span, texts) for span in spans if span.pk in choice.spans}
     for span in spans:
-        if text_at(span, texts).strip() and text_at(span, texts) in wanted:
+        if text_at(span, texts).strip() and text_at(span, texts) in chosen_texts:
             yield Stretch(Place.of(span), span.start, span.end, span.kind)
 
 

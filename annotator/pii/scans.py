@@ -107,15 +107,12 @@ def scan_all(*, now: datetime) -> int:
 
 def scan(find: Find, *, now: datetime, tasks: QuerySet[Task] | None = None) -> int:
     """Scans `tasks`, or all unscanned ones, in batches that are stored separately; returns how many it scanned."""
-    total, unscanned = 0, Task.objects.unscanned() if tasks is None else tasks
-    while batch := _next_tasks(unscanned):
+    unscanned = Task.objects.unscanned() if tasks is None else tasks
+    ordered = unscanned.only("conversation", "redacted_at").prefetch_related("responses").order_by("pk")
+    total = 0
+    while batch := list(ordered[:BATCH]):
         total += _store(batch, _findings(batch, find), now=now)
     return total
-
-
-def _next_tasks(unscanned: QuerySet[Task]) -> list[Task]:
-    tasks = unscanned.only("conversation", "redacted_at").prefetch_related("responses")
-    return list(tasks.order_by("pk")[:BATCH])
 
 
 def _findings(tasks: Sequence[Task], find: Find) -> dict[int, list[tuple[Place, Found]]]:

@@ -18,6 +18,7 @@ from annotator.models import BackgroundFailure, Project
 from annotator.storage.hidden_paths import without_places
 
 LONGEST_ERROR = 500
+# Errors may quote a URL or a connection string with a password in it.
 _SECRETS = re.compile(r"//[^/@\s]*@|(?:password|passwd|token|secret)\s*[=:]\s*\S+", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 

@@ -69,6 +69,7 @@ def _client() -> "redis.Redis":
 
 def listening() -> dict[str, QueueHealth]:
     """Returns the health of every queue. Raises redis.RedisError if Redis does not answer."""
+    # The time comes with the heartbeats, in one round trip: pages wait for this.
     with messages.without_waiting_twice(), connection().pipeline(transaction=False) as pipeline:
         pipeline.time()
         pipeline.hvals(KEY)

@@ -65,6 +65,7 @@ def helpsteer2_rows(project: Project, since: datetime | None, _unseen: QuerySet[
         "response__task__conversation", "response__text", "scores"
     )
     keys = project.attribute_keys()
+    # Here as below, iterator() reads by a cursor on the server, so the rows never lie in memory together.
     for conversation, text, scores in rows.iterator(chunk_size=CHUNK):
         yield {"prompt": prompt_from_messages(conversation), "response": text, **_ordered(scores, keys)}
 
@@ -243,6 +244,7 @@ def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
 
 
 def _columns(project: Project, layout: str) -> list[str]:
+    # The header is written before any row is read, so it cannot depend on the rows.
     keys = project.attribute_keys()
     if layout == "rankings":
         return ["task", "conversation", "responses", "ranking", "pairs", "rankings"]

@@ -45,9 +45,9 @@ def problem(known: UUID | None) -> str:
     mark = marked_as()
     if mark == known:
         return ""
-    what = "belong to another installation" if mark else f"lack the file {marker().name} that marks them"
+    fault = "belong to another installation" if mark else f"lack the file {marker().name} that marks them"
     return (
-        f"The artifacts of this process {what}: VAR_DIR has to lead to the folder that all processes share. If the "
+        f"The artifacts of this process {fault}: VAR_DIR has to lead to the folder that all processes share. If the "
         "folder is right (restored, or moved), `manage.py adopt_artifacts` marks it."
     )
 

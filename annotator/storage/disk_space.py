@@ -36,6 +36,7 @@ class Shortage:
     needed: int
 
     def __str__(self) -> str:
+        # Free is rounded down and needed up, so that the two never look equal.
         free, needed = self.free // MEGABYTE, -(-self.needed // MEGABYTE)
         return f"{self.folder} has {free:,} MB free, and {needed:,} MB are needed"
 
@@ -46,6 +47,7 @@ def shortages(*, extra: int = 0) -> list[Shortage]:
     needed = settings.DISK_RESERVE_MB * MEGABYTE + extra
     for name, path in _folders():
         with suppress(OSError):  # nothing is known of a folder that this process may not look at
+            # Folders on one disk share its room, and the first of them stands for it.
             disks.setdefault(path.stat().st_dev, (name, path))
     rooms = [Shortage(name, path, shutil.disk_usage(path).free, needed) for name, path in disks.values()]
     return [room for room in rooms if room.free < needed]

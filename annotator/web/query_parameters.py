@@ -42,8 +42,8 @@ def number_in(parameters: Parameters, name: str, *, most: int = LARGEST) -> int 
 
 def choice_in(parameters: Parameters, name: str, options: Iterable[str], *, default: str = "") -> str:
     """Returns the option in a page's parameter, or the default if it is absent or unknown."""
-    wanted = parameters.get(name, default)
-    return wanted if wanted in options else default
+    value = parameters.get(name, default)
+    return value if value in options else default
 
 
 def number(parameters: Parameters, name: str, *, most: int = LARGEST) -> int | None:
@@ -58,18 +58,18 @@ def number(parameters: Parameters, name: str, *, most: int = LARGEST) -> int | N
 
 def choice(parameters: Parameters, name: str, options: Iterable[str], *, default: str) -> str:
     """Returns the option, or the default if the parameter is absent. Raises BadParameter, which names the options."""
-    wanted, known = parameters.get(name, default), list(options)
-    if wanted not in known:
+    value, known = parameters.get(name, default), list(options)
+    if value not in known:
         raise BadParameter(name, f"Known are {', '.join(known)}.")
-    return wanted
+    return value
 
 
 def flag(parameters: Parameters, name: str) -> bool:
     """Reads 1, true, yes or on as true, and 0, false, no or off as false; absent means false. Raises BadParameter."""
-    wanted = parameters.get(name, "0")
-    if wanted.lower() not in TRUE | FALSE:
-        raise BadParameter(name, f"Write 1 or 0, not {wanted[:40]!r}.")
-    return wanted.lower() in TRUE
+    value = parameters.get(name, "0")
+    if value.lower() not in TRUE | FALSE:
+        raise BadParameter(name, f"Write 1 or 0, not {value[:40]!r}.")
+    return value.lower() in TRUE
 
 
 def text(parameters: Parameters, name: str, *, longest: int = 200) -> str:

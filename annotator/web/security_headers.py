@@ -43,6 +43,7 @@ class HealthHostMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        # Django answers 400 to any host that is not in ALLOWED_HOSTS.
         if request.path.startswith(HEALTH):
             request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0]
         return self.get_response(request)

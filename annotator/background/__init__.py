@@ -1,1 +1,1 @@
-"""Work in the background: messages to the workers, their heartbeats, and failures kept project by project."""
+"""Supports background work: messages to the workers, their heartbeats, and a record of failures for each project."""

@@ -1,6 +1,7 @@
-"""Periodic work treats each project by itself: a failure is a row that people see, and nobody else's trouble.
+"""Runs periodic work for each project separately, and records a failure in a row that people can see.
 
-The row says what fails, where, since when and how often, and goes when the work succeeds again.
+The row says what fails, in which project, since when and how often. It is deleted when the work succeeds again. The
+failure of one project does not stop the work on the others.
 """
 
 import logging
@@ -17,31 +18,33 @@ from annotator.models import BackgroundFailure, Project
 from annotator.storage.hidden_paths import without_places
 
 LONGEST_ERROR = 500
+# Errors may quote a URL or a connection string with a password in it.
 _SECRETS = re.compile(r"//[^/@\s]*@|(?:password|passwd|token|secret)\s*[=:]\s*\S+", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 
 
 def each_project(task: str, projects: Iterable[Project], work: Callable[[Project], int]) -> int:
-    """Does the work in every project, whatever becomes of the others; returns the sum of what it returns.
+    """Runs `work` for every project, even if it fails for some; returns the sum of its results.
 
-    A project that is not among them any more has nothing left that could fail.
+    Earlier failures of the task are deleted for all projects in which it did not fail now. That includes projects that
+    are not among `projects` any more, as there is no work left that could fail.
     """
     done, failed = 0, []
     with _raised(task, None):
         for project in projects:
             try:
                 done += work(project)
-            except Exception as error:  # noqa: BLE001  the door of the work on one project
+            except Exception as error:  # noqa: BLE001  any failure of one project is recorded, and the others go on
                 note(task, project, error)
                 failed.append(Q(project=project))
-    others = BackgroundFailure.objects.filter(task=task)
-    (others.exclude(reduce(or_, failed)) if failed else others).delete()
+    earlier = BackgroundFailure.objects.filter(task=task)
+    (earlier.exclude(reduce(or_, failed)) if failed else earlier).delete()
     return done
 
 
 @contextmanager
 def as_whole(task: str, project: Project | None = None) -> Iterator[None]:
-    """For what is one piece, or concerns one project: its failure becomes a row, and is raised."""
+    """Records and re-raises the failure of work that concerns a single project, or no project at all."""
     with _raised(task, project):
         yield
     BackgroundFailure.objects.filter(task=task, project=project).delete()
@@ -57,7 +60,7 @@ def _raised(task: str, project: Project | None) -> Iterator[None]:
 
 
 def note(task: str, project: Project | None, error: Exception) -> None:
-    """Writes the failure down, in a new row or once more in the one that is there. Raises DatabaseError."""
+    """Records the failure in a new row, or counts it in the existing one. Raises DatabaseError."""
     _log.error("%s failed%s", task, f" in {project.slug}" if project else "", exc_info=error)
     now, text = database_now(), safe_text(error)
     row, is_new = BackgroundFailure.objects.get_or_create(
@@ -68,9 +71,9 @@ def note(task: str, project: Project | None, error: Exception) -> None:
 
 
 def safe_text(error: Exception) -> str:
-    """An error as people may read it: its first line, without passwords, paths of this machine, or rows' contents.
+    """Returns an error in a form that people may read: without passwords, paths of this machine, or contents of rows.
 
-    What PostgreSQL adds below the first line are values of the row.
+    Only the first line is kept, because PostgreSQL quotes values of the row below it.
     """
     line = (str(error).strip().splitlines() or [""])[0]
     line = _SECRETS.sub("...", without_places(line))

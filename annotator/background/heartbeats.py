@@ -1,8 +1,8 @@
-"""Which Celery workers listen to which queue, by heartbeats in Redis.
+"""Knows which Celery workers listen to which queue, by heartbeats in Redis.
 
-Each worker beats from a thread, as a solo worker answers no ping while it trains. The web reads the beats, so that
-asking for work that nobody would do is refused at once. Beats carry the time of Redis, whose clock is the only one that
-all of them share.
+Each worker sends heartbeats from a thread, because a solo worker answers no ping while it trains. The web reads them,
+so that it can refuse work at once if nobody would do it. Heartbeats carry the time of Redis, whose clock is the only
+one that all processes share.
 """
 
 import json
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class NoWorker(Refusal):
-    """Nobody listens to the queue that the work would go to."""
+    """No live worker listens to the queue that the work would go to."""
 
     status = 503
     code = "no_worker"
@@ -38,7 +38,7 @@ class NoWorker(Refusal):
 
 @dataclass(frozen=True)
 class QueueHealth:
-    """How many live workers a queue has, and the age in seconds of the youngest heartbeat ever seen on it."""
+    """The number of live workers of a queue, and the age in seconds of the latest heartbeat that is known of it."""
 
     workers: int
     heartbeat_age: float | None
@@ -52,29 +52,28 @@ _connecting = threading.Lock()
 
 
 def connection() -> "redis.Redis":
-    """The process's one client, whose pool gives each thread a connection of its own.
-
-    It is made under a lock: `cache` lets several threads make one each at the first call and keeps the last, and a
-    client that nobody holds any more closes its pool beneath the thread that still reads from it.
-    """
+    """Returns the process's only client, whose pool gives each thread a connection of its own."""
+    # Without the lock, `cache` would let several threads make a client each at the first call, and keep the last. The
+    # other clients, which nobody references, would close their pools while a thread still reads from them.
     with _connecting:
         return _client()
 
 
 @cache
 def _client() -> "redis.Redis":
-    # Once more where Redis was started anew and the connection is stale; never after a wait, as pages wait with us.
-    once = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
+    # One retry, for a connection that is stale because Redis was restarted; none after a timeout, as pages wait for us.
+    retry = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
     patience = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), PATIENCE_SECONDS)
-    return redis.Redis.from_url(settings.REDIS_URL, retry=once, **patience)
+    return redis.Redis.from_url(settings.REDIS_URL, retry=retry, **patience)
 
 
 def listening() -> dict[str, QueueHealth]:
-    """The health of every queue. Raises redis.RedisError where Redis does not answer."""
-    with messages.without_waiting_twice(), connection().pipeline(transaction=False) as asked:
-        asked.time()
-        asked.hvals(KEY)
-        (seconds, microseconds), values = asked.execute()
+    """Returns the health of every queue. Raises redis.RedisError if Redis does not answer."""
+    # The time comes with the heartbeats, in one round trip: pages wait for this.
+    with messages.without_waiting_twice(), connection().pipeline(transaction=False) as pipeline:
+        pipeline.time()
+        pipeline.hvals(KEY)
+        (seconds, microseconds), values = pipeline.execute()
     now, beats = seconds + microseconds / 1e6, [json.loads(value) for value in values]
     limit = ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS
     health = {}
@@ -85,7 +84,7 @@ def listening() -> dict[str, QueueHealth]:
 
 
 def waiting(queue: str) -> int:
-    """Messages of ordinary priority that lie in the queue. Raises redis.RedisError where Redis does not answer."""
+    """Returns the number of messages of ordinary priority in the queue. Raises redis.RedisError if Redis is away."""
     return int(connection().llen(queue))
 
 
@@ -107,7 +106,7 @@ def beat(name: str, queues: list[str]) -> None:
 
 
 def redis_now() -> float:
-    """Seconds since 1970 by the clock of Redis."""
+    """Returns the seconds since 1970 by the clock of Redis."""
     seconds, microseconds = connection().time()
     return float(seconds + microseconds / 1e6)
 
@@ -117,9 +116,10 @@ def forget(name: str) -> None:
 
 
 class _Heartbeat(threading.Thread):
-    """Beats until told to stop; a Redis that is away is only a missed beat."""
+    """Sends heartbeats until it is stopped. While Redis is away the heartbeats are only missed."""
 
     def __init__(self, name: str, queues: list[str]) -> None:
+        # A daemon, so that a worker which ends without the signal does not wait for this thread.
         super().__init__(name="heartbeat", daemon=True)
         self.worker, self.queues, self.stopped = name, queues, threading.Event()
 
@@ -133,6 +133,7 @@ class _Heartbeat(threading.Thread):
 
     def stop(self) -> None:
         self.stopped.set()
+        # Signing off shows the queue as unserved at once, and not only when the heartbeat is too old.
         try:
             forget(self.worker)
         except redis.RedisError as down:
@@ -141,7 +142,7 @@ class _Heartbeat(threading.Thread):
 
 _beating: list[_Heartbeat] = []
 stopping = threading.Event()
-"""Set in a worker that was asked to end: long work puts itself down where it can be taken up again."""
+"""Set in a worker that was asked to end. Long work checks it, and stops at a point from which it can be resumed."""
 
 
 @worker_ready.connect

@@ -1,6 +1,6 @@
-"""Messages to the workers, and how long anybody waits for Redis: for a moment only, as a page would wait with us.
+"""Sends messages to the workers. Callers wait for Redis only for a moment, because a page may be waiting for them.
 
-A message that is not taken is logged and forgotten. What it was about is a row, which beat finds again.
+A message that Redis does not accept is logged and forgotten. Its subject is a row, which beat finds again.
 """
 
 import logging
@@ -18,7 +18,7 @@ from kombu.exceptions import OperationalError
 from annotator.celery import PATIENCE_SECONDS, app
 
 PAUSE_SECONDS = 2.0
-"""After somebody has waited in vain nobody else does for so long."""
+"""After one call has waited in vain, the calls of the next seconds fail at once instead of waiting as well."""
 FAILURES = (OperationalError, redis.RedisError, OSError)
 _log = logging.getLogger(__name__)
 _hung_until = -math.inf
@@ -26,7 +26,7 @@ _hung_until = -math.inf
 
 @contextmanager
 def without_waiting_twice() -> Iterator[None]:
-    """Around a call of Redis. Raises redis.ConnectionError at once where such a call has just waited in vain."""
+    """Wraps a call of Redis. Raises redis.ConnectionError at once if such a call has just waited in vain."""
     global _hung_until
     began = time.monotonic()
     if began < _hung_until:
@@ -34,15 +34,15 @@ def without_waiting_twice() -> Iterator[None]:
     try:
         yield
     except FAILURES:
-        # A refused connection costs nothing, and may be accepted the next time.
+        # Only waits count: a refused connection costs nothing, and may be accepted the next time.
         if time.monotonic() - began >= PATIENCE_SECONDS:
             _hung_until = time.monotonic() + PAUSE_SECONDS
         raise
 
 
 def send(task: str, arguments: Sequence[int] = (), **options: Any) -> bool:
-    """Sends the message now; False where Redis did not take it."""
-    for last in (False, True):  # a connection may be stale since Redis was started anew
+    """Sends the message now; returns whether Redis accepted it."""
+    for last in (False, True):  # twice, as the first connection may be stale after a restart of Redis
         try:
             with without_waiting_twice():
                 app.send_task(task, list(arguments), **options)
@@ -55,5 +55,6 @@ def send(task: str, arguments: Sequence[int] = (), **options: Any) -> bool:
 
 
 def send_on_commit(task: str, arguments: Sequence[int] = (), **options: Any) -> None:
-    """Sends the message once the rows that it is about are there; at once outside a transaction."""
+    """Sends the message when the transaction is committed, or at once outside a transaction."""
+    # A worker that was faster than the commit would not find the row.
     transaction.on_commit(partial(send, task, arguments, **options))

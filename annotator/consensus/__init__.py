@@ -1,4 +1,4 @@
-"""Stage 4: from annotations to labels. `rules` is the protocol, `settlement` keeps the rows in line with it."""
+"""Stage 4 turns annotations into labels. `rules` is the protocol; `settlement` keeps the rows in line with it."""
 
 from annotator.consensus.rules import (
     TOO_FAR_APART,

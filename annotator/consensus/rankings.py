@@ -1,7 +1,8 @@
-"""Rankings as tiers of response ids, the best first, and as the pairs that follow from them. Pure.
+"""Converts rankings between tiers of response ids (the best first), ranks and pairs. Reads and writes no rows.
 
-A ranking says of any two responses which is better, or that they are tied: a strength of -1, 1 or 0, as a preference
-has one of -3 to 3. HelpSteer2 has no rankings; that the rules of its preferences hold for each pair is ours.
+For any two responses a ranking says which one is better, or that they are tied: a strength of -1, 1 or 0, where a
+preference has one of -3 to 3. HelpSteer2 has no rankings; that its rules for preferences apply to each pair is our
+choice.
 """
 
 from collections import defaultdict
@@ -14,44 +15,54 @@ Pair = tuple[int, int]
 
 
 def tiers(ranking: Ranking) -> list[list[int]]:
-    """The ranking in the form that is stored: the order within a tier says nothing, so ids are sorted."""
+    """Returns the ranking in its stored form: the order within a tier carries no meaning, so its ids are sorted."""
     return [sorted(tier) for tier in ranking]
 
 
 def tiers_of_ranks(ranks: Mapping[int, int]) -> list[list[int]]:
-    """The ranking in which responses of one rank are tied, the lowest rank first."""
+    """Returns the ranking that ties responses of equal rank and puts the lowest rank first; ranks may have gaps."""
     return [
-        sorted(response for response, rank in ranks.items() if rank == wanted) for wanted in sorted(set(ranks.values()))
+        sorted(response for response, rank in ranks.items() if rank == tier_rank)
+        for tier_rank in sorted(set(ranks.values()))
     ]
 
 
 def ranks_of(ranking: Ranking) -> dict[int, int]:
-    """The rank of each response, from 1."""
+    """Returns the rank of each response, counted from 1."""
     return {response: rank for rank, tier in enumerate(ranking, 1) for response in tier}
 
 
 def pairs_of(ranking: Ranking) -> list[Pair]:
-    """Every two responses of different tiers."""
+    """Returns every pair of responses from different tiers. Tied responses make no pair."""
     return [(better, worse) for upper, lower in combinations(tiers(ranking), 2) for better in upper for worse in lower]
 
 
 def agreed_pairs(rankings: Sequence[Ranking], agreed: Callable[[Sequence[int]], int | None]) -> tuple[Pair, ...]:
-    """The pairs that people tell apart: `agreed` makes one strength of everybody's, in the order of submission.
+    """Returns the pairs on which the rankings agree, the better response first; tied pairs are left out.
 
-    Negative is for the response with the lower id, as it is for the first of two.
+    `rankings` are in the order of submission. `agreed` combines the strengths that they give one pair into a single
+    strength, or None. A negative strength favours the response with the lower id, as it favours the first of two
+    responses in a preference.
     """
     by_pair: dict[Pair, list[int]] = defaultdict(list)
     for ranking in rankings:
-        for (one, rank_of_one), (other, rank_of_other) in combinations(sorted(ranks_of(ranking).items()), 2):
-            by_pair[one, other].append((rank_of_one > rank_of_other) - (rank_of_one < rank_of_other))
-    strengths = ((pair, agreed(given)) for pair, given in by_pair.items())
-    return tuple((one, other) if strength < 0 else (other, one) for (one, other), strength in strengths if strength)
+        # Sorted by id, so that every ranking files a pair under the same key and with the same sign.
+        for (first, first_rank), (second, second_rank) in combinations(sorted(ranks_of(ranking).items()), 2):
+            by_pair[first, second].append((first_rank > second_rank) - (first_rank < second_rank))
+    combined = ((pair, agreed(strengths)) for pair, strengths in by_pair.items())
+    return tuple(
+        (first, second) if strength < 0 else (second, first) for (first, second), strength in combined if strength
+    )
 
 
 def ranking_of(pairs: Iterable[Pair], responses: Sequence[int]) -> list[list[int]]:
-    """The responses by wins less losses (Copeland 1951), equal ones tied: pairs alone may go round in a circle."""
+    """Ranks the responses by wins minus losses (Copeland 1951); responses with equal balances are tied.
+
+    The pairs alone may form a cycle (A over B, B over C, C over A), so they do not always define an order.
+    """
     balance = dict.fromkeys(responses, 0)
     for better, worse in pairs:
         balance[better] += 1
         balance[worse] -= 1
-    return tiers_of_ranks({response: -won for response, won in balance.items()})
+    # The lowest rank is the best one, so the balance changes its sign.
+    return tiers_of_ranks({response: -surplus for response, surplus in balance.items()})

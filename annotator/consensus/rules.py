@@ -1,6 +1,6 @@
-"""From a task's annotations to its labels: which annotations to keep, their mean, and what drops a task.
+"""Derives a task's labels from its annotations: which annotations to keep, their mean, and what drops a task.
 
-HelpSteer2's rules (arXiv 2406.08673, section 2.1 and appendix G). Pure: no rows are read or written here.
+These are HelpSteer2's rules (arXiv 2406.08673, section 2.1 and appendix G). No rows are read or written here.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ Scores = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Rules:
-    """The protocol numbers of a project."""
+    """The protocol numbers of a project. The defaults are HelpSteer2's."""
 
     base: int = 3
     most: int = 5
@@ -43,7 +43,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Rated:
-    """One annotation: scores by response id. Sequences of these stand in the order of submission."""
+    """One annotation, with its scores by response id. Sequences of annotations are in the order of submission."""
 
     annotation: int
     ratings: Mapping[int, Scores]
@@ -54,9 +54,11 @@ class Rated:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task's annotations add up to. `means` and `labels` are keyed by response, then attribute.
+    """The result of applying the rules to a task. `means` and `labels` are keyed by response, then by attribute.
 
-    `preference` is of two responses; of more, `pairs` holds those that their rankings tell apart.
+    `kept` holds ids of annotations. `spread` is taken over the kept annotations, `spread_of_all` over all of them.
+    `preference` compares the two responses of a task; for a task with more responses, `pairs` holds the pairs on
+    which the rankings agree, the better response first.
     """
 
     kept: tuple[int, ...]
@@ -70,7 +72,10 @@ class Outcome:
 
 
 def spread(rated: Sequence[Rated], attribute: str) -> int | None:
-    """The largest difference between two raters' scores of the attribute on any one response."""
+    """Returns the largest difference between two raters' scores of the attribute on one response.
+
+    None means that nobody scored the attribute.
+    """
     by_response = defaultdict(list)
     for rating in rated:
         for response, scores in rating.ratings.items():
@@ -80,58 +85,63 @@ def spread(rated: Sequence[Rated], attribute: str) -> int | None:
 
 
 def differ_on_safety(rated: Iterable[Rated]) -> bool:
-    """Whether some response is safe to one rater and not to another."""
+    """Returns whether one rater called a response safe that another rater called unsafe."""
     verdicts = {(response, safe) for rating in rated for response, safe in rating.safe.items()}
     return any((response, not safe) in verdicts for response, safe in verdicts)
 
 
 def wanted(rated: Sequence[Rated], submitted: int, rules: Rules) -> int:
-    """How many annotators the rules ask for, by what has come so far."""
+    """Returns how many annotators the rules ask for, given the annotations submitted so far."""
+    # As in HelpSteer2, the spread is judged only once the base annotators have rated.
     return rules.most if submitted >= rules.base and needs_more(rated, rules) else rules.base
 
 
 def needs_more(rated: Sequence[Rated], rules: Rules) -> bool:
-    """Whether the spread asks for more annotators than the base."""
+    """Returns whether the annotations lie so far apart that the task needs more annotators than the base number."""
     difference = spread(rated, rules.attribute)
     return rules.most > rules.base and difference is not None and difference > rules.escalate_above
 
 
 def most_agreeing(rated: Sequence[Rated], rules: Rules) -> tuple[Rated, ...]:
-    """The `keep` annotations closest to each other.
+    """Returns the `keep` annotations that are closest to each other, in the order of submission.
 
-    Closest is: the smallest spread of the deciding attribute; then the smallest sum of squared differences between
-    pairs over all attributes and responses; then the earliest submissions. The paper leaves ties open; this order
+    Closest means the smallest spread of the deciding attribute, then the smallest sum of squared differences between
+    pairs over all attributes and responses, then the earliest submissions. The paper leaves ties open; this order
     makes the label depend on the annotations alone.
     """
     if len(rated) <= rules.keep:
         return tuple(rated)
+    # Computed once for each pair, as many of the subsets below share it.
     disagreement = {
         pair: _squared_difference(rated[pair[0]], rated[pair[1]]) for pair in combinations(range(len(rated)), 2)
     }
 
     def closeness(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
         width = spread([rated[index] for index in chosen], rules.attribute)
+        # The spread is None if nobody scored that attribute, and None cannot be compared with the other numbers.
+        # The indices come last, so that of equally close subsets the earliest submissions win.
         return (width or 0, sum(disagreement[pair] for pair in combinations(chosen, 2)), chosen)
 
     return tuple(rated[index] for index in min(combinations(range(len(rated)), rules.keep), key=closeness))
 
 
-def _squared_difference(one: Rated, other: Rated) -> int:
+def _squared_difference(first: Rated, second: Rated) -> int:
     return sum(
-        (score - other.ratings[response][attribute]) ** 2
-        for response, scores in one.ratings.items()
+        (score - second.ratings[response][attribute]) ** 2
+        for response, scores in first.ratings.items()
         for attribute, score in scores.items()
-        if attribute in other.ratings.get(response, {})
+        if attribute in second.ratings.get(response, {})
     )
 
 
 def half_up(value: float) -> int:
-    """Rounds to the nearest whole number, halves upwards. Three integers never have a mean that ends in .5."""
+    """Rounds to the nearest whole number, and halves upwards. Three integers never have a mean that ends in .5."""
+    # round() takes halves to the nearest even number: 0.5 would become 0, and 1.5 and 2.5 would both become 2.
     return floor(value + 0.5)
 
 
 def mean_scores(rated: Iterable[Rated]) -> dict[int, dict[str, float]]:
-    """The mean of each attribute of each response, over the annotations that answered it."""
+    """Returns the mean score of each attribute of each response, over the annotations that scored it."""
     collected: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for rating in rated:
         for response, scores in rating.ratings.items():
@@ -144,9 +154,10 @@ def mean_scores(rated: Iterable[Rated]) -> dict[int, dict[str, float]]:
 
 
 def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:
-    """The rounded mean of the most similar strengths; None if they lie too far apart, or cancel out, or are invalid.
+    """Returns the rounded mean of the `keep` most similar strengths, as in arXiv 2410.01257.
 
-    arXiv 2410.01257. `strengths` are in the order of submission.
+    `strengths` are in the order of submission. The result is None if there are none, if the most similar ones lie too
+    far apart or cancel out, or if one of them says that neither response is valid.
     """
     if not strengths:
         return None
@@ -159,6 +170,7 @@ def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:
 
     best = min(combinations(range(len(strengths)), keep), key=closeness)
     values = [strengths[index] for index in best]
+    # NEITHER_VALID is a code far below the scale (-100); in a mean it would pass for a very strong preference.
     if NEITHER_VALID in values or max(values) - min(values) > rules.drop_above:
         return None
     mean = sum(values) / len(values)
@@ -166,19 +178,15 @@ def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:
     return (half_up(mean) if mean >= 0 else -half_up(-mean)) or None
 
 
-def pairs_told_apart(rated: Sequence[Rated], rules: Rules) -> tuple[Pair, ...]:
-    """What the rankings add up to: each pair by the rules of a preference."""
-    rankings = [rating.ranking for rating in rated if rating.ranking is not None]
-    return agreed_pairs(rankings, lambda strengths: agreed_preference(strengths, rules))
-
-
 def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
-    """The labels of a task from all its annotations, in the order of submission."""
+    """Derives the labels of a task from all its annotations, which are in the order of submission."""
+    # Imported preferences come without ratings. They differ from nobody, so they would be kept before real ratings.
     scored = [rating for rating in rated if rating.ratings]
     kept = most_agreeing(scored, rules)
     means = mean_scores(kept)
     width, width_of_all = spread(kept, rules.attribute), spread(scored, rules.attribute)
     decisive = width if rules.spread_scope == Project.SpreadScope.KEPT else width_of_all
+    rankings = [rating.ranking for rating in rated if rating.ranking is not None]
     return Outcome(
         kept=tuple(rating.annotation for rating in kept),
         means=means,
@@ -190,11 +198,12 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
         spread_of_all=width_of_all,
         preference=agreed_preference([rating.preference for rating in rated if rating.preference is not None], rules),
         dropped_because=TOO_FAR_APART if decisive is not None and decisive > rules.drop_above else "",
-        pairs=pairs_told_apart(rated, rules),
+        # Each pair of a ranking is settled by the rules for a preference.
+        pairs=agreed_pairs(rankings, lambda strengths: agreed_preference(strengths, rules)),
     )
 
 
 def preference_alone(rated: Sequence[Rated], rules: Rules) -> Outcome:
-    """Imported preferences settle the preference of a task whose ratings are still to come."""
+    """Derives only the preference of a task that has imported preferences, but not all of its ratings yet."""
     strengths = [rating.preference for rating in rated if rating.preference is not None]
     return Outcome((), {}, {}, None, None, agreed_preference(strengths, rules), "")

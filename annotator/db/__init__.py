@@ -1,1 +1,1 @@
-"""How we talk to PostgreSQL: prepared statements, retries, locks, timeouts, its clock, and which texts it stores."""
+"""Our side of PostgreSQL: prepared statements, retries, locks, timeouts, its clock, and the texts that it can store."""

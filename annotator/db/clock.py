@@ -1,9 +1,8 @@
-"""One clock for everything that processes compare with each other: the database's.
+"""Gives every process the time by one clock, the database's, for all times that processes compare with each other.
 
-Leases, heartbeats and deadlines are written by one host and read by another, whose own clocks may be minutes apart.
-Nobody asks the database for the time at every claim, though: each process knows by how much its steady clock, which
-no correction moves, is away from the database's, and finds it out anew every minute. In a minute two crystals drift
-apart by milliseconds; the shortest time that is compared is seconds.
+One host writes leases, heartbeats and deadlines, and another reads them; their own clocks may be minutes apart. To
+avoid a query at every claim, each process measures once a minute how far its steady clock, which no correction moves,
+is from the database's. In a minute two crystals drift apart by milliseconds; the shortest time compared is seconds.
 """
 
 import sys
@@ -18,28 +17,29 @@ _measured_at: float | None = None
 
 
 def database_now() -> datetime:
-    """The time by the database's clock. Asks for it where the last answer is a minute old."""
+    """Returns the time by the database's clock, and measures that clock if the last measurement is a minute old."""
     global _offset, _measured_at
-    before = _steady()
+    before = _steady_seconds()
     if _measured_at is None or before - _measured_at > MEASURED_FOR_SECONDS:
-        asked = _asked()
-        after = _steady()
-        _offset, _measured_at = asked - (before + after) / 2, after
-    return datetime.fromtimestamp(_steady() + _offset, UTC)
+        database = _database_seconds()
+        after = _steady_seconds()
+        # The answer is taken to be from the middle of the round trip, so the error is at most half of the round trip.
+        _offset, _measured_at = database - (before + after) / 2, after
+    return datetime.fromtimestamp(_steady_seconds() + _offset, UTC)
 
 
-def _steady() -> float:
-    """Seconds, those included in which the machine slept; from when on means nothing."""
+def _steady_seconds() -> float:
+    """Returns seconds since an arbitrary moment; on Linux they include those during which the machine slept."""
+    # Without them, the time would lag by the length of the sleep until the next measurement.
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
-def _asked() -> float:
-    """Seconds since 1970; within a transaction too it is the time now, not that of its beginning.
-
-    Beside Django's cursors: it is no query of whatever the caller does.
-    """
+def _database_seconds() -> float:
+    """Returns the seconds since 1970 by the database's clock."""
+    # clock_timestamp() gives the present time; now() would give the time at which the transaction began. The query
+    # bypasses Django's cursors, so that it is not counted among the queries of the caller.
     connection.ensure_connection()
     with connection.wrap_database_errors:
         row = connection.connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()

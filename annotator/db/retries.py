@@ -1,6 +1,6 @@
-"""Transactions that PostgreSQL gave up on, tried again: deadlocks and serialisation failures are nobody's fault.
+"""Repeats transactions that PostgreSQL aborted because of a deadlock or a serialisation failure, which are no errors.
 
-Workers outlast a restart of PostgreSQL too; a page would not wait for it.
+Workers also wait while PostgreSQL restarts; pages do not, as somebody waits for them.
 """
 
 import logging
@@ -24,10 +24,11 @@ _log = logging.getLogger(__name__)
 
 
 def in_transaction(stage: Callable[P, T]) -> Callable[P, T]:
-    """Runs a stage function in a transaction of its own, up to TRIES times; inside another one it runs once."""
+    """Runs a stage function in its own transaction, up to TRIES times; inside another transaction it runs once."""
 
     @wraps(stage)
     def tried(*args: P.args, **kwargs: P.kwargs) -> T:
+        # A deadlock aborts the outer transaction as a whole, so only the outermost function can try again.
         tries = 1 if connection.in_atomic_block else TRIES
         for last in [False] * (tries - 1) + [True]:
             try:
@@ -36,7 +37,7 @@ def in_transaction(stage: Callable[P, T]) -> Callable[P, T]:
             except OperationalError as failed:
                 if last or not isinstance(failed.__cause__, DeadlockDetected | SerializationFailure):
                     raise
-                # Apart from each other, or the two would meet again.
+                # A random pause separates the two transactions, which would otherwise meet again.
                 time.sleep(random.uniform(0, LONGEST_PAUSE_SECONDS))
         raise AssertionError("the last try returns or raises")
 
@@ -44,9 +45,10 @@ def in_transaction(stage: Callable[P, T]) -> Callable[P, T]:
 
 
 def outlasting_outages(stage: Callable[P, T]) -> Callable[P, T]:
-    """For long work of a worker: where the database goes away, waits for its return and does the stage anew.
+    """Repeats a worker's stage function if the database goes away meanwhile, and waits for its return.
 
-    As it may have gone after the commit, the stage must do no harm twice. A worker that is asked to end stops waiting.
+    The database may have gone away just after the commit, so running the stage twice must do no harm. A worker that is
+    asked to end stops waiting.
     """
 
     @wraps(stage)
@@ -66,6 +68,7 @@ def outlasting_outages(stage: Callable[P, T]) -> Callable[P, T]:
 
 def _wait_for_database() -> None:
     while True:
+        # Django keeps a broken connection until it is closed, and would not open another.
         connection.close()
         try:
             connection.ensure_connection()

@@ -1,4 +1,4 @@
-"""How long PostgreSQL works for a web request: seconds. Workers and commands take as long as they need."""
+"""Limits how many seconds PostgreSQL works for a web request. Workers and commands take as long as they need."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,22 +12,28 @@ IDLE_IN_TRANSACTION_SECONDS = 60
 
 
 def limit_this_process() -> None:
-    """Before its first connection; 0 in WEB_STATEMENT_SECONDS limits nothing."""
+    """Limits the statements of this process; has to be called before its first connection.
+
+    WEB_STATEMENT_SECONDS = 0 sets no limits.
+    """
     if not (seconds := settings.WEB_STATEMENT_SECONDS):
         return
     options = cast("dict[str, Any]", settings.DATABASES["default"]["OPTIONS"])
+    # The lock's limit is shorter: a request that waits for a lock keeps one of the few threads and connections. A
+    # transaction that the web leaves open would keep its row locks, so PostgreSQL ends it.
     limits = {
         "statement_timeout": seconds,
         "lock_timeout": min(seconds, LOCK_SECONDS),
         "idle_in_transaction_session_timeout": max(seconds, IDLE_IN_TRANSACTION_SECONDS),
     }
     words = [f"-c {name}={1000 * limit}" for name, limit in limits.items()]
-    options["options"] = " ".join([*words, options.get("options", "")]).strip()  # the operator's own come last and win
+    # The operator's own options come last, because the last setting of a name wins.
+    options["options"] = " ".join([*words, options.get("options", "")]).strip()
 
 
 @contextmanager
 def long_statements() -> Iterator[None]:
-    """For a file that goes in or out: its statements may take WEB_FILE_STATEMENT_SECONDS."""
+    """Lets the statements of an upload or download take up to WEB_FILE_STATEMENT_SECONDS."""
     if not settings.WEB_STATEMENT_SECONDS:
         yield
         return
@@ -40,13 +46,14 @@ def long_statements() -> Iterator[None]:
 
 
 def streamed(rows: Iterable[bytes]) -> Iterator[bytes]:
-    """The rows, made under `long_statements`."""
+    """Yields the rows, which are computed under `long_statements`."""
     with long_statements():
         yield from rows
 
 
 def _reset() -> None:
-    """The connection goes back to a pool, for anybody's request; one that broke does not."""
+    # The connection returns to a pool, where it serves anybody's request, which must not inherit the longer limit.
+    # In a transaction that is to be rolled back no statement can run.
     if connection.needs_rollback:
         return
     try:

@@ -1,7 +1,7 @@
-"""SQL that runs at every claim and every submission.
+"""Runs the SQL of every claim and every submission as prepared statements.
 
-PostgreSQL plans such a statement once a connection: planning it takes longer than running it. Django's own cursors
-send every statement as a text with its values in it, to be planned anew.
+PostgreSQL plans a prepared statement once for each connection, and planning takes longer than running it. Django's own
+cursors send each statement as a text with the values in it, which has to be planned every time.
 """
 
 import json
@@ -21,9 +21,9 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class Columns(Generic[M]):
-    """Columns of a model in a statement, `alias.column` each, and how rows of them become instances.
+    """The columns of a model in a statement, written `alias.column`, and how a row of them becomes an instance.
 
-    What is left out is read by Django when somebody asks for it.
+    Fields in `leave_out` are deferred: Django reads them when they are first used.
     """
 
     model: type[M]
@@ -44,8 +44,9 @@ class Columns(Generic[M]):
         return ", ".join(f'{self.alias}."{name}"' for name in self.names)
 
     def instance(self, values: Sequence[Any]) -> M:
-        """Makes an instance from one value for each name."""
+        """Makes an instance of the model from one value for each of `names`."""
         row = list(values)
+        # Django has psycopg return JSON as text, as its fields decode it themselves.
         for place in self._json:
             row[place] = None if row[place] is None else json.loads(row[place])
         return self.model.from_db(DEFAULT_DB_ALIAS, self.names, row)
@@ -53,10 +54,10 @@ class Columns(Generic[M]):
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement with named parameters, run on Django's connection and in its transaction.
+    """A statement with named parameters, which runs on Django's connection and in its transaction.
 
-    A prepared one has one plan for all values: its conditions should be on single rows by their keys. What takes lists
-    of any length is better planned each time.
+    A prepared statement has one plan for all values, so its conditions should select single rows by their keys. A
+    statement that takes lists of any length is better planned each time.
     """
 
     sql: str
@@ -69,22 +70,23 @@ class Statement:
         return self._run(values).fetchone()
 
     def run(self, **values: Any) -> int:
-        """Runs a statement that returns no rows; returns how many it changed."""
+        """Runs a statement that returns no rows; returns the number of rows that it changed."""
         return self._run(values).rowcount
 
     def plan(self, **values: Any) -> str:
-        """What EXPLAIN says of it."""
+        """Returns the output of EXPLAIN for the statement."""
         return "\n".join(line for (line,) in Statement(f"EXPLAIN {self.sql}").rows(**values))
 
     def _run(self, values: dict[str, Any]) -> Cursor[Row]:
-        here = connections[DEFAULT_DB_ALIAS]  # looked up once: `connection` would do it at every use
-        here.ensure_connection()
+        connection = connections[DEFAULT_DB_ALIAS]  # looked up once; django.db.connection would do so at every use
+        connection.ensure_connection()
         began = time.monotonic()
-        with here.wrap_database_errors:
-            cursor: Cursor[Row] = Cursor(here.connection)
+        with connection.wrap_database_errors:
+            cursor: Cursor[Row] = Cursor(connection.connection)
             cursor.execute(self._encoded, values, prepare=self.prepared)
-        if here.queries_logged:
-            here.queries_log.append({"sql": self.sql, "time": f"{time.monotonic() - began:.3f}"})
+        # A plain psycopg cursor bypasses Django's log, which the limits on queries in the tests count.
+        if connection.queries_logged:
+            connection.queries_log.append({"sql": self.sql, "time": f"{time.monotonic() - began:.3f}"})
         return cursor
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which texts PostgreSQL stores: every one of valid Unicode without NUL. Each door refuses the others through here."""
+"""Checks which texts PostgreSQL can store: valid Unicode without NUL. Every door refuses other texts through this."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from annotator.refusals import Refusal
 
 @dataclass(frozen=True)
 class Fault:
-    """What a text holds that cannot be stored, and where: positions count from 1."""
+    """What a text contains that cannot be stored, and its position, counted from 1."""
 
     what: str
     position: int
@@ -23,11 +23,11 @@ HALF_A_PAIR = "half a character pair"
 
 LONGEST_JUSTIFICATION = 20_000
 LONGEST_NOTE = 5_000
-"""Characters of a note, a comment, a reason."""
+"""Most characters of a note, a comment or a reason."""
 
 
 class UnstorableText(Refusal):
-    """A text holds NUL or half a character pair; `place` names the field or parameter."""
+    """A text contains NUL or half a character pair; `place` names the field or parameter."""
 
     status = 400
     code = "invalid"
@@ -38,7 +38,7 @@ class UnstorableText(Refusal):
 
 
 class TextTooLong(Refusal):
-    """Somebody has written more than is kept; `place` names the field."""
+    """Somebody has written a longer text than is stored; `place` names the field."""
 
     status = 400
     code = "invalid"
@@ -49,9 +49,10 @@ class TextTooLong(Refusal):
 
 
 def fault_in(text: str) -> Fault | None:
-    """The first thing in the text that cannot be stored."""
+    """Returns the first character of the text that cannot be stored, or None if all of it can."""
     if "\0" in text:
         return Fault(NUL, text.index("\0") + 1)
+    # Most texts end here: CPython knows whether a text is ASCII without looking through it.
     if text.isascii():
         return None
     try:
@@ -62,27 +63,27 @@ def fault_in(text: str) -> Fault | None:
 
 
 def require_storable(text: str, place: str) -> None:
-    """Raises UnstorableText."""
+    """Raises UnstorableText if PostgreSQL cannot store the text."""
     if fault := fault_in(text):
         raise UnstorableText(place, fault)
 
 
 def check_written(text: str, place: str, *, longest: int = LONGEST_NOTE) -> None:
-    """Of what people write beside their choices; raises UnstorableText or TextTooLong."""
+    """Checks a text that a person wrote, such as a note; raises UnstorableText or TextTooLong."""
     if len(text) > longest:
         raise TextTooLong(place, longest)
     require_storable(text, place)
 
 
 def require_storable_form(form: Mapping[str, Any]) -> None:
-    """Checks names and values of a form as it was sent, lists of values too; raises UnstorableText."""
+    """Checks the names and values of a submitted form, including values in lists; raises UnstorableText."""
     for name, value in form.items():
         for text in (name, *_texts(value)):
             require_storable(text, shown_name(name))
 
 
 def shown_name(name: str) -> str:
-    """A field's name as an answer can repeat it, whatever somebody sent."""
+    """Returns a field's name in a form that is safe to repeat in an answer: short, ASCII and without NUL."""
     return name[:100].encode("ascii", "backslashreplace").decode().replace("\0", "\\x00")
 
 

@@ -1,1 +1,1 @@
-"""Stage 10: labels and annotations out. `rows` streams them in every layout; `spreadsheets` makes CSV safe to open."""
+"""Stage 10 exports labels and annotations. `rows` streams every layout; `spreadsheets` makes CSV safe to open."""

@@ -1,4 +1,4 @@
-"""Stage 10: labels and annotations out, row by row, in constant memory."""
+"""Stage 10 exports labels and annotations in every layout and format, row by row, in constant memory."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ from annotator.review.blindness import tasks_held_by
 Row = dict[str, Any]
 CHUNK = 500
 TASKS = 100
-"""Of ranked ones, with all their texts, at a time."""
+"""Ranked tasks that are read at a time, with all their texts."""
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 
 
 class UnknownExport(Refusal):
-    """No such layout or format; the message lists those that exist."""
+    """The layout or format does not exist; the message lists those that do."""
 
     status = 400
     code = "unknown_export"
@@ -39,11 +39,12 @@ def export(
 ) -> Iterator[bytes]:
     """Streams the project's rows in the layout, encoded in the format.
 
-    Single ratings of tasks that the person is rating are left out of what they get.
+    Other people's single ratings of a task are left out while the person `by` is rating that task.
 
     Raises:
-        UnknownExport: before the first byte.
+        UnknownExport: There is no such layout or format; raised before the first byte.
     """
+    # This function is no generator: a refusal has to come, and the audit entry be written, before the answer begins.
     if layout not in LAYOUTS:
         raise UnknownExport(f"There is no layout {layout!r}. Layouts: {', '.join(LAYOUTS)}.")
     if format not in FORMATS:
@@ -58,20 +59,22 @@ def export(
 
 
 def helpsteer2_rows(project: Project, since: datetime | None, _unseen: QuerySet[Any]) -> Iterator[Row]:
-    """A row per labelled response: prompt, response and one whole number per attribute; a task's rows together."""
+    """Yields a row for each labelled response, with a whole number for each attribute. A task's rows are adjacent."""
     labels = _since(Label.objects.in_force().for_project(project.pk), "made_at", since)
     rows = labels.order_by("response__task", "response__position").values_list(
         "response__task__conversation", "response__text", "scores"
     )
     keys = project.attribute_keys()
+    # Here as below, iterator() reads by a cursor on the server, so the rows never lie in memory together.
     for conversation, text, scores in rows.iterator(chunk_size=CHUNK):
         yield {"prompt": prompt_from_messages(conversation), "response": text, **_ordered(scores, keys)}
 
 
 def disagreement_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
-    """A row per rated response: each attribute a list with one rating a rater that counts, raters in the same order.
+    """Yields a row for each rated response. Each attribute is a list with one rating for each rater that counts.
 
-    `since` picks the responses with a new rating; their lists are whole.
+    The raters have the same order in all lists of a row. `since` selects the responses with a new rating, and their
+    lists are complete.
     """
     ratings = _current_ratings(project, unseen).filter(annotation__assignment__counts=True)
     if since:
@@ -87,10 +90,11 @@ def disagreement_rows(project: Project, since: datetime | None, unseen: QuerySet
 
 
 def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
-    """A row per annotation and response, with ids as imported and raters by pseudonym.
+    """Yields a row for each annotation and response, with ids as imported and pseudonyms of the raters.
 
-    `counts` is false for what a reviewer has rejected, for the work of the excluded, and for what is `extra`: its task
-    had no room left. `verdict` is the reviewer's. `ranking` is the annotation's, in tiers, the best first.
+    `counts` is false for annotations that a reviewer has rejected, for the work of excluded annotators, and for
+    annotations that are `extra` because their task had no slot left. `verdict` is the reviewer's. `ranking` is the
+    annotation's, in tiers, the best first.
     """
     ratings = _since(_current_ratings(project, unseen), "annotation__submitted_at", since)
     rows = ratings.order_by("response__task", "annotation", "response__position").values(
@@ -120,28 +124,30 @@ def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[A
     keys, pseudonyms = project.attribute_keys(), Pseudonyms(project.pk)
     for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=itemgetter("annotation")):
         rated = list(group)
-        names = {row["response_pk"]: _name(row.pop("response_id_as_imported"), row["position"]) for row in rated}
+        names = {
+            row["response_pk"]: _response_name(row.pop("response_id_as_imported"), row["position"]) for row in rated
+        }
         for row in rated:
             del row["annotation"]
             scores = _ordered(row.pop("scores"), keys)
             order = {"task": row.pop("task"), "response": names[row.pop("response_pk")]}
             rater = {"annotator": pseudonyms[row.pop("annotator")], "revision": row.pop("revision"), "scores": scores}
-            yield order | rater | row | {"ranking": _named(row["ranking"], names)}
+            yield order | rater | row | {"ranking": _named_tiers(row["ranking"], names)}
 
 
 def ranking_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
-    """A row per ranked task: conversation, responses, what the rankings add up to, and each annotator's.
+    """Yields a row for each ranked task: conversation, responses, the combined ranking and each annotator's ranking.
 
-    `ranking` is the reviewer's where there is one, else the order by wins less losses among the pairs that people tell
-    apart, which stand in `pairs`, the better response first; null where the task yields no labels. `since` picks the
-    tasks with a new ranking; their lists are whole.
+    `pairs` holds the pairs on which the rankings agree, the better response first. `ranking` is the reviewer's if there
+    is one, otherwise the order by wins minus losses in `pairs`; it is null if the task yields no labels. `since`
+    selects the tasks with a new ranking, and their lists are complete.
     """
     current = Annotation.objects.current().for_project(project.pk).filter(ranking__isnull=False)
-    made = current.filter(assignment__task__state__in=["open", "complete"]).exclude(assignment__task__in=unseen)
+    ranked = current.filter(assignment__task__state__in=["open", "complete"]).exclude(assignment__task__in=unseen)
     if since:
-        news = _since(made, "submitted_at", since)
-        made = made.filter(assignment__task__in=news.values("assignment__task"))
-    rows = made.order_by("assignment__task", "submitted_at", "pk").values(
+        news = _since(ranked, "submitted_at", since)
+        ranked = ranked.filter(assignment__task__in=news.values("assignment__task"))
+    rows = ranked.order_by("assignment__task", "submitted_at", "pk").values(
         "ranking",
         "justification",
         "submitted_at",
@@ -151,27 +157,28 @@ def ranking_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]
     )
     pseudonyms = Pseudonyms(project.pk)
     by_task = groupby(rows.iterator(chunk_size=CHUNK), key=itemgetter("task"))
+    # A part at a time: prefetching the responses needs a list of tasks, and the list of all would not fit in memory.
     tasks = ((task, list(group)) for task, group in by_task)
-    while some := dict(islice(tasks, TASKS)):
-        for task in _ranked_tasks(some):
+    while ranked_annotations := dict(islice(tasks, TASKS)):
+        for task in _ranked_tasks(ranked_annotations):
             responses = list(task.responses.all())
-            names = {response.pk: _name(response.external_id, response.position) for response in responses}
+            names = {response.pk: _response_name(response.external_id, response.position) for response in responses}
             pairs = _pairs_in_force(task)
             yield {
                 "task": task.external_id,
                 "conversation": task.conversation,
                 "responses": [{"id": names[response.pk], "text": response.text} for response in responses],
-                "ranking": None if pairs is None else _named(ranking_of(pairs, list(names)), names),
+                "ranking": None if pairs is None else _named_tiers(ranking_of(pairs, list(names)), names),
                 "pairs": [[names[better], names[worse]] for better, worse in pairs or ()],
                 "rankings": [
                     {
                         "annotator": pseudonyms[annotation["annotator"]],
-                        "ranking": _named(annotation["ranking"], names),
+                        "ranking": _named_tiers(annotation["ranking"], names),
                         "justification": annotation["justification"],
                         "submitted_at": annotation["submitted_at"],
                         "counts": annotation["counts"],
                     }
-                    for annotation in some[task.pk]
+                    for annotation in ranked_annotations[task.pk]
                 ],
             }
 
@@ -183,19 +190,20 @@ def _ranked_tasks(chosen: Iterable[int]) -> QuerySet[Task]:
 
 
 def _pairs_in_force(task: Any) -> Sequence[Pair] | None:
-    """The reviewer's, else those that people agree on; None where there are none yet, or the task is dropped."""
+    """Returns the reviewer's pairs, else those of the consensus; None for a task that is dropped or not settled yet."""
     if task.settled and task.settled[0].ranking:
         return pairs_of(task.settled[0].ranking)
+    # A task that is not settled has no consensus, and asking for it raises an AttributeError.
     consensus: Consensus | None = getattr(task, "consensus", None)
     return consensus.pairs if consensus and not consensus.dropped_because else None
 
 
-def _name(imported: str, position: int) -> str:
-    """A response's name as imported."""
+def _response_name(imported: str, position: int) -> str:
+    """Returns the response's id as imported, or else its number, counted from 1."""
     return imported or str(position + 1)
 
 
-def _named(ranking: Any, names: Mapping[int, str]) -> list[list[str]] | None:
+def _named_tiers(ranking: Any, names: Mapping[int, str]) -> list[list[str]] | None:
     return ranking and [[names[response] for response in tier] for tier in ranking]
 
 
@@ -227,7 +235,7 @@ LAYOUTS: dict[str, Callable[[Project, datetime | None, QuerySet[Any]], Iterator[
 # Formats ---------------------------------------------------------------------------------------------------
 
 _LINE_ENDS = {ord(character): json.dumps(character)[1:-1] for character in "\u0085\u2028\u2029"}
-"""JSON may hold these as they are, and readers that split a text into lines break there."""
+"""Line ends that are valid within JSON texts. Readers that split a file into lines would break a row there."""
 
 
 def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
@@ -236,6 +244,7 @@ def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
 
 
 def _columns(project: Project, layout: str) -> list[str]:
+    # The header is written before any row is read, so it cannot depend on the rows.
     keys = project.attribute_keys()
     if layout == "rankings":
         return ["task", "conversation", "responses", "ranking", "pairs", "rankings"]
@@ -243,17 +252,16 @@ def _columns(project: Project, layout: str) -> list[str]:
         return ["prompt", "response", *keys]
     head = ["task", "response", "annotator", "revision", *keys]
     answers = ["checks", "confidence", "safe", "unsafe_category", "preference", "justification"]
-    made = ["active_seconds", "guideline_version", "origin", "submitted_at"]
-    return [*head, *answers, "position", *made, "counts", "verdict", "extra", "ranking"]
+    provenance = ["active_seconds", "guideline_version", "origin", "submitted_at"]
+    return [*head, *answers, "position", *provenance, "counts", "verdict", "extra", "ranking"]
 
 
 def _flat(rows: Iterable[Row]) -> Iterator[Row]:
-    """Scores become a column each; lists stay JSON."""
+    """Turns the scores into a column for each attribute, and lists into JSON texts."""
     for row in rows:
         flat = row | row.get("scores", {})
         flat.pop("scores", None)
-        yield {key: _cell(value) if isinstance(value, list) else value for key, value in flat.items()}
-
-
-def _cell(value: list[Any]) -> str:
-    return json.dumps(value, cls=DjangoJSONEncoder)
+        yield {
+            key: json.dumps(value, cls=DjangoJSONEncoder) if isinstance(value, list) else value
+            for key, value in flat.items()
+        }

@@ -1,7 +1,6 @@
-"""Gold tasks in the stream of work: served like any other, rated against the experts, and what follows from that."""
+"""Mixes gold tasks into the stream of work, compares the answers with the experts', and pauses annotators."""
 
 import random
-from collections.abc import Mapping
 from datetime import datetime
 
 from django.db import transaction
@@ -12,12 +11,14 @@ from annotator.models import Annotation, Assignment, Gold, Membership, PauseReas
 
 
 def is_due(project: Project) -> bool:
-    """Whether the next task should be a gold one, by chance: a fixed place in the row would give it away."""
+    """Decides by chance whether the next task should be a gold one."""
+    # At a fixed place in the stream annotators would recognise it.
     return project.gold_every > 0 and random.random() * project.gold_every < 1
 
 
 def next_for(project: Project, annotator: User) -> Task | None:
-    """A gold task of the stream that this annotator has not had, locked."""
+    """Returns a gold task of the stream that this annotator has not had, with its row locked, or None."""
+    # SKIP LOCKED: annotators who ask at the same time get different gold tasks instead of waiting for each other.
     states = tuple(Assignment.State.values)
     return (
         Task.objects.filter(project=project, state=Task.State.GOLD, gold__use=Gold.Use.STREAM)
@@ -29,7 +30,7 @@ def next_for(project: Project, annotator: User) -> Task | None:
 
 
 def make_room(task: Task) -> None:
-    """A gold task has a slot for everybody."""
+    """Gives a gold task another slot if it has none left, as everybody may rate it. The task's row is locked."""
     if task.open_slots == 0:
         task.slots_wanted += 1
         task.open_slots += 1
@@ -37,7 +38,7 @@ def make_room(task: Task) -> None:
 
 
 def judge(assignment: Assignment, *, now: datetime) -> None:
-    """After a gold task: pauses an annotator whose last ones fall below the project's threshold."""
+    """Pauses an annotator whose latest gold tasks fall below the project's threshold; called after each gold task."""
     project = assignment.task.project
     members = Membership.objects.select_for_update().filter(user=assignment.annotator_id, project=project)
     member = members.filter(paused_at__isnull=True, role=Role.ANNOTATOR).first()
@@ -50,8 +51,9 @@ def judge(assignment: Assignment, *, now: datetime) -> None:
 
 
 def standing(member: Membership) -> AgainstExperts | None:
-    """The member's agreement with the experts over the last window of gold tasks; None before the window is full."""
+    """Returns the agreement with the experts over the member's latest gold tasks, or None before a window is full."""
     window = member.project.gold_window
+    # First revisions only: a gold rating can be corrected like any other, but that must not mend the standing.
     first = Annotation.objects.filter(
         assignment__annotator=member.user_id,
         assignment__task__project=member.project_id,
@@ -61,24 +63,24 @@ def standing(member: Membership) -> AgainstExperts | None:
     if member.gold_counts_from:
         first = first.filter(submitted_at__gt=member.gold_counts_from)
     latest = list(first.order_by("-submitted_at").values_list("pk", flat=True)[:window])
-    return against_experts(_rated(latest)) if len(latest) == window else None
-
-
-def _rated(annotations: list[int]) -> list[tuple[Mapping[str, int], Mapping[str, int]]]:
-    rows = Rating.objects.filter(annotation__in=annotations, response__expert_rating__isnull=False)
-    return list(rows.values_list("scores", "response__expert_rating__scores"))
+    # Agreement over a few tasks is mostly chance, and must not pause anybody.
+    if len(latest) < window:
+        return None
+    ratings = Rating.objects.filter(annotation__in=latest, response__expert_rating__isnull=False)
+    return against_experts(list(ratings.values_list("scores", "response__expert_rating__scores")))
 
 
 @transaction.atomic
 def pause(member: Membership, *, because: str, now: datetime) -> None:
-    """No more tasks for this member until a manager lets them go on. Twice does no harm."""
-    going_on = Membership.objects.filter(pk=member.pk, paused_at__isnull=True)
-    if going_on.update(paused_at=now, paused_because=because):
+    """Gives this member no more tasks until a manager resumes them. A second call changes nothing."""
+    # Conditional, so that of two pauses at once only one is written and audited, and the first reason stays.
+    active = Membership.objects.filter(pk=member.pk, paused_at__isnull=True)
+    if active.update(paused_at=now, paused_because=because):
         audit.record("membership.paused", f"member {member.user.username}", project=member.project, because=because)
 
 
 @transaction.atomic
 def resume(member: Membership, *, now: datetime) -> None:
-    """The member goes on, and gold tasks count from now."""
+    """Lets the member go on. Only gold tasks rated from now on count, or the old ones would pause them again."""
     Membership.objects.filter(pk=member.pk).update(paused_at=None, paused_because="", gold_counts_from=now)
     audit.record("membership.resumed", f"member {member.user.username}", project=member.project)

@@ -1,4 +1,4 @@
-"""The test before the first task: practice with the experts' explanations, then a scored run, in limited tries."""
+"""Runs the test before the first task: practice with the experts' explanations, then a scored run, in limited tries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,20 +18,23 @@ Kind = QualificationRun.Kind
 
 
 class NothingToTake(Refusal):
-    """The project has no gold tasks for this."""
+    """The project has no gold tasks for this kind of run, or requires no test."""
 
     code = "nothing_to_take"
 
 
 class NoTriesLeft(Refusal):
-    """Every try is used up, or the test is passed already."""
+    """The member has used every try, or has passed the test already."""
 
     code = "no_tries_left"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a member stands with the test. `unfinished` maps a kind to the run that is under way."""
+    """A member's progress with practice and test. `tasks` counts the gold tasks of each kind.
+
+    `finished` holds the finished tests. `unfinished` maps a kind to the run that is under way.
+    """
 
     tasks: Mapping[str, int]
     tries_left: int
@@ -44,7 +47,7 @@ class Standing:
 
 
 def standing(member: Membership) -> Standing:
-    """What there is to take, and what this member has taken."""
+    """Returns which runs the project offers, and which ones this member has taken."""
     tasks = Task.objects.filter(project=member.project_id)
     runs = list(member.qualification_runs.order_by("started_at", "pk"))
     taken = sum(1 for run in runs if run.kind == Kind.TEST)
@@ -58,13 +61,14 @@ def standing(member: Membership) -> Standing:
 
 @transaction.atomic
 def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
-    """The run that is under way, else a new one.
+    """Returns the run that is under way, or else begins a new one.
 
     Raises:
-        NotAtWork: the member is excluded or paused, or the project is paused or archived.
-        NothingToTake: the project has no gold tasks of this kind.
-        NoTriesLeft: only for the test; practice is free.
+        NotAtWork: The member is excluded or paused, or the project is paused or archived.
+        NothingToTake: The project has no gold tasks of this kind, or requires no test.
+        NoTriesLeft: The test is passed already, or has no tries left. Practice is unlimited.
     """
+    # Two requests at once would both count the same tries, and begin two runs.
     member = Membership.objects.select_for_update(of=("self",)).select_related("project").get(pk=member.pk)
     Entitlement.of_member(member).require_not_idle()
     reached = standing(member)
@@ -83,13 +87,13 @@ def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
 
 
 def next_task(run: QualificationRun) -> Task | None:
-    """The first gold task that this run has not answered."""
+    """Returns the first gold task that this run has not answered, or None after the last one."""
     answered = QualificationAnswer.objects.filter(run=run).values("response__task")
     return Task.objects.filter(project=run.member.project_id).gold_for(run.kind).exclude(pk__in=answered).first()
 
 
 def task_at_hand(run: QualificationRun) -> Task | None:
-    """`next_task`, for whoever may take it now; raises NotAtWork as `begin` does."""
+    """Returns the `next_task` of the run if its member may work now. Raises NotAtWork as `begin` does."""
     Entitlement.of_member(run.member).require_not_idle()
     return next_task(run)
 
@@ -98,11 +102,12 @@ def task_at_hand(run: QualificationRun) -> Task | None:
 def answer(
     run: QualificationRun, task: Task, scores: Mapping[int, Mapping[str, int]], *, now: datetime
 ) -> QualificationRun:
-    """Stores the scores by response id, and closes the run after its last task. The first answer to a task stands.
+    """Stores the scores by response id, and closes the run after its last task. The first answer to a task counts.
 
     Raises:
-        NotAtWork: as `begin` does.
+        NotAtWork: The member is excluded or paused, or the project is paused or archived.
     """
+    # The lock makes a second answer, such as a double click, wait and then find the first one.
     run = QualificationRun.objects.select_for_update(of=("self",)).select_related("member__project").get(pk=run.pk)
     Entitlement.of_member(run.member).require_not_idle()
     if run.finished_at or run.answers.filter(response__task=task).exists():
@@ -119,8 +124,9 @@ def answer(
 
 
 def save_draft(run: QualificationRun, form: Mapping[str, object]) -> None:
-    """Keeps the half-filled form of the task under way; raises as `annotation.drafts.check_draft` does."""
+    """Stores the half-filled form of the current task. Raises what `annotation.drafts.check_draft` raises."""
     check_draft(form)
+    # An autosave that arrives after the last answer changes nothing.
     QualificationRun.objects.filter(pk=run.pk, finished_at__isnull=True).update(draft=dict(form))
 
 
@@ -130,22 +136,18 @@ def _finish(run: QualificationRun, now: datetime) -> None:
         return
     outcome = result(run)
     run.kappa = outcome.mean
-    # Experts who never vary leave kappa undefined: then only their very scores pass.
+    # Kappa is undefined if the experts never vary; then only exactly their scores pass.
     run.passed = (
         outcome.identical if outcome.mean is None else outcome.mean >= run.member.project.qualification_threshold
     )
-    if run.passed:
-        _qualify(run.member, kappa=run.kappa, now=now)
-
-
-def _qualify(member: Membership, *, kappa: float | None, now: datetime) -> None:
-    unqualified = Membership.objects.filter(pk=member.pk, qualified_at__isnull=True)
-    if unqualified.update(qualified_at=now):
-        subject = f"member {member.user.username}"
-        audit.record("membership.qualified", subject, project=member.project, by="the test", kappa=kappa)
+    # Conditional: a manager may have qualified the member meanwhile, and that time and its audit entry stay.
+    unqualified = Membership.objects.filter(pk=run.member.pk, qualified_at__isnull=True)
+    if run.passed and unqualified.update(qualified_at=now):
+        subject = f"member {run.member.user.username}"
+        audit.record("membership.qualified", subject, project=run.member.project, by="the test", kappa=run.kappa)
 
 
 def result(run: QualificationRun) -> AgainstExperts:
-    """Agreement with the experts over the whole run."""
+    """Returns the agreement with the experts over the whole run."""
     rows = run.answers.filter(response__expert_rating__isnull=False)
     return against_experts(list(rows.values_list("scores", "response__expert_rating__scores")))

@@ -1,7 +1,7 @@
-"""Stage 1: files in, tasks out. The same file twice changes nothing; a bad row is reported and harms no other.
+"""Stage 1 reads files and makes tasks. Importing a file twice changes nothing, and a bad row affects no other row.
 
-`sources` reads bytes into raw rows, `layouts` checks them, `batches` stores them in batches, and `withdrawal` takes a
-whole import back.
+`sources` reads bytes into raw rows, `layouts` checks the rows, `batches` stores them, and `withdrawal` takes a whole
+import back.
 """
 
 from annotator.importing.batches import ImportResult, TakenBack, import_rows

@@ -1,4 +1,4 @@
-"""Checked rows become tasks, responses, imported labels and annotations, a batch in a transaction."""
+"""Writes checked rows as tasks, responses, imported labels and annotations, one batch in each transaction."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,11 +30,11 @@ BATCH = 500
 BATCH_BYTES = 4 << 20
 _json = json.JSONEncoder(ensure_ascii=False).encode
 UNLABELLED_FIRST = -1
-"""Priority of tasks that arrive with labels: the queue serves unlabelled ones before them."""
+"""Priority of tasks that arrive with labels, so that the queue serves unlabelled tasks before them."""
 
 
 class TakenBack(Refusal):
-    """Somebody has taken the import back while it was running; the rest of the file is not read."""
+    """Somebody took the import back while it was running, so the rest of the file is not read."""
 
     code = "taken_back"
 
@@ -44,10 +44,10 @@ class TakenBack(Refusal):
 
 @dataclass
 class ImportResult:
-    """How many tasks are new, how many were there, which rows were refused and why, and the layouts that were met.
+    """How many tasks are new, how many existed before, which rows were refused and why, and which layouts occurred.
 
-    `rejected` holds the first IMPORT_ERRORS_REPORTED of `rejected_total` rows. `import_id` is of the row that the file
-    left; a dry run, and a file that made no task, leave none.
+    `rejected` holds the first IMPORT_ERRORS_REPORTED of `rejected_total` rows. `import_id` names the Import row of the
+    file; it is None after a dry run, and for a file that made no task.
     """
 
     created: int = 0
@@ -58,6 +58,7 @@ class ImportResult:
     import_id: int | None = field(default=None, compare=False)
 
     def reject(self, rows: Sequence[Rejected]) -> None:
+        # All refusals are counted, few are kept: a file of nothing but bad rows must not fill the memory.
         room = settings.IMPORT_ERRORS_REPORTED - len(self.rejected)
         self.rejected += sorted(rows, key=lambda row: row.line)[: max(room, 0)]
         self.rejected_total += len(rows)
@@ -65,7 +66,7 @@ class ImportResult:
 
 @dataclass(frozen=True)
 class _Stored:
-    """A task as the database knows it."""
+    """A task that is in the database already."""
 
     pk: int
     content_hash: str
@@ -74,7 +75,7 @@ class _Stored:
 
 @dataclass
 class _Plan:
-    """What one batch asks of the database: tasks to make, and rows about tasks, each by the task's name."""
+    """The work of one batch: tasks to make, and rows about tasks that exist, each with the task's name."""
 
     new: dict[str, TaskRow] = field(default_factory=dict)
     known: list[tuple[str, TaskRow]] = field(default_factory=list)
@@ -89,65 +90,66 @@ def import_rows(
     by: User | None = None,
     file_name: str = "",
 ) -> ImportResult:
-    """Imports a file of any known layout and format, in constant memory, and keeps a row that says so.
+    """Imports a file of any known layout and format in constant memory, and records it in an Import row.
 
-    A dry run does all of it and takes it back, a batch at a time, so that nobody waits for more than a batch of it. It
-    counts and refuses what a real run would, but for rows that say again what stood in an earlier batch: they are new.
+    A dry run writes every batch and rolls it back, so that nobody waits for longer than one batch takes. It counts and
+    refuses what a real run would, with one exception: a row that repeats a row of an earlier batch counts as new.
 
     Raises:
-        UnreadableFile: nothing of the file can be read.
-        Archived: the project takes no tasks.
-        TakenBack: somebody took it back meanwhile.
-        DiskNearlyFull: there is no room for it, or for all of it; batches before that stay.
+        UnreadableFile: Nothing of the file can be read.
+        Archived: The project is archived and accepts no tasks.
+        TakenBack: Somebody took the import back while it was running.
+        DiskNearlyFull: The disk has no room for the next batch; batches that were written before stay.
     """
     result, incoming = ImportResult(), Incoming(stream)
     if dry_run:
         _import(project, incoming, result, now=now)
         return result
-    made = Import.objects.create(project=project, by=by, made_at=now, file_name=_shown_name(file_name))
+    import_row = Import.objects.create(project=project, by=by, made_at=now, file_name=_shown_name(file_name))
     try:
-        _import(project, incoming, result, now=now, made=made)
-    finally:  # batches before a failure stay
-        _record(made, incoming, result)
+        _import(project, incoming, result, now=now, import_row=import_row)
+    finally:  # batches that were committed before a failure stay, and the Import row has to describe them
+        _record(import_row, incoming, result)
     if result.created:
         scans.scan_later()
     return result
 
 
 def _shown_name(file_name: str) -> str:
-    """The file's name without its folders, as it can be stored."""
+    """Returns the file's name without its folders, and without the characters that PostgreSQL cannot store."""
     name = file_name.replace("\\", "/").rsplit("/", 1)[-1]
     return name.encode(errors="replace").decode().replace("\0", "")[:200]
 
 
-def _record(made: Import, incoming: Incoming, result: ImportResult) -> None:
-    """A file that made no task leaves no row: there is nothing of it to be taken back."""
+def _record(import_row: Import, incoming: Incoming, result: ImportResult) -> None:
+    """Completes the Import row and writes the audit entry. A file that made no task keeps no row to be taken back."""
     if not result.created:
-        Import.objects.filter(pk=made.pk, taken_back_at=None).delete()
+        Import.objects.filter(pk=import_row.pk, taken_back_at=None).delete()
     else:
-        Import.objects.filter(pk=made.pk).update(
+        Import.objects.filter(pk=import_row.pk).update(
             rejected=result.rejected_total,
             layouts=sorted(result.layouts),
             file_hash=incoming.digest(),
             file_bytes=incoming.size,
         )
-        result.import_id = made.pk
+        result.import_id = import_row.pk
     if not result.created and not result.existing:
         return
     counts = {"created": result.created, "existing": result.existing, "rejected": result.rejected_total}
     details = {"import": result.import_id, "layouts": sorted(result.layouts)}
-    audit.record("tasks.imported", _subject(made), project=made.project, **details, **counts)
+    audit.record("tasks.imported", _subject(import_row), project=import_row.project, **details, **counts)
 
 
-def _subject(made: Import) -> str:
-    return f"file {made.file_name}" if made.file_name else "a file"
+def _subject(import_row: Import) -> str:
+    return f"file {import_row.file_name}" if import_row.file_name else "a file"
 
 
 def _import(
-    project: Project, incoming: Incoming, result: ImportResult, *, now: datetime, made: Import | None = None
+    project: Project, incoming: Incoming, result: ImportResult, *, now: datetime, import_row: Import | None = None
 ) -> None:
-    """Writes the batches for `made`; without one it takes each of them back."""
+    """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
     for batch in _batches(read_tasks(read_rows(incoming), project.attribute_keys())):
+        # Before each batch, as PostgreSQL stops when it finds no room for its log.
         disk_space.require_room()
         refused = [row for row in batch if isinstance(row, Rejected)]
         rows = [row for row in batch if isinstance(row, TaskRow)]
@@ -155,23 +157,26 @@ def _import(
             result.reject(refused)
             continue
         with transaction.atomic():
-            _one_import_at_a_time(project)
+            # Two imports of one file at once would both find its tasks new.
+            locks.waiting_transaction_lock("import", project.pk)
             require_in_use(project)  # it may have been archived since the batch before
             stored = _stored_tasks(project, rows)
             plan = _planned(rows, stored, refused)
-            refused += _write(project, plan, stored, now, made.pk if made else None)
-            if made is None:
+            refused += _write(project, plan, stored, now, import_row.pk if import_row else None)
+            if import_row is None:
                 transaction.set_rollback(True)
             elif not result.created and not result.existing:
-                # With the first tasks: what a killed process leaves is known by it, as it writes no `tasks.imported`.
-                audit.record("import.begun", _subject(made), project=project, **{"import": made.pk})
+                # Committed with the first tasks: if the process is killed it never writes `tasks.imported`, and this
+                # entry is all that the audit log says about its tasks.
+                audit.record("import.begun", _subject(import_row), project=project, **{"import": import_row.pk})
         result.reject(refused)
         result.created += len(plan.new)
         result.existing += len(plan.known)
         result.layouts |= {row.layout for row in rows}
 
 
-# In the batch's transaction: an import that is killed has counted what it left.
+# Runs in the batch's transaction, so the counts are right even if the process is killed after any batch. The UPDATE
+# also locks the row: no withdrawal can begin, and read the range of ids, before the batch is committed.
 _COUNT = Statement("""
 UPDATE annotator_import SET created = created + %(created)s, existing = existing + %(existing)s,
     first_task = least(first_task, %(first)s), last_task = greatest(last_task, %(last)s)
@@ -179,13 +184,8 @@ WHERE id = %(import)s AND taken_back_at IS NULL
 """)
 
 
-def _one_import_at_a_time(project: Project) -> None:
-    """Two imports of one file at once would both find its tasks new."""
-    locks.waiting_transaction_lock("import", project.pk)
-
-
 def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Rejected]]:
-    """Up to BATCH rows that together weigh little more than BATCH_BYTES: memory follows what is in the rows."""
+    """Yields up to BATCH rows that together weigh little more than BATCH_BYTES: long rows make short batches."""
     batch: list[TaskRow | Rejected] = []
     weight = 0
     for row in rows:
@@ -199,7 +199,8 @@ def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Reje
 
 
 def _stored_tasks(project: Project, rows: Sequence[TaskRow]) -> dict[str, _Stored]:
-    """Tasks that the batch may name, by id; a row without an id also names the oldest task of its content."""
+    """Returns the tasks that the batch may refer to, by their ids. A row without an id may also match by content."""
+    # The dictionary keeps the last entry of a name: the lowest primary key, hence the oldest task.
     tasks = Task.objects.filter(project=project).order_by("-pk")
     existing = tasks.values_list("external_id", "content_hash", "pk", "imported_preference")
     by_id = existing.filter(external_id__in={row.name for row in rows})
@@ -208,7 +209,7 @@ def _stored_tasks(project: Project, rows: Sequence[TaskRow]) -> dict[str, _Store
 
 
 def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: list[Rejected]) -> _Plan:
-    """Sorts the rows into new and known; a known id with other content is refused."""
+    """Sorts the rows into new and known ones; adds those that repeat a known id with other content to `refused`."""
     plan = _Plan()
     contents = {name: task.content_hash for name, task in stored.items()}
     names = {digest: name for name, digest in contents.items()}
@@ -216,6 +217,7 @@ def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: li
         name = row.external_id or names.get(row.content_hash, row.name)
         if name not in contents:
             plan.new[name] = row
+            # A later row of this batch may repeat the task.
             contents[name] = row.content_hash
             names.setdefault(row.content_hash, name)
         elif contents[name] == row.content_hash:
@@ -226,14 +228,14 @@ def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: li
 
 
 def _write(
-    project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: datetime, made: int | None
+    project: Project, plan: _Plan, stored: Mapping[str, _Stored], now: datetime, import_id: int | None
 ) -> list[Rejected]:
-    """Writes what is new; returns the rows that contradict what is there."""
-    new = _write_tasks(project, plan, now, made)
-    if made is not None:
+    """Writes the new tasks, labels and ratings; returns the rows that contradict stored ones."""
+    new = _write_tasks(project, plan, now, import_id)
+    if import_id is not None:
         tasks = [placed_row.task for placed_row in new.values()]
         ends = {"first": min(tasks, default=None), "last": max(tasks, default=None)}
-        if not _COUNT.run(created=len(plan.new), existing=len(plan.known), **ends, **{"import": made}):
+        if not _COUNT.run(created=len(plan.new), existing=len(plan.known), **ends, **{"import": import_id}):
             raise TakenBack
     known = _places(plan, {name: task.pk for name, task in stored.items()}, new)
     placed = [*new.values(), *known]
@@ -243,7 +245,8 @@ def _write(
     return refused
 
 
-def _write_tasks(project: Project, plan: _Plan, now: datetime, made: int | None) -> dict[str, Placed]:
+def _write_tasks(project: Project, plan: _Plan, now: datetime, import_id: int | None) -> dict[str, Placed]:
+    # COPY returns no ids, and the responses have to name their tasks, so the ids are drawn beforehand.
     tasks = iter(next_ids(Task, len(plan.new)))
     responses = iter(next_ids(Response, sum(len(row.responses) for row in plan.new.values())))
     placed = {
@@ -251,7 +254,9 @@ def _write_tasks(project: Project, plan: _Plan, now: datetime, made: int | None)
         for name, row in plan.new.items()
     }
     copy_rows(
-        Task, _TASK_COLUMNS, (_task_record(project, name, placed_row, now, made) for name, placed_row in placed.items())
+        Task,
+        _TASK_COLUMNS,
+        (_task_record(project, name, placed_row, now, import_id) for name, placed_row in placed.items()),
     )
     copy_rows(
         Response,
@@ -281,8 +286,9 @@ _TASK_COLUMNS = (
 _RESPONSE_COLUMNS = ("id", "task_id", "position", "external_id", "text", "model", "metadata")
 
 
-def _task_record(project: Project, name: str, placed: Placed, now: datetime, made: int | None) -> Sequence[Any]:
+def _task_record(project: Project, name: str, placed: Placed, now: datetime, import_id: int | None) -> Sequence[Any]:
     row = placed.row
+    # Imported ratings take slots as well, so a task with many of them wants as many annotators.
     slots = max(project.base_annotators, min(row.raters(), project.max_annotators))
     labelled = any(response.label for response in row.responses)
     return (
@@ -299,7 +305,7 @@ def _task_record(project: Project, name: str, placed: Placed, now: datetime, mad
         row.prompt_hash,
         row.preference,
         row.language,
-        made,
+        import_id,
         now,
     )
 
@@ -311,12 +317,13 @@ def _response_records(placed: Placed) -> Iterator[Sequence[Any]]:
 
 
 def _places(plan: _Plan, stored: Mapping[str, int], new: Mapping[str, Placed]) -> list[Placed]:
-    """Where the rows about known tasks stand; a task may have become known in this very batch."""
+    """Finds task and responses of the rows about known tasks, some of which this very batch may have made."""
     tasks = {name: stored[name] for name, _ in plan.known if name in stored}
     responses: dict[int, list[int]] = {}
-    given = {tasks[name] for name, row in plan.known if name in tasks and row.has_ratings()}
-    rows = Response.objects.filter(task__in=given).order_by("task", "position").values_list("task", "pk")
-    for task, response in rows if given else []:
+    # Rows without ratings, as when a file is imported again, need none of the responses.
+    rated = {tasks[name] for name, row in plan.known if name in tasks and row.has_ratings()}
+    rows = Response.objects.filter(task__in=rated).order_by("task", "position").values_list("task", "pk")
+    for task, response in rows if rated else []:
         responses.setdefault(task, []).append(response)
     return [
         Placed(tasks[name], responses.get(tasks[name], []), row)
@@ -327,7 +334,9 @@ def _places(plan: _Plan, stored: Mapping[str, int], new: Mapping[str, Placed]) -
 
 
 def _add_preferences(without: set[int], known: Sequence[Placed]) -> None:
-    """A preference file about tasks that are already here adds what it knows."""
-    news = {placed_row.task: placed_row.row.preference for placed_row in known if placed_row.row.preference is not None}
-    changed = [Task(pk=pk, imported_preference=preference) for pk, preference in news.items() if pk in without]
+    """Adds the preferences of known rows to those stored tasks that are `without` one."""
+    preferences = {
+        placed_row.task: placed_row.row.preference for placed_row in known if placed_row.row.preference is not None
+    }
+    changed = [Task(pk=pk, imported_preference=preference) for pk, preference in preferences.items() if pk in without]
     Task.objects.bulk_update(changed, ["imported_preference"])

@@ -1,4 +1,4 @@
-"""Many new rows into a table by PostgreSQL's COPY: several times as fast as INSERT."""
+"""Writes many new rows to a table by PostgreSQL's COPY, which is several times as fast as INSERT."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from django.db.models import Model
 
 
 def next_ids(model: type[Model], count: int) -> list[int]:
-    """Ids of rows to come, taken from the table's sequence."""
+    """Reserves `count` ids for new rows by drawing them from the table's sequence."""
     if not count:
         return []
     with connection.cursor() as cursor:
@@ -18,7 +18,7 @@ def next_ids(model: type[Model], count: int) -> list[int]:
 
 
 def copy_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Writes the rows; JSON stands in them as text. Columns that are not named take the database's default."""
+    """Writes the rows, in which JSON values are texts. Columns that are not named take the database's default."""
     table, names = model._meta.db_table, ", ".join(columns)
     with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
         for row in rows:

@@ -1,4 +1,4 @@
-"""Bytes on their way in, counted: nothing that a file expands to is held whole, and none of it goes on without end."""
+"""Streams that count the bytes of an import, hold no whole file in memory, and stop a file that expands too far."""
 
 import gzip
 import hashlib
@@ -10,7 +10,7 @@ from django.conf import settings
 from annotator.refusals import Refusal
 
 RATIO_COUNTS_FROM = 16 << 20
-"""Bytes. What a file expands to before says little: a few equal lines compress well."""
+"""Bytes. The ratio of a file that expands to less says little, because a few equal lines compress very well."""
 
 
 class UnreadableFile(Refusal):
@@ -28,7 +28,7 @@ class FileTooLarge(UnreadableFile):
 
 
 class Incoming(io.RawIOBase):
-    """The file as it arrives, with its size and its hash so far."""
+    """The file as it arrives, with the size and the hash of the bytes that were read so far."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = cast(Any, stream)
@@ -49,7 +49,7 @@ class Incoming(io.RawIOBase):
 
 
 class Metered(io.RawIOBase):
-    """What is read of a file, decompressed, up to IMPORT_MAX_FILE_BYTES."""
+    """The decompressed content of a file. Reading past IMPORT_MAX_FILE_BYTES raises FileTooLarge."""
 
     def __init__(self, source: io.BufferedReader) -> None:
         self._source = source
@@ -59,7 +59,7 @@ class Metered(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        # What comes at one go: what was read before damage must not be lost with it.
+        # A single read of the source: a second one might hit damage, and lose the bytes that the first had returned.
         size = self._source.readinto1(buffer)
         self.size += size
         if self.size > settings.IMPORT_MAX_FILE_BYTES:
@@ -71,7 +71,10 @@ class Metered(io.RawIOBase):
 
 
 class Unzipped(io.RawIOBase):
-    """What a gzip file holds, up to the very byte where it is damaged: GzipFile itself would lose a block before it."""
+    """The content of a gzip file up to the very byte where it is damaged. GzipFile alone would lose the block before.
+
+    Raises FileTooLarge for a file that expands more than IMPORT_MAX_GZIP_RATIO-fold, such as a decompression bomb.
+    """
 
     def __init__(self, source: IO[bytes], incoming: Incoming) -> None:
         self._file = gzip.GzipFile(fileobj=source)
@@ -85,6 +88,7 @@ class Unzipped(io.RawIOBase):
         data = self._file.read1(len(buffer))
         buffer[: len(data)] = data
         self._size += len(data)
+        # Against the bytes that have arrived: the size of the whole file is not known yet.
         most = max(RATIO_COUNTS_FROM, self._incoming.size * settings.IMPORT_MAX_GZIP_RATIO)
         if self._size > most:
             raise FileTooLarge(

@@ -1,4 +1,4 @@
-"""Gold tasks: rows that say how experts rate their responses. A gold task stays what it was at its first import."""
+"""Reads and writes gold tasks, whose rows say how experts rate the responses. A later import never changes them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from annotator.models import ExpertRating, Gold
 
 
 def gold_use(value: Any) -> str:
-    """Where a gold task is used; empty for any other task."""
+    """Returns where a gold task is used, or an empty text for any other task. Raises BadRow."""
     if value in (None, ""):
         return ""
     if not isinstance(value, str) or value not in Gold.Use.values:
@@ -18,7 +18,7 @@ def gold_use(value: Any) -> str:
 
 
 def expert_of(value: Any, name: str, attributes: Sequence[str]) -> Expert | None:
-    """The object {scores, explanation} of one response, with a score for every attribute."""
+    """Reads the object {scores, explanation} of one response, which must score every attribute. Raises BadRow."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -35,7 +35,7 @@ def expert_of(value: Any, name: str, attributes: Sequence[str]) -> Expert | None
 
 
 def check_gold(use: str, experts: Sequence[Expert | None]) -> None:
-    """A gold task has an expert's rating of every response, any other task of none."""
+    """Raises BadRow unless a gold task has an expert's rating of every response, and any other task has none."""
     if use and not all(experts):
         raise BadRow("gold needs an expert rating of every response: responses[].expert {scores, explanation}")
     if not use and any(experts):
@@ -43,17 +43,15 @@ def check_gold(use: str, experts: Sequence[Expert | None]) -> None:
 
 
 def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
-    """Makes new tasks gold; returns lines and errors of rows that contradict the gold that is there."""
-    given = [placed_row for placed_row in placed if placed_row.row.gold]
-    _make([placed_row for placed_row in given if placed_row.is_new])
-    known = [placed_row for placed_row in given if not placed_row.is_new]
-    stored = {gold.task_id: gold for gold in _stored([placed_row.task for placed_row in known])}
+    """Makes new tasks gold; returns the lines and errors of rows that contradict the stored gold."""
+    gold_rows = [placed_row for placed_row in placed if placed_row.row.gold]
+    _make([placed_row for placed_row in gold_rows if placed_row.is_new])
+    known = [placed_row for placed_row in gold_rows if not placed_row.is_new]
+    golds = Gold.objects.filter(task__in=[placed_row.task for placed_row in known])
+    # Most imports have no gold tasks, and then need no query.
+    stored = {gold.task_id: gold for gold in golds.prefetch_related("ratings__response")} if known else {}
     wrong = "the task is here with another gold: change that in the admin, or give the row an id of its own"
     return [(placed_row.row.line, wrong) for placed_row in known if not _same(stored.get(placed_row.task), placed_row)]
-
-
-def _stored(tasks: Sequence[int]) -> list[Gold]:
-    return list(Gold.objects.filter(task__in=tasks).prefetch_related("ratings__response")) if tasks else []
 
 
 def _make(placed: Sequence[Placed]) -> None:
@@ -69,6 +67,7 @@ def _make(placed: Sequence[Placed]) -> None:
 def _same(gold: Gold | None, placed: Placed) -> bool:
     if gold is None or gold.use != placed.row.gold:
         return False
+    # Compared by position: the ids of the responses are read only for rows that have ratings.
     stored = {rating.response.position: (rating.scores, rating.explanation) for rating in gold.ratings.all()}
-    given = enumerate(row.expert for row in placed.row.responses)
-    return stored == {position: (expert.scores, expert.explanation) for position, expert in given if expert}
+    experts = enumerate(row.expert for row in placed.row.responses)
+    return stored == {position: (expert.scores, expert.explanation) for position, expert in experts if expert}

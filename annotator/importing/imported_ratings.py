@@ -1,4 +1,4 @@
-"""Labels and annotations that came with a file: labels as they stand, annotations under anonymous raters."""
+"""Stores the labels and annotations of a file. Labels are stored unchanged, annotations under anonymous raters."""
 
 import hashlib
 import json
@@ -17,8 +17,11 @@ from annotator.models import Annotation, Assignment, ImportedRater, Label, Origi
 
 
 @dataclass(frozen=True)
-class _Given:
-    """One imported rater's work on one task: ratings by response position, or a preference. `rater` is their place."""
+class _RaterEntry:
+    """One imported rater's work on one task: ratings by the position of the response, or a preference.
+
+    `rater` is the rater's place in the file's lists, such as `rater-1`.
+    """
 
     placed: Placed
     rater: str
@@ -32,14 +35,18 @@ class _Given:
 
 
 def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
-    """Stores given labels; a response whose imported label differs keeps the first and is reported."""
+    """Stores the rows' labels. A response that has another imported label keeps it, and the row is reported."""
+    # Not strict: known tasks have no response ids here unless their rows have labels or ratings.
     labelled = [
         (pk, response, placed_row.is_new)
         for placed_row in placed
         for pk, response in zip(placed_row.responses, placed_row.row.responses, strict=False)
         if response.label
     ]
-    present = _present_labels({pk for pk, _, is_new in labelled if not is_new})
+    present: dict[int, dict[str, int]] = {}
+    if known := {pk for pk, _, is_new in labelled if not is_new}:
+        imported = Label.objects.filter(source=Label.Source.IMPORTED, response__in=known)
+        present = dict(imported.values_list("response", "scores"))
     new, refused = {}, []
     for pk, response, _ in labelled:
         if pk not in present:
@@ -54,29 +61,23 @@ def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
     return refused
 
 
-def _present_labels(responses: set[int]) -> dict[int, dict[str, int]]:
-    if not responses:
-        return {}
-    imported = Label.objects.filter(source=Label.Source.IMPORTED, response__in=responses)
-    return dict(imported.values_list("response", "scores"))
-
-
 def write_annotations(project: Project, placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
-    """Stores given ratings and preferences as annotations of imported raters, and settles the tasks they touch.
+    """Stores the rows' ratings and preferences as annotations of imported raters, and settles the tasks concerned.
 
-    Ratings take the task's slots; preferences alone take none, as the ratings are still wanted. A rater's first word
-    on a task stays, and rows that contradict it are reported.
+    Ratings take slots of the task; preferences alone take none, as the task still needs its ratings. The first
+    annotation of a rater on a task stays, and rows that contradict it are reported.
     """
-    given = [rating for where in placed for rating in _given(where)]
-    if not given:
+    entries = [entry for placed_row in placed for entry in _entries(placed_row)]
+    if not entries:
         return []
-    raters = _raters(project, {rating.rater for rating in given})
-    touched = {rating.placed.task for rating in given}
+    raters = _raters(project, {entry.rater for entry in entries})
+    touched = {entry.placed.task for entry in entries}
+    # Settling needs the row locks. They are taken by id, as everywhere, or two transactions could wait for each other.
     locked = Task.objects.filter(pk__in=touched).select_for_update().order_by("pk")
     tasks = {task.pk: task for task in locked.defer("conversation", "metadata")}
-    fresh, refused = _unknown(given, raters)
+    fresh, refused = _unknown(entries, raters)
     if fresh:
-        tasks = {pk: task for pk, task in tasks.items() if pk in {rating.placed.task for rating in fresh}}
+        tasks = {pk: task for pk, task in tasks.items() if pk in {entry.placed.task for entry in fresh}}
         _make_room(tasks, fresh, project)
         _store(fresh, raters, list(tasks.values()), now)
         _count_work(project, fresh, raters)
@@ -84,25 +85,28 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
     return refused
 
 
-def _given(placed: Placed) -> Iterator[_Given]:
-    """Place n of the lists is rater n. The files name nobody, so neither do we."""
+def _entries(placed: Placed) -> Iterator[_RaterEntry]:
+    """Yields the work of each rater. The nth place of every list is rater n, as the files name nobody."""
     for number in range(placed.row.raters()):
         ratings = {
             position: response.ratings[number]
             for position, response in enumerate(placed.row.responses)
             if number < len(response.ratings)
         }
-        yield _Given(placed, f"rater-{number + 1}", ratings)
-    for number, given in enumerate(placed.row.preferences):
-        yield _Given(placed, f"preference-{number + 1}", {}, given.strength, given.justification)
+        yield _RaterEntry(placed, f"rater-{number + 1}", ratings)
+    for number, preference in enumerate(placed.row.preferences):
+        yield _RaterEntry(placed, f"preference-{number + 1}", {}, preference.strength, preference.justification)
 
 
 def _raters(project: Project, places: set[str]) -> dict[str, User]:
-    """The project's accounts by place; nobody can log in to them, and they are made on first use."""
+    """Returns the accounts of the project's imported raters by place, and makes those that are missing.
+
+    Nobody can log in to them. The import's lock keeps another import from making the same accounts.
+    """
     known = ImportedRater.objects.filter(project=project, place__in=places).select_related("user")
     raters = {rater.place: rater.user for rater in known}
     for place in sorted(places - set(raters)):
-        # A person may have taken the name.
+        # A person may have chosen that name, and must not be taken for the rater.
         called = f"imported.{project.pk}.{place}"
         free = called if not User.objects.filter(username=called).exists() else f"{called}.{secrets.token_hex(4)}"
         user = User.objects.create(username=free, is_active=False, password="!")
@@ -110,92 +114,87 @@ def _raters(project: Project, places: set[str]) -> dict[str, User]:
     return raters
 
 
-def _unknown(given: Sequence[_Given], raters: Mapping[str, User]) -> tuple[list[_Given], list[Rejected]]:
-    """The work that is not stored yet, and the rows that say something else than what is."""
-    present = _present_work(given, raters)
+def _unknown(entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> tuple[list[_RaterEntry], list[Rejected]]:
+    """Returns the entries that are not stored yet, and the rows that contradict stored ones."""
+    annotations = Annotation.objects.current().filter(
+        assignment__task__in={entry.placed.task for entry in entries}, assignment__annotator__in=raters.values()
+    )
+    rows = annotations.values_list("assignment__task", "assignment__annotator", "content_hash")
+    present = {(task, rater): digest for task, rater, digest in rows}
     fresh, refused = [], {}
-    for rating in given:
-        key, digest = (rating.placed.task, raters[rating.rater].pk), rating.content_hash()
+    for entry in entries:
+        key, digest = (entry.placed.task, raters[entry.rater].pk), entry.content_hash()
         if key not in present:
             present[key] = digest
-            fresh.append(rating)
+            fresh.append(entry)
         elif present[key] != digest:
-            line = rating.placed.row.line
+            line = entry.placed.row.line
             refused[line] = Rejected(line, "this task has other ratings by its imported raters; the first ones stay")
     return fresh, list(refused.values())
 
 
-def _present_work(given: Sequence[_Given], raters: Mapping[str, User]) -> dict[tuple[int, int], str]:
-    annotations = Annotation.objects.current().filter(
-        assignment__task__in={rating.placed.task for rating in given}, assignment__annotator__in=raters.values()
-    )
-    rows = annotations.values_list("assignment__task", "assignment__annotator", "content_hash")
-    return {(task, rater): digest for task, rater, digest in rows}
-
-
-def _make_room(tasks: Mapping[int, Task], given: Sequence[_Given], project: Project) -> None:
-    """An open task that was here before its ratings wants as many raters as if it had come with them."""
+def _make_room(tasks: Mapping[int, Task], entries: Sequence[_RaterEntry], project: Project) -> None:
+    """Gives an open task that was imported before its ratings as many slots as if it had come with them."""
     narrow = {}
-    for rating in given:
-        task, wanted = tasks[rating.placed.task], min(rating.placed.row.raters(), project.max_annotators)
-        if task.state == Task.State.OPEN and task.slots_wanted < wanted:
-            task.slots_wanted = wanted
+    for entry in entries:
+        task, slots = tasks[entry.placed.task], min(entry.placed.row.raters(), project.max_annotators)
+        if task.state == Task.State.OPEN and task.slots_wanted < slots:
+            task.slots_wanted = slots
             narrow[task.pk] = task
     Task.objects.bulk_update(narrow.values(), ["slots_wanted"])
 
 
-def _store(given: Sequence[_Given], raters: Mapping[str, User], tasks: Sequence[Task], now: datetime) -> None:
+def _store(entries: Sequence[_RaterEntry], raters: Mapping[str, User], tasks: Sequence[Task], now: datetime) -> None:
     free = _free_slots(tasks)
-    slots = [
-        free[rating.placed.task].pop(0) if rating.ratings and free[rating.placed.task] else None for rating in given
-    ]
+    slots = [free[entry.placed.task].pop(0) if entry.ratings and free[entry.placed.task] else None for entry in entries]
     assignments = Assignment.objects.bulk_create(
         Assignment(
-            task_id=rating.placed.task,
-            annotator=raters[rating.rater],
+            task_id=entry.placed.task,
+            annotator=raters[entry.rater],
             slot=slot,
-            # Ratings beyond what the task has room for are kept, and do not count.
-            counts=slot is not None or not rating.ratings,
-            extra=slot is None and bool(rating.ratings),
+            # Ratings for which the task has no slot are kept as extra, and do not count.
+            counts=slot is not None or not entry.ratings,
+            extra=slot is None and bool(entry.ratings),
             state=Assignment.State.SUBMITTED,
-            response_order=sorted(rating.ratings),
+            response_order=sorted(entry.ratings),
             leased_at=now,
             lease_expires_at=now,
         )
-        for rating, slot in zip(given, slots, strict=True)
+        for entry, slot in zip(entries, slots, strict=True)
     )
     annotations = Annotation.objects.bulk_create(
         Annotation(
             assignment=assignment,
             origin=Origin.IMPORTED,
-            preference=rating.preference,
-            justification=rating.justification,
-            content_hash=rating.content_hash(),
+            preference=entry.preference,
+            justification=entry.justification,
+            content_hash=entry.content_hash(),
             submitted_at=now,
         )
-        for assignment, rating in zip(assignments, given, strict=True)
+        for assignment, entry in zip(assignments, entries, strict=True)
     )
     Rating.objects.bulk_create(
-        Rating(annotation=annotation, response_id=rating.placed.responses[position], scores=scores)
-        for annotation, rating in zip(annotations, given, strict=True)
-        for position, scores in rating.ratings.items()
+        Rating(annotation=annotation, response_id=entry.placed.responses[position], scores=scores)
+        for annotation, entry in zip(annotations, entries, strict=True)
+        for position, scores in entry.ratings.items()
     )
 
 
-def _count_work(project: Project, given: Sequence[_Given], raters: Mapping[str, User]) -> None:
-    """Adds to the raters' tallies."""
-    done = Counter(raters[rating.rater].pk for rating in given)
+def _count_work(project: Project, entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> None:
+    done = Counter(raters[entry.rater].pk for entry in entries)
+    # By id: transactions that update several tallies in different orders could wait for each other.
     for rater in sorted(done):
         tally, _ = Tally.objects.get_or_create(annotator_id=rater, project=project)
         Tally.objects.filter(pk=tally.pk).update(done=F("done") + done[rater])
 
 
 def _free_slots(tasks: Sequence[Task]) -> dict[int, list[int]]:
-    """The free slots of each task, as many as it has room for, the lowest first."""
+    """Returns the free slots of each task, the lowest first, and no more than the task has room for."""
     free = {task.pk: list(range(1, task.slots_wanted + 1)) for task in tasks}
-    held = Counter[int]()
+    taken = Counter[int]()
     for task, slot in Assignment.objects.filter(task__in=tasks, slot__isnull=False).values_list("task", "slot"):
-        held[task] += 1
+        taken[task] += 1
         if slot in free[task]:
             free[task].remove(slot)
-    return {task.pk: free[task.pk][: max(task.slots_wanted - held[task.pk], 0)] for task in tasks}
+    # A slot beyond `slots_wanted` may be taken, from when the task wanted more. It takes room, though no slot of these.
+    return {task.pk: free[task.pk][: max(task.slots_wanted - taken[task.pk], 0)] for task in tasks}

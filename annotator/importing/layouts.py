@@ -1,4 +1,4 @@
-"""One raw row in, one checked row out: our task rows and HelpSteer2's three released layouts."""
+"""Turns raw rows into checked rows. Reads our task rows and HelpSteer2's three released layouts."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ _LEVELS = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4}
 
 @dataclass(frozen=True)
 class _FlatRow:
-    """A row of the layouts with one response a row; two in a row with one prompt are one task."""
+    """A row of a layout that has one response in each row. Two consecutive rows with the same prompt are one task."""
 
     line: int
     prompt: str
@@ -55,11 +55,11 @@ class _FlatRow:
 
 
 def read_tasks(rows: Iterable[RawRow], attributes: Sequence[str]) -> Iterator[TaskRow | Rejected]:
-    """Checks each row against the layout that its fields name, and pairs consecutive rows of one prompt."""
+    """Checks each row against the layout that its fields indicate, and pairs consecutive rows of one prompt."""
     waiting: _FlatRow | None = None
     for raw in rows:
         parsed = _parsed(raw, attributes)
-        del raw  # or a large one stays while the next is read
+        del raw  # a large row would stay in memory while the next one is read
         if isinstance(parsed, _FlatRow) and waiting and waiting.prompt == parsed.prompt:
             yield _paired(waiting, parsed)
             waiting = None
@@ -85,6 +85,7 @@ def _parsed(raw: RawRow, attributes: Sequence[str]) -> TaskRow | _FlatRow | Reje
     except BadRow as bad:
         return Rejected(raw.line, str(bad))
     except RecursionError:
+        # Strangers choose the nesting of a row, and one such row must not end the import.
         return Rejected(raw.line, "the row is nested too deeply")
 
 
@@ -108,6 +109,7 @@ def _task_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) ->
         raise BadRow("responses must be a list of at least one response")
     check_responses(len(responses))
     priority = values.get("priority", 0)
+    # Not isinstance: True and False are integers as well.
     if type(priority) is not int or not -1000 <= priority <= 1000:
         raise BadRow(f"priority is {shown(priority)}: it must be a whole number from -1000 to 1000")
     extra: dict[str, Any] = {key: values[key] for key in ("lang", "tree") if key in values}
@@ -131,9 +133,9 @@ def _task_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) ->
     )
 
 
-def _language(given: Any) -> str:
-    """A code such as `de` or `pt-BR`, in lower case. Whatever else the field holds says nothing about annotators."""
-    code = given.lower() if isinstance(given, str) else ""
+def _language(value: Any) -> str:
+    """Returns a code such as `de` or `pt-BR` in lower case, or an empty text: other values select no annotators."""
+    code = value.lower() if isinstance(value, str) else ""
     return code if fullmatch(LANGUAGE_CODE, code) else ""
 
 
@@ -175,21 +177,21 @@ def _response(value: Any, name: str, attributes: Sequence[str]) -> ResponseRow:
 def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) -> _FlatRow:
     prompt, text = required(values, "prompt"), required(values, "response")
     only_known(values, {"prompt", "response", *attributes}, "column")
-    given = {key: _from_cell(values[key]) if raw.from_csv else values[key] for key in attributes if key in values}
-    if given and len(given) < len(attributes):
+    scores = {key: _from_cell(values[key]) if raw.from_csv else values[key] for key in attributes if key in values}
+    if scores and len(scores) < len(attributes):
         raise BadRow(f"the field {next(key for key in attributes if key not in values)} is missing")
     label: dict[str, int] = {}
     ratings: tuple[dict[str, int], ...] = ()
-    if given and all(isinstance(value, list) for value in given.values()):
-        ratings = _rating_lists(given)
+    if scores and all(isinstance(value, list) for value in scores.values()):
+        ratings = _rating_lists(scores)
     else:
-        label = {key: level(value, key) for key, value in given.items()}
+        label = {key: level(value, key) for key, value in scores.items()}
     response = ResponseRow(storable_text(text, "response"), raw.line, label=label, ratings=ratings)
     return _FlatRow(raw.line, _prompt(prompt), response, raw.size)
 
 
 def _prompt(value: Any) -> str:
-    """A prompt whose last turn is the user's: the responses answer it."""
+    """Returns the prompt, the last turn of which must be the user's, as the responses answer it. Raises BadRow."""
     prompt = storable_text(value, "prompt")
     messages = messages_from_prompt(prompt)
     check_messages(len(messages))
@@ -199,7 +201,7 @@ def _prompt(value: Any) -> str:
 
 
 def _from_cell(cell: str) -> Any:
-    """CSV knows only text: a level or a list of levels is what it says, anything else stays text and is refused."""
+    """Reads a level or a list of levels from a CSV cell. Any other cell stays text, which later checks refuse."""
     if cell.startswith("["):
         try:
             return json.loads(cell)
@@ -209,7 +211,7 @@ def _from_cell(cell: str) -> Any:
 
 
 def _rating_lists(lists: dict[str, list[Any]]) -> tuple[dict[str, int], ...]:
-    """Lists of equal length, one place a rater, become one rating a rater."""
+    """Turns lists of equal length, with one place for each rater, into one rating for each rater. Raises BadRow."""
     lengths = {key: len(values) for key, values in lists.items()}
     if len(set(lengths.values())) != 1 or not next(iter(lengths.values())):
         counts = ", ".join(f"{key} {length}" for key, length in lengths.items())
@@ -225,10 +227,10 @@ def _preference_row(raw: RawRow, values: dict[str, Any]) -> TaskRow:
     only_known(values, PREFERENCE_FIELDS, "column")
     for name in ("prompt", "response_1", "response_2", "preference_strength"):
         required(values, name)
-    given = values.get("all_preferences_unprocessed", [])
-    if not isinstance(given, list):
+    preferences = values.get("all_preferences_unprocessed", [])
+    if not isinstance(preferences, list):
         raise BadRow("all_preferences_unprocessed must be a list")
-    check_raters(len(given), "all_preferences_unprocessed")
+    check_raters(len(preferences), "all_preferences_unprocessed")
     extra = {key: values[key] for key in ("split", "preference_statement", "preference_elaboration") if key in values}
     return TaskRow(
         line=raw.line,
@@ -237,14 +239,14 @@ def _preference_row(raw: RawRow, values: dict[str, Any]) -> TaskRow:
         metadata=checked_metadata(extra, "metadata"),
         preference=_strength(values["preference_strength"], "preference_strength", zero=True) or None,
         preferences=tuple(
-            _given(preference, f"all_preferences_unprocessed[{n}]") for n, preference in enumerate(given)
+            _preference(preference, f"all_preferences_unprocessed[{n}]") for n, preference in enumerate(preferences)
         ),
         layout="preference",
         size=raw.size,
     )
 
 
-def _given(value: Any, name: str) -> GivenPreference:
+def _preference(value: Any, name: str) -> GivenPreference:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object with strength and justification")
     justification = value.get("justification")
@@ -255,7 +257,7 @@ def _given(value: Any, name: str) -> GivenPreference:
 
 
 def _strength(value: Any, name: str, *, zero: bool) -> int:
-    """A preference's strength; the released consensus may be 0, a rater's may not."""
+    """Returns the strength of a preference. HelpSteer2's consensus may be 0, a single rater's may not."""
     if type(value) is not int or value not in (*PREFERENCES, *((0,) if zero else ())):
         raise BadRow(f"{name} is {shown(value)}: it must be -3 to 3, or {NEITHER_VALID} for neither valid")
     return value

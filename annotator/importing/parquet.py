@@ -1,6 +1,7 @@
-"""Parquet, decoded in a process of its own with little memory: a few kB can stand for more than a machine has.
+"""Decodes Parquet in a process of its own with little memory, as a few kB can expand to more than a machine has.
 
-What the process takes goes back when it ends, and a file that makes the decoder crash does not take us with it.
+The memory returns to the system when the process ends, and a file that crashes the decoder does not crash the web
+process or the worker.
 """
 
 import io
@@ -19,11 +20,11 @@ from annotator.storage import disk_space
 
 PROCESS = Path(__file__).with_name("parquet_process.py")
 MEMORY_BYTES = 160 << 20
-"""Beside what the interpreter and the library take."""
+"""The decoder may take so much on top of what the interpreter and the library take."""
 PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Of the environment: no password or key of ours reaches a program that reads what strangers wrote."""
+"""Environment variables for the process. A program that reads strangers' files gets no password or key of ours."""
 ALLOCATION = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"}
-"""Arrow's other allocators take more than is asked for, and give it back late."""
+"""Settings of the allocator. Arrow's other allocators take more than they need, and give it back late."""
 _CHUNK = 4 << 20
 _LONGEST_ERROR = 400
 
@@ -34,18 +35,21 @@ class UnreadableParquet(Exception):
 
 @contextmanager
 def parquet_lines(source: BinaryIO) -> Iterator[io.BufferedReader]:
-    """A JSON line for each row of the file: an object, or a text where the row cannot be told in JSON.
+    """Yields a stream with a JSON line for each row: an object, or a text where JSON cannot hold the row.
 
     Raises:
-        UnreadableParquet: at the end, where the file was not read whole.
-        DiskNearlyFull: there is no room for a copy of the file, which the decoder needs.
+        UnreadableParquet: The file could not be read to its end; raised after the last row that could be read.
+        DiskNearlyFull: The disk has no room for the copy of the file that the decoder needs.
     """
+    # A Parquet file is read from its end, so it is copied to where the decoder can seek. Errors go to a file as well:
+    # nobody reads them before the end, and a full pipe would stop the decoder.
     with TemporaryFile() as file, TemporaryFile() as errors:
         while block := source.read(_CHUNK):
             disk_space.require_room(extra=len(block))
             file.write(block)
         file.seek(0)
         limits = (MEMORY_BYTES, settings.IMPORT_MAX_ROWS, settings.IMPORT_MAX_ROW_BYTES)
+        # With -P the modules of this folder cannot hide those of the same names that the decoder imports.
         process = subprocess.Popen(
             [sys.executable, "-P", str(PROCESS), *map(str, limits)],
             stdin=file,
@@ -61,12 +65,13 @@ def parquet_lines(source: BinaryIO) -> Iterator[io.BufferedReader]:
                 errors.seek(0)
                 raise UnreadableParquet(_reason(process.returncode, errors.read(_LONGEST_ERROR)))
         finally:
+            # Whoever reads the rows may stop early; the decoder would wait for ever to write the next one.
             process.kill()
             process.wait()
 
 
-def _reason(status: int, said: bytes) -> str:
-    """What the process said before it ended; one that was killed or has crashed says nothing for people."""
-    if status == 1 and said and not said.startswith((b"Traceback", b"Fatal")):
-        return said.decode(errors="replace").strip()
+def _reason(status: int, message: bytes) -> str:
+    """Returns the process's own message, or a general one if it was killed or crashed and left none for people."""
+    if status == 1 and message and not message.startswith((b"Traceback", b"Fatal")):
+        return message.decode(errors="replace").strip()
     return "the process that decodes it has crashed"

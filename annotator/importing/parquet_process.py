@@ -1,7 +1,8 @@
-"""The rows of the Parquet file on standard input, as JSON lines on standard output; a program of its own.
+"""A program that reads the Parquet file on standard input and writes its rows as JSON lines to standard output.
 
-Arguments: bytes of memory beside what the library takes, rows, bytes of a row. A row that JSON cannot hold becomes a
-text that says why. It ends with status 1 and a reason on standard error where the file cannot be read (on).
+Its arguments are the most bytes of memory beyond what the library takes, the most rows, and the most bytes of a row. A
+row that JSON cannot hold becomes a text that says why. If the file cannot be read, or not to its end, the program ends
+with status 1 and the reason on standard error.
 """
 
 import json
@@ -17,7 +18,7 @@ import pyarrow
 import pyarrow.parquet
 
 BATCH = 8
-"""Rows decoded at once: of a dictionary each may take as many bytes as the longest text has."""
+"""Rows decoded at once. In a dictionary-encoded column each of them may take as many bytes as its longest text."""
 LONGEST_FOOTER = 16 << 20
 MOST_COLUMNS = 200
 TAIL = struct.Struct("<i4s")
@@ -28,7 +29,7 @@ class Refused(Exception):
 
 
 def limit_memory(more: int) -> None:
-    """From here on allocations beyond `more` bytes fail. Only Linux counts them."""
+    """Makes allocations beyond `more` further bytes fail. Does nothing except on Linux, which alone counts them."""
     if sys.platform == "linux":
         fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         most = int(fields["VmData"].split()[0]) * 1024 + more
@@ -36,7 +37,7 @@ def limit_memory(more: int) -> None:
 
 
 def check_footer(file: Any) -> None:
-    """The footer is read whole: its length stands at the end of the file."""
+    """Raises Refused if the footer, which pyarrow reads as a whole, is too long. Its length ends the file."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - TAIL.size, 0))
     tail = file.read(TAIL.size)
@@ -46,8 +47,9 @@ def check_footer(file: Any) -> None:
 
 
 def opened(file: Any, most_rows: int) -> pyarrow.parquet.ParquetFile:
-    """The file, once what it says of itself is within the limits."""
+    """Opens the file and raises Refused if it has too many columns or rows."""
     check_footer(file)
+    # With pre_buffer the library would read whole chunks of columns ahead, into the little memory that it has.
     parquet = pyarrow.parquet.ParquetFile(file, buffer_size=1 << 16, pre_buffer=False)
     if parquet.metadata.num_columns > MOST_COLUMNS:
         raise Refused(f"it has {parquet.metadata.num_columns:,} columns, and at most {MOST_COLUMNS} are read")
@@ -65,7 +67,7 @@ def lines(file: pyarrow.parquet.ParquetFile, longest: int) -> Iterator[bytes]:
 
 def line(batch: pyarrow.RecordBatch, number: int, longest: int) -> bytes:
     row = batch.slice(number, 1)
-    # A slice shares its batch's memory; counted is what the row itself refers to.
+    # A slice shares its batch's memory, but `nbytes` counts only what the row itself refers to.
     if row.nbytes > longest:
         return json.dumps(f"the row is longer than {longest:,} bytes: {RAISE}").encode()
     try:
@@ -84,7 +86,7 @@ def refused_value(value: Any) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """Parquet's rows have every field of the schema; a null is a field that is not there."""
+    """Removes null fields: a Parquet row has every field of the schema, and a missing one is null."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -100,7 +102,7 @@ def main() -> None:
     except MemoryError:
         sys.exit(f"decoding it takes more than {memory:,} bytes of memory: write smaller pages, or JSON lines")
     except BrokenPipeError:
-        os._exit(1)  # nobody reads on
+        os._exit(1)  # the reader has stopped; a normal exit would try to flush into the broken pipe
     except (Refused, pyarrow.ArrowException, OSError) as broken:
         sys.exit(" ".join(str(broken).split()))
 

@@ -1,4 +1,7 @@
-"""HelpSteer2's one-string prompts and our messages: each way exactly (PROTOCOL: the released files)."""
+"""Converts HelpSteer2's one-string prompts to messages and back without loss (docs/protocol.md: the released files).
+
+Also names prompts and tasks by hashes.
+"""
 
 import hashlib
 import json
@@ -15,22 +18,23 @@ _NAMES = {role: name for name, role in _ROLES.items()}
 
 
 def messages_from_prompt(prompt: str) -> list[Message]:
-    """The turns of a HelpSteer2 prompt. The first is the user's, unless another turn's mark stands first."""
+    """Returns the turns of a HelpSteer2 prompt. The first is the user's unless it begins with another's mark."""
     messages = []
     if system := _SYSTEM.match(prompt):
         messages.append({"role": "system", "content": system.group(1)})
         prompt = prompt[system.end() :]
     first, *rest = _TURN.split(prompt)
     turns = [{"role": _ROLES[name], "content": content} for name, content in zip(rest[::2], rest[1::2], strict=True)]
-    # Nothing before the first mark: the user did not begin. (A system turn that begins is written as the head.)
-    others = {"assistant", "system"} if messages else {"assistant"}
-    if first or not turns or turns[0]["role"] not in others:
+    # If nothing precedes the first mark, the user did not begin. A system turn can only begin behind the head, which is
+    # how a system turn at the very beginning is written.
+    beginners = {"assistant", "system"} if messages else {"assistant"}
+    if first or not turns or turns[0]["role"] not in beginners:
         messages.append({"role": "user", "content": first})
     return messages + turns
 
 
 def prompt_from_messages(messages: Sequence[Message]) -> str:
-    """The inverse of `messages_from_prompt`."""
+    """Returns the messages as a HelpSteer2 prompt; the inverse of `messages_from_prompt`."""
     turns = list(messages)
     head = first = ""
     if turns and turns[0]["role"] == "system":
@@ -41,11 +45,11 @@ def prompt_from_messages(messages: Sequence[Message]) -> str:
 
 
 def prompt_hash(messages: Sequence[Message]) -> str:
-    """Names a prompt whatever file it came in; the split into train and validation hangs on it."""
+    """Returns a prompt's hash, which is the same in every file format. The split into train and validation uses it."""
     turns = [[message["role"], message["content"]] for message in messages]
     return hashlib.sha256(_json(turns).encode()).hexdigest()
 
 
 def content_hash(prompt: str, texts: Sequence[str]) -> str:
-    """Names a task by its prompt's hash and its responses' texts, in order."""
+    """Returns a task's hash, from its prompt's hash and the texts of its responses in their order."""
     return hashlib.sha256(_json([prompt, *texts]).encode()).hexdigest()

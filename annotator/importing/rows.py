@@ -1,4 +1,4 @@
-"""What a file says, checked: the rows that one part of an import hands to the next, whatever their layout was."""
+"""The checked rows that one part of an import hands to the next, the same for every layout."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,12 @@ from typing import Any
 from annotator.importing.prompts import Message, content_hash, prompt_hash
 
 RATING_BYTES = 400
+"""What one rating counts for in the weight of a row, which limits the size of a batch."""
 
 
 @dataclass(frozen=True)
 class Expert:
-    """What the experts give one response: 0..4 by attribute key, and why."""
+    """The experts' scores of one response, 0 to 4 by the attribute's key, and their reasons."""
 
     scores: dict[str, int]
     explanation: str = ""
@@ -20,7 +21,7 @@ class Expert:
 
 @dataclass(frozen=True)
 class ResponseRow:
-    """A response as a file gives it; in the flat layouts it has a `line` of its own."""
+    """A response in a file. In the flat layouts, which have one response in each row, it has its own `line`."""
 
     text: str
     line: int = 0
@@ -42,7 +43,7 @@ class GivenPreference:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """A task as a file gives it, whatever the layout. `line` is its first, `size` counts the file's bytes for it."""
+    """A task in a file. `line` is its first line, `size` the number of bytes that it takes in the file."""
 
     line: int
     messages: list[Message]
@@ -67,26 +68,26 @@ class TaskRow:
 
     @cached_property
     def name(self) -> str:
-        """The task's id: the file's, else one made of its content."""
+        """The task's id in the file, or one that is derived from its content."""
         return self.external_id or f"content-{self.content_hash[:24]}"
 
     def raters(self) -> int:
-        """How many imported raters rated it."""
+        """Returns how many imported raters rated the task."""
         return max(len(response.ratings) for response in self.responses)
 
     def weight(self) -> int:
-        """What a batch counts it as, in bytes: each rating of a rater becomes rows of its own."""
+        """Returns the bytes that the row counts for in a batch: each rating becomes rows of its own in the database."""
         ratings = sum(len(response.ratings) for response in self.responses) + len(self.preferences)
         return self.size + RATING_BYTES * ratings
 
     def has_ratings(self) -> bool:
-        """Whether it says anything about single responses."""
+        """Returns whether the row has labels or ratings of its responses."""
         return any(response.label or response.ratings for response in self.responses)
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """A row that was not taken, and why."""
+    """A row that was refused, and the reason."""
 
     line: int
     error: str
@@ -94,7 +95,10 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Placed:
-    """A checked row and where it stands: its task, and the task's responses by position where the row rates them."""
+    """A checked row with the ids of its task and of the task's responses, in the order of their positions.
+
+    `responses` is empty for a known task if the row has no labels or ratings of them.
+    """
 
     task: int
     responses: Sequence[int]

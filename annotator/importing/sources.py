@@ -1,4 +1,4 @@
-"""Bytes in, numbered raw rows out: JSON lines, a JSON list, CSV or Parquet, plain or gzipped, never whole in memory."""
+"""Reads JSON lines, a JSON list, CSV or Parquet, plain or gzipped, as numbered raw rows, never whole in memory."""
 
 import csv
 import gzip
@@ -28,7 +28,7 @@ _SPACE, _SPACE_AND_COMMAS = re.compile(r"[ \t\r\n]*"), re.compile(r"[ \t\r\n,]*"
 
 @dataclass(frozen=True)
 class RawRow:
-    """One row as it stands in the file, of so many bytes or characters. `error` is set where it could not be read."""
+    """One row of the file, unchecked. `size` counts bytes or characters; `error` says why it could not be read."""
 
     line: int
     values: dict[str, Any] | None
@@ -48,10 +48,10 @@ class _RowTooLong(Exception):
 
 
 def read_rows(stream: IO[bytes] | Incoming) -> Iterator[RawRow]:
-    """Sniffs the format by the first bytes and yields the rows in order; damage on the way is the last row.
+    """Detects the format from the first bytes and yields the rows in order. Damage further on becomes the last row.
 
     Raises:
-        UnreadableFile: before the first row.
+        UnreadableFile: The file cannot be read at all; raised before the first row.
     """
     incoming = stream if isinstance(stream, Incoming) else Incoming(stream)
     source = _buffered(incoming)
@@ -59,12 +59,13 @@ def read_rows(stream: IO[bytes] | Incoming) -> Iterator[RawRow]:
     try:
         if source.peek(2)[:2] == GZIP:
             source = _buffered(Unzipped(source, incoming))
+        # Metered behind the decompression, as the limit is on the bytes that a file expands to.
         for row in _sniffed(_buffered(Metered(source))):
             line = row.line
             if line > most:
                 raise _too_many_rows()
             yield row
-            del row  # or a large one stays while the next is read
+            del row  # a large row would stay in memory while the next one is read
     except (gzip.BadGzipFile, EOFError, zlib.error) as broken:
         if not line:
             raise UnreadableFile(f"the gzip file is damaged or cut off: {broken}") from broken
@@ -96,26 +97,24 @@ def _sniffed(source: io.BufferedReader) -> Iterator[RawRow]:
     if text[:1] in (b"{", b"[", b""):
         return _json_rows(source)
     # A first line that is neither JSON nor a header still belongs to a file of JSON lines that has good lines below.
-    if b"\n{" in text and not _is_header(text.splitlines()[0]):
+    first_cells = {cell.strip(b' "') for cell in text.splitlines()[0].split(b",")}
+    if b"\n{" in text and not first_cells & {b"prompt", b"response"}:
         return _json_rows(source)
     return _csv_rows(source)
-
-
-def _is_header(line: bytes) -> bool:
-    return bool({b"prompt", b"response"} & {cell.strip(b' "') for cell in line.split(b",")})
 
 
 # JSON lines ------------------------------------------------------------------------------------------------
 
 
 def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Numbered lines; None stands for one that is too long."""
+    """Yields numbered lines, and None in place of a line that is too long."""
     number, most, most_rows = 0, settings.IMPORT_MAX_ROW_BYTES, settings.IMPORT_MAX_ROWS
     while line := source.readline(most + 1):
         number += 1
         if number > most_rows:
             raise _too_many_rows()
         if len(line) > most and not line.endswith(b"\n"):
+            # Skipped by pieces: a line without an end must not be collected in memory.
             while (rest := source.readline(_CHUNK)) and not rest.endswith(b"\n"):
                 pass
             yield number, None
@@ -131,6 +130,7 @@ def _json_rows(source: BinaryIO) -> Iterator[RawRow]:
             yield _json_row(number, line)
 
 
+# A function of its own, so that no local variable of the generator keeps a decoded row while the next one is read.
 def _json_row(number: int, line: bytes) -> RawRow:
     try:
         values = json.loads(line.decode("utf-8"))
@@ -151,8 +151,8 @@ def _object_row(number: int, values: Any, size: int) -> RawRow:
 
 
 def _list_rows(source: BinaryIO) -> Iterator[RawRow]:
-    """The elements of one JSON list, decoded one at a time; `line` counts elements."""
-    # Undecodable bytes survive as surrogates, so that the one element that has them can be named.
+    """Yields the elements of one JSON list, decoded one at a time; `line` counts elements."""
+    # Undecodable bytes become surrogates, so that a later check can name the one element that has them.
     text = _JsonText(io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape"))
     number = 0
     text.pass_over(_SPACE)
@@ -163,6 +163,7 @@ def _list_rows(source: BinaryIO) -> Iterator[RawRow]:
             number += 1
             yield _object_row(number, values, size)
     except (ValueError, RecursionError, _RowTooLong) as wrong:
+        # Where the next element begins cannot be known behind a broken one.
         yield RawRow(number + 1, None, f"the JSON list is broken or cut off here: {wrong}")
         return
     text.step()
@@ -171,47 +172,47 @@ def _list_rows(source: BinaryIO) -> Iterator[RawRow]:
 
 
 class _JsonText:
-    """A JSON text of any length, read on as far as the element that is looked at asks for."""
+    """A JSON text of any length, of which only as much is read as the current element needs."""
 
     def __init__(self, text: io.TextIOWrapper) -> None:
         self._text = text
-        self._held, self._at = "", 0
+        self._buffer, self._at = "", 0
 
     def _read_on(self, size: int) -> bool:
         more = self._text.read(size)
-        self._held, self._at = self._held[self._at :] + more, 0
+        self._buffer, self._at = self._buffer[self._at :] + more, 0
         return bool(more)
 
     def step(self) -> None:
         self._at += 1
 
     def pass_over(self, pattern: re.Pattern[str]) -> str:
-        """The next character behind what the pattern matches; empty at the end of the text."""
+        """Skips what the pattern matches and returns the character behind it, or an empty text at the end."""
         while True:
-            if match := pattern.match(self._held, self._at):
+            if match := pattern.match(self._buffer, self._at):
                 self._at = match.end()
-            if self._at < len(self._held):
-                return self._held[self._at]
+            if self._at < len(self._buffer):
+                return self._buffer[self._at]
             if not self._read_on(_CHUNK):
                 return ""
 
     def element(self) -> tuple[Any, int]:
-        """The value that begins here, and how many characters it has."""
+        """Reads the value that begins here; returns it and its length in characters."""
         most = settings.IMPORT_MAX_ROW_BYTES
         while True:
-            held = len(self._held) - self._at
+            available = len(self._buffer) - self._at
             try:
-                value, end = _DECODER.raw_decode(self._held, self._at)
+                value, end = _DECODER.raw_decode(self._buffer, self._at)
             except ValueError:
-                if held > most:
+                if available > most:
                     raise _RowTooLong from None
-                # Reading at least as much again keeps a long element linear in its length.
-                if not self._read_on(min(max(_CHUNK, held), most + 1 - held)):
+                # Each read decodes from the start again. Doubling the text keeps the whole work linear in its length.
+                if not self._read_on(min(max(_CHUNK, available), most + 1 - available)):
                     raise
             else:
                 size = end - self._at
-                # A number may go on in what is not read yet.
-                if end < len(self._held) or isinstance(value, dict | list | str) or not self._read_on(_CHUNK):
+                # A number may go on in the part that has not been read yet.
+                if end < len(self._buffer) or isinstance(value, dict | list | str) or not self._read_on(_CHUNK):
                     self._at += size
                     return value, size
 
@@ -220,10 +221,10 @@ class _JsonText:
 
 
 class _CsvLines:
-    """The lines of a CSV file, as csv.reader asks for them: of one record no more than a row may have."""
+    """The lines of a CSV file for csv.reader. Raises _RowTooLong when one record takes more than a row may have."""
 
     def __init__(self, source: BinaryIO) -> None:
-        # Undecodable bytes survive as surrogates, so that the one row that has them can be named.
+        # Undecodable bytes become surrogates, so that a later check can name the one row that has them.
         self._text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
         self.number = 0
         self.taken = 0
@@ -233,7 +234,7 @@ class _CsvLines:
 
     def __next__(self) -> str:
         most = settings.IMPORT_MAX_ROW_BYTES
-        # By pieces: iterating would take a file without line ends into memory whole.
+        # Read by pieces: iterating would take a file without line ends into memory as a whole.
         piece = self._text.readline(most + 1)
         if not piece:
             raise StopIteration
@@ -247,8 +248,10 @@ class _CsvLines:
 
 
 def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:
+    # The module's own limit of 131,072 characters would refuse long responses.
     csv.field_size_limit(settings.IMPORT_MAX_ROW_BYTES)
     lines = _CsvLines(source)
+    # With `strict` a misplaced quote is an error of its row, where csv would otherwise guess.
     reader = csv.reader(lines, strict=True)
     try:
         columns = next(reader, [])
@@ -297,7 +300,7 @@ def _parquet_rows(source: BinaryIO) -> Iterator[RawRow]:
 
 
 def _parquet_row(number: int, line: bytes | None) -> RawRow:
-    """A line of the process that decodes: a JSON object, or a text that says what is wrong with the row."""
+    """Reads a line of the decoding process: a JSON object, or a text that says what is wrong with the row."""
     if line is None:
         return RawRow(number, None, str(_RowTooLong()))
     values = json.loads(line)

@@ -1,11 +1,10 @@
-"""An import is taken back: the tasks that it made go, as long as nobody has rated any of them.
+"""Takes an import back: deletes the tasks that it made, provided that nobody has rated any of them.
 
-What it added to tasks of other imports (labels, ratings) stays. Tasks go a batch in a transaction, so that nobody waits
-for a large import; a task that somebody rates meanwhile stays, with the rating.
+Labels and ratings that it added to tasks of other imports stay. Each batch of tasks is deleted in a transaction of its
+own, so that nobody waits for a large import. A task that somebody rates meanwhile stays, with the rating.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,20 +30,20 @@ from annotator.refusals import Refusal
 
 BATCH = 500
 AT_THE_DOOR = 2_000
-"""Tasks that somebody waits for; of more, the light worker takes care."""
+"""Most tasks that are deleted while the caller waits. The light worker deletes those of a larger import."""
 
 
 class AlreadyRated(Refusal):
-    """Somebody has rated tasks of the import, so that it stays; the message counts them."""
+    """Somebody has rated tasks of the import, so it cannot be taken back. The message counts those tasks."""
 
     code = "already_rated"
 
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """What an import would take along: its tasks, with labels and annotations of files, and leases of people at work.
+    """What would be deleted with an import: its tasks, their imported labels and annotations, and people's leases.
 
-    `rated` counts the tasks that somebody has rated: none, or the import stays.
+    `rated` counts the tasks that somebody has rated. Unless it is 0, the import cannot be taken back.
     """
 
     tasks: int
@@ -54,16 +53,16 @@ class Withdrawal:
     leases: int
 
 
-def tasks_of(made: Import) -> QuerySet[Task]:
-    """The tasks that the import has made, found between the ids that it knows."""
-    return Task.objects.filter(
-        project=made.project_id, pk__range=(made.first_task or 0, made.last_task or 0), from_import=made.pk
-    )
+def tasks_of(import_row: Import) -> QuerySet[Task]:
+    """Returns the tasks that the import made and that still exist."""
+    # `from_import` has no index, for which every new task would pay; the primary key finds the range of ids instead.
+    ids = (import_row.first_task or 0, import_row.last_task or 0)
+    return Task.objects.filter(project=import_row.project_id, pk__range=ids, from_import=import_row.pk)
 
 
-def withdrawal_preview(made: Import) -> Withdrawal:
-    """Counts, and changes nothing."""
-    tasks = tasks_of(made)
+def withdrawal_preview(import_row: Import) -> Withdrawal:
+    """Counts what taking the import back would delete, and changes nothing."""
+    tasks = tasks_of(import_row)
     assignments = Assignment.objects.filter(task__in=tasks)
     return Withdrawal(
         tasks=tasks.count(),
@@ -74,18 +73,19 @@ def withdrawal_preview(made: Import) -> Withdrawal:
     )
 
 
-def take_back(made: Import, *, by: User | None, now: datetime) -> Import:
-    """Takes the import back, at once or, where it is large, in the background: `all_gone_at` says when it was done.
+def take_back(import_row: Import, *, by: User | None, now: datetime) -> Import:
+    """Takes the import back, at once or, if it is large, in the background. `all_gone_at` says when it was finished.
 
     Raises:
-        AlreadyRated: somebody has rated one of its tasks.
-        Archived: the project is archived.
-        workers.NoWorker: it is large, and no light worker listens.
+        AlreadyRated: Somebody has rated one of its tasks.
+        Archived: The project is archived.
+        heartbeats.NoWorker: The import is large, and no light worker is listening.
     """
-    large = tasks_of(made)[AT_THE_DOOR:].exists()
+    large = tasks_of(import_row)[AT_THE_DOOR:].exists()
     if large:
+        # Refused before the import is marked as taken back, as nobody would delete its tasks.
         heartbeats.require("light")
-    begun = begin(made, by=by, now=now)
+    begun = begin(import_row, by=by, now=now)
     if large:
         messages.send_on_commit("annotator.tasks.finish_withdrawal", [begun.pk])
         return begun
@@ -93,74 +93,81 @@ def take_back(made: Import, *, by: User | None, now: datetime) -> Import:
 
 
 @in_transaction
-def begin(made: Import, *, by: User | None, now: datetime) -> Import:
-    """Decides that the import goes; twice does no harm. Raises AlreadyRated, Archived."""
-    made = Import.objects.select_for_update(of=("self",)).select_related("project").get(pk=made.pk)
-    if made.taken_back_at:
-        return made
-    require_in_use(made.project)
-    preview = withdrawal_preview(made)
+def begin(import_row: Import, *, by: User | None, now: datetime) -> Import:
+    """Marks the import as taken back. A second call changes nothing. Raises AlreadyRated and Archived."""
+    # The lock waits for the batch that a running import is writing; the import's next batch finds the row marked.
+    import_row = Import.objects.select_for_update(of=("self",)).select_related("project").get(pk=import_row.pk)
+    if import_row.taken_back_at:
+        return import_row
+    require_in_use(import_row.project)
+    preview = withdrawal_preview(import_row)
     if preview.rated:
         raise AlreadyRated(
             f"{preview.rated:,} of the {preview.tasks:,} tasks of this import have been rated, so it cannot be "
             "taken back: retire the tasks that nobody should rate any more."
         )
-    made.taken_back_at, made.taken_back_by = now, by
-    made.save(update_fields=["taken_back_at", "taken_back_by"])
+    import_row.taken_back_at, import_row.taken_back_by = now, by
+    import_row.save(update_fields=["taken_back_at", "taken_back_by"])
     audit.record(
-        "tasks.taken_back", f"import {made.pk}", project=made.project, file=made.file_name, tasks=preview.tasks
+        "tasks.taken_back",
+        f"import {import_row.pk}",
+        project=import_row.project,
+        file=import_row.file_name,
+        tasks=preview.tasks,
     )
-    return made
+    return import_row
 
 
-def finish(made: Import, *, now: datetime) -> Import:
-    """Removes what is left of an import that is taken back. It may be stopped anywhere, and begun anew."""
+def finish(import_row: Import, *, now: datetime) -> Import:
+    """Deletes the remaining tasks of an import that is taken back. It may be stopped at any point and repeated."""
     last: int | None = 0
     while last is not None:
-        last = _remove_some(made, after=last)
-    Import.objects.filter(pk=made.pk, all_gone_at__isnull=True).update(all_gone_at=now)
-    return Import.objects.select_related("project", "by").get(pk=made.pk)
+        last = _remove_some(import_row, after=last)
+    # Conditional, so that a repeated call keeps the time of the first one.
+    Import.objects.filter(pk=import_row.pk, all_gone_at__isnull=True).update(all_gone_at=now)
+    return Import.objects.select_related("project", "by").get(pk=import_row.pk)
 
 
 def finish_all(*, now: datetime) -> int:
-    """Goes on with those that a worker was stopped in; returns how many."""
+    """Finishes the withdrawals during which a worker was stopped; returns how many there were."""
 
     def go_on(project: Project) -> int:
-        left = list(Import.objects.being_taken_back().filter(project=project).order_by("pk"))
-        for made in left:
-            finish(made, now=now)
-        return len(left)
+        imports = list(Import.objects.being_taken_back().filter(project=project).order_by("pk"))
+        for import_row in imports:
+            finish(import_row, now=now)
+        return len(imports)
 
     projects = Project.objects.filter(pk__in=Import.objects.being_taken_back().values("project"))
     return failures.each_project("finish_withdrawals", projects, go_on)
 
 
 @in_transaction
-def _remove_some(made: Import, *, after: int) -> int | None:
-    """A batch of tasks behind the id; returns the id that it ended with, None where there was none."""
-    # Locked first: whoever submits a rating just now is waited for, and then their task stays.
+def _remove_some(import_row: Import, *, after: int) -> int | None:
+    """Deletes a batch of tasks with ids above `after`; returns the last id of the batch, or None if none was left."""
+    # Locked before the ratings are read: a submission that is under way is waited for, and its task then stays.
     tasks = list(
-        tasks_of(made).filter(pk__gt=after).order_by("pk").select_for_update().values_list("pk", flat=True)[:BATCH]
+        tasks_of(import_row)
+        .filter(pk__gt=after)
+        .order_by("pk")
+        .select_for_update()
+        .values_list("pk", flat=True)[:BATCH]
     )
     if not tasks:
         return None
     kept = set(_rated(Task.objects.filter(pk__in=tasks)).values_list("pk", flat=True))
     going = [pk for pk in tasks if pk not in kept]
-    _count_off(going, made)
+    # The imported raters have rated so many tasks fewer.
+    assignments = Assignment.objects.submitted().filter(task__in=going)
+    # By id: transactions that update several tallies in different orders could wait for each other.
+    for rater, done in sorted(Counter(assignments.values_list("annotator", flat=True)).items()):
+        Tally.objects.filter(annotator=rater, project=import_row.project_id).update(done=F("done") - done)
     Task.objects.filter(pk__in=going).delete()
-    Import.objects.filter(pk=made.pk).update(removed=F("removed") + len(going))
+    Import.objects.filter(pk=import_row.pk).update(removed=F("removed") + len(going))
     return tasks[-1]
 
 
 def _rated(tasks: QuerySet[Task]) -> QuerySet[Task]:
-    """Those that a person has rated, or a reviewer settled; answers of a qualification count as ratings."""
+    """Selects the tasks that a person has rated or a reviewer has settled. Qualification answers count as ratings."""
     people = Annotation.objects.filter(assignment__task=OuterRef("pk")).exclude(origin=Origin.IMPORTED)
     answers = QualificationAnswer.objects.filter(response__task=OuterRef("pk"))
     return tasks.filter(Q(Exists(people)) | Q(Exists(answers)) | Q(adjudicated=True))
-
-
-def _count_off(tasks: Sequence[int], made: Import) -> None:
-    """Raters of files have rated so many tasks fewer."""
-    held = Assignment.objects.submitted().filter(task__in=tasks)
-    for rater, done in sorted(Counter(held.values_list("annotator", flat=True)).items()):
-        Tally.objects.filter(annotator=rater, project=made.project_id).update(done=F("done") - done)

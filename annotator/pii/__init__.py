@@ -1,1 +1,1 @@
-"""Personal information: found by patterns, marked softly, quoted by annotators, redacted by managers."""
+"""Personal information in tasks: patterns find it, pages mark it, annotators quote it, and managers redact it."""

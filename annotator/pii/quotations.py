@@ -1,4 +1,4 @@
-"""What an annotator marks when skipping a task: detected spans that are personal indeed, and quotes of the text."""
+"""Stores what an annotator marks when skipping a task: detected spans that are indeed personal, and quotes."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ SHOWN = 60
 
 
 class NotInTheText(Refusal):
-    """A quote that stands nowhere in the task."""
+    """A quote does not occur in any text of the task."""
 
     status = 400
     code = "not_in_the_text"
@@ -29,7 +29,7 @@ class NotInTheText(Refusal):
 
 
 class MarksWithoutReason(Refusal):
-    """Marks of personal information beside another reason: one of the two is a mistake."""
+    """The skip marks personal information but gives another reason, so one of the two is a mistake."""
 
     status = 400
     code = "marks_without_reason"
@@ -41,21 +41,22 @@ class MarksWithoutReason(Refusal):
 
 
 def check_quotes(quotes: Sequence[str], task: Task) -> None:
-    """Raises NotInTheText with every quote that stands in no text of the task."""
+    """Raises NotInTheText with all quotes that occur in no text of the task."""
     texts = texts_of(task).values()
     if missing := [quote for quote in quotes if not any(any(occurrences(quote, text)) for text in texts)]:
         raise NotInTheText(missing)
 
 
 def mark(task: Task, *, spans: Collection[int], quotes: Sequence[str], by: User, now: datetime) -> None:
-    """Stores what the annotator marks: every occurrence of the quotes and of the detected spans they confirm.
+    """Stores every occurrence of the quotes, and of the texts of the detected spans that the annotator confirms.
 
     Raises:
-        NotInTheText: a quote stands nowhere.
+        NotInTheText: A quote does not occur in the task.
     """
     check_quotes(quotes, task)
     texts = texts_of(task)
     kinds = {quote: str(PiiKind.OTHER) for quote in quotes}
+    # A confirmed span knows the kind, and wins over a quote of the same text.
     kinds |= {text_at(span, texts): span.kind for span in task.pii_spans.detected().filter(pk__in=spans)}
     PiiSpan.objects.bulk_create(
         [
@@ -70,14 +71,15 @@ def mark(task: Task, *, spans: Collection[int], quotes: Sequence[str], by: User,
                 marked_by=by,
                 created_at=now,
             )
-            for marked, kind in kinds.items()
+            for quote, kind in kinds.items()
             for place, text in texts.items()
-            for start, end in occurrences(marked, text)
+            for start, end in occurrences(quote, text)
         ],
+        # The same place may be marked twice, by two quotes or by an earlier skip of the same annotator.
         ignore_conflicts=True,
     )
 
 
 def unmark(task: Task, *, by: User) -> None:
-    """Takes back what the annotator marked."""
+    """Deletes what the annotator marked in the task."""
     task.pii_spans.filter(source=PiiSpan.Source.ANNOTATOR, marked_by=by).delete()

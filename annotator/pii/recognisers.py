@@ -1,8 +1,8 @@
-"""Personal information in texts, by patterns, check digits and the numbering plans of phones; no model, no network.
+"""Finds personal information in texts by patterns, check digits and numbering plans; uses no model and no network.
 
-Runs as a program of its own (`scans.py` starts it) until its input ends: a line of JSON [text, ...] in, a line
-[[[start, end, kind], ...], ...] out. It imports nothing of ours. Apart from the light worker it can be nice to the
-other processes, and be ended over a hostile text.
+`scans.py` runs it as a separate program until its input ends: it reads lines of JSON [text, ...] and answers each with
+a line [[[start, end, kind], ...], ...]. It imports nothing of ours. As it is not part of the light worker, it can run
+at a low priority, and be killed over a hostile text.
 """
 
 import ipaddress
@@ -19,18 +19,18 @@ WINDOW, OVERLAP = 4_000, 300
 """Characters. Some patterns take quadratic time on hostile text; in windows they cannot take long."""
 
 PATTERN_SECONDS = 2
-"""What a pattern may take over one window. A pattern that takes longer finds nothing more in it."""
+"""The time limit of a pattern for one window. A pattern that takes longer finds nothing more in that window."""
 
 WORDS_BEFORE, WORDS_AFTER = 60, 20
-"""So many characters before or after it, a word like "phone" makes digits a phone number."""
+"""A word such as "phone" makes digits a phone number if it is within so many characters before or after them."""
 
 ORDER = ("email", "iban", "card", "ssn", "ip", "birth", "address", "phone")
-"""Where two kinds overlap, the earlier one stands."""
+"""Of two kinds that overlap, the one that is earlier in this list counts."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Characters start..end of a text look like one kind of personal information."""
+    """A range of characters, without `end`, that looks like one kind of personal information."""
 
     start: int
     end: int
@@ -43,10 +43,10 @@ Accept = Callable[[str, str], bool]
 
 @dataclass(frozen=True)
 class Recogniser:
-    """One way to find a kind: the places that look like it, and what they must satisfy besides.
+    """One way to find a kind of personal information: places that look like it, and further conditions.
 
-    `words`: one of them must stand near the place; none: the place speaks for itself. `accept` is asked about the text
-    in the place and the text around it. Where `hint` is nowhere in a text, the text is passed over at once.
+    If there are `words`, one of them must be near the place. `accept` decides by the text in the place and the text
+    around it. `hint` is a quick pattern: a text without it is skipped at once.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class Recogniser:
 
 
 def find(text: str) -> list[Found]:
-    """What a text holds, in its order; no two overlap."""
+    """Returns the personal information in a text, in the order of the text, without overlaps."""
     candidates = {span for start in range(0, max(len(text), 1), WINDOW) for span in _in_window(text, start)}
     chosen: list[Found] = []
     taken = bytearray(len(text))
@@ -78,7 +78,7 @@ def find(text: str) -> list[Found]:
 
 
 def _in_window(text: str, start: int) -> Iterator[Found]:
-    """What begins in the window; the overlap lets it end after it."""
+    """Yields what begins in the window. It may end behind it, within the overlap."""
     window = text[max(0, start - OVERLAP) : start + WINDOW + OVERLAP]
     shift = max(0, start - OVERLAP)
     for recogniser in recognisers():
@@ -127,7 +127,7 @@ def _mentions(around: str, words: Sequence[str]) -> bool:
 
 
 EMAIL = r"(?<![\w.+%'-])[\w+%'-][\w.+%'-]{0,63}@\w[\w-]{0,62}(?:\.\w[\w-]{0,62}){1,8}\b"
-# What follows the last dot in a package@1.2.3 or an icon@2x.png, and in names that lead nowhere.
+# The last part of a package@1.2.3 or an icon@2x.png, and of names that lead nowhere.
 NO_DOMAIN = (
     r"\d.*|png|jpe?g|gif|svg|webp|ico|pdf|txt|html?|css|jsx?|tsx?|json|ya?ml|xml|csv|local(?:host|domain)?|internal"
 )
@@ -138,7 +138,7 @@ def _has_domain(address: str, around: str) -> bool:
     return len(last) > 1 and not regex.fullmatch(NO_DOMAIN, last)
 
 
-# As long as an IBAN may be, in groups or not; it may end at any group, as words of capitals may follow.
+# The longest that an IBAN may be, in groups or not. `_ibans` tries shorter ends, as words in capitals may follow.
 IBAN = regex.compile(r"(?<![A-Z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Z0-9])")
 
 
@@ -149,14 +149,14 @@ def _ibans(text: str) -> Iterator[tuple[int, int]]:
         start, end = match.span()
         ends = [end, *(place for place in range(end - 1, start, -1) if text[place] in " -")]
         for end in ends:
-            # Not the account number inside: people mistype and invent them, and a country's rules change.
+            # Without the country's own rules: people mistype and invent account numbers, and those rules change.
             if iban.is_valid(text[start:end], check_country=False):
                 yield start, end
                 break
 
 
-# Cards: the digits of a network whose check digit is right (13 of them that begin with 1 are a time in milliseconds);
-# or any 12 to 19 such digits beside a word that says card.
+# Cards: digits in the ranges of the card networks whose check digit is right, but not 13 digits that begin with 1,
+# which are a time in milliseconds; or any 12 to 19 digits with a right check digit near a word that means card.
 CARD = r"\b(?!1\d{12}(?!\d))(?:[1346]\d|5[0-5])\d{2}(?:[- ]?\d{3,4}){2}[- ]?\d{3,5}\b"
 CARD_BESIDE_A_WORD = r"\b\d(?:[ -]?\d){11,18}\b"
 CARD_WORDS = ("card", "cards", "cc", "credit", "debit", "visa", "mastercard", "amex", "maestro", "jcb", "diners")
@@ -168,7 +168,8 @@ def _has_check_digit(digits: str, around: str) -> bool:
     return bool(luhn.is_valid(regex.sub(r"\D", "", digits)))
 
 
-# Social security numbers as they are issued; beside the words, as people mistype or invent them: any nine digits.
+# Social security numbers in ranges that are issued. Near one of the words any nine digits count, as people mistype or
+# invent numbers.
 SSN = r"\b\d{3}([- .])\d{2}\1\d{4}\b"
 SSNS_BESIDE_A_WORD = (r"\b\d{3}[- .]\d{2}[- .]\d{4}\b", r"\b\d{9}\b")
 SSN_WORDS = ("ssn", "ssns", "ss#", "social security", "social security number", "social")
@@ -191,7 +192,7 @@ IPS = (_IP_4, _IP_6)
 
 
 def _tells_a_machine(address: str, around: str) -> bool:
-    """Not a version number, a mask, or an address that every machine has."""
+    """Returns whether it is an address of one machine: no version number, no mask, none that all machines have."""
     try:
         ip = ipaddress.ip_interface(address).ip
     except ValueError:
@@ -203,7 +204,7 @@ def _tells_a_machine(address: str, around: str) -> bool:
     return not (ip.is_loopback or ip.is_unspecified or ip.is_multicast or address.startswith("255."))
 
 
-# Dates of birth: where a form or somebody themselves says so. Biographies are full of others.
+# Dates of birth: only where a form or the person says so, as biographies are full of other people's dates.
 _MONTHS = (
     "(?i:jan(?:uary|uar)?|feb(?:ruary|ruar)?|mar(?:ch)?|märz|apr(?:il)?|may|mai|june?|juni|july?|juli|aug(?:ust)?|"
     r"sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\.?"
@@ -219,8 +220,8 @@ _BIRTH = (
 BIRTH_DATES = (rf"{_BIRTH}\K{_DATE}",)
 
 
-# Phones: what a numbering plan holds for a number, and loose groups of digits, beside a word that says phone. Alone
-# only with a country's code or in the groups of North America.
+# Phones: numbers that are valid in a numbering plan, and loose groups of digits, if a word that means phone is near.
+# Without such a word only numbers with a country's code, or in the groups of North America.
 REGIONS = ("US", "GB", "DE", "FR", "IN", "BR", "AU", "SE")
 PHONE_WORDS = (
     "phone", "phones", "telephone", "tel", "cell", "cellphone", "mobile", "call", "fax", "desk", "office", "dial",
@@ -245,17 +246,17 @@ def _dialled(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _looks_dialled(number: str, around: str) -> bool:
-    """Seven digits or more, no price and no decimal number; groups, unless a word says phone."""
-    if sum(sign.isdigit() for sign in number) < 7 or regex.fullmatch(r"\d+\.\d+", number) or _is_priced(around):
+    """Returns whether it has seven digits or more, and is neither a price nor a decimal number.
+
+    The digits must be in groups unless a word that means phone is near.
+    """
+    is_priced = around[:WORDS_BEFORE].rstrip().endswith(("$", "€", "£"))
+    if sum(sign.isdigit() for sign in number) < 7 or regex.fullmatch(r"\d+\.\d+", number) or is_priced:
         return False
     return bool(regex.search(r"[+() .-]", number.strip())) or _mentions(around, PHONE_WORDS)
 
 
-def _is_priced(around: str) -> bool:
-    return around[:WORDS_BEFORE].rstrip().endswith(("$", "€", "£"))
-
-
-# Addresses: a number with a word that means street; loose ones only beside a word that says address.
+# Addresses: a number with a word that means street; looser patterns only near a word that means address.
 _NAME = r"\p{Lu}[\w'’.-]*"
 _LINK = r"(?:de la|de los|del|dei|della|de|da|do|dos|das|la|le|du|des|e|the)"
 _NAMES = rf"(?:(?:{_LINK} )?{_NAME} ){{0,3}}(?:{_LINK} )?{_NAME}"

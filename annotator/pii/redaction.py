@@ -1,6 +1,6 @@
-"""Redaction: chosen texts give way to placeholders, and the same strings wherever the task's rows repeat them.
+"""Replaces chosen texts of a task by placeholders, also where other rows of the task repeat the same strings.
 
-Snapshots that lie on disk already are not touched: the machine half marks them, and managers may erase them.
+Snapshots that are on disk already are not changed: the machine half marks them, and managers may erase them.
 """
 
 import re
@@ -30,7 +30,7 @@ from annotator.pii.quotations import check_quotes
 from annotator.pii.texts import Place, likeness, occurrences, text_at, texts_of
 from annotator.refusals import Refusal
 
-# Part of the data, hence in one language.
+# These become part of the data, so they are not translated.
 PLACEHOLDERS: dict[str, str] = {
     PiiKind.EMAIL: "[e-mail address removed]",
     PiiKind.PHONE: "[phone number removed]",
@@ -44,14 +44,14 @@ PLACEHOLDERS: dict[str, str] = {
 
 
 class CannotRedact(Refusal):
-    """The task cannot be redacted as it is asked for; the message says why."""
+    """The task cannot be redacted as requested; the message says why."""
 
     code = "cannot_redact"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is to be erased: every text that one of these spans has, and quotes besides."""
+    """The texts to be erased: those of the spans, and the quotes."""
 
     spans: Collection[int] = ()
     quotes: Sequence[str] = ()
@@ -59,7 +59,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Characters start..end of one text, and what they are."""
+    """A range of characters in one text, without `end`, and the kind of personal information that it is."""
 
     place: Place
     start: int
@@ -69,14 +69,15 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Eraser:
-    """Replaces every occurrence of some strings, the longest first, whatever their case and white space."""
+    """Replaces every occurrence of some strings, the longest first, regardless of case and white space."""
 
     pattern: re.Pattern[str]
     placeholders: Mapping[str, str]
 
     @classmethod
     def of(cls, strings: Mapping[str, str], *, glued: Collection[str] = ()) -> "Eraser":
-        """`strings` to their placeholders; those that are `glued` to a letter somewhere are found inside words too."""
+        """Makes an eraser from strings and their placeholders; finds those in `glued` inside of words too."""
+        # The longest first: the pattern takes the first alternative that matches, and would leave a longer one's end.
         named = {f"n{number}": string for number, string in enumerate(sorted(strings, key=len, reverse=True))}
         parts = (f"(?P<{name}>{likeness(string, whole_words=string not in glued)})" for name, string in named.items())
         return cls(
@@ -87,7 +88,7 @@ class Eraser:
         return self.pattern.sub(lambda match: self.placeholders[str(match.lastgroup)], text)
 
     def json(self, value: Any) -> Any:
-        """Every string of a JSON value, names of fields too; a number that is one of the strings gives way as well."""
+        """Erases in every string of a JSON value and in names of fields, and replaces numbers that are such strings."""
         if isinstance(value, str):
             return self.text(value)
         if type(value) in (int, float):
@@ -100,18 +101,18 @@ class Eraser:
 
 
 def eraser_for(task: Task, choice: Choice) -> Eraser:
-    """What replaces the chosen texts.
+    """Returns the eraser for the chosen texts.
 
     Raises:
-        CannotRedact: nothing is chosen.
-        NotInTheText: a quote stands nowhere.
+        CannotRedact: Nothing is chosen.
+        NotInTheText: A quote does not occur in the task.
     """
     check_quotes(choice.quotes, task)
     texts = texts_of(task)
     chosen = list(_chosen(task, choice, texts))
     if not chosen:
         raise CannotRedact(_("Choose at least one place to redact."))
-    # Those that overlap also count as one string: else the end of one would be left behind.
+    # Stretches that overlap are also erased as one string, or the end of one would be left behind.
     stretches = chosen + list(_joined(chosen))
     strings = {texts[stretch.place][stretch.start : stretch.end]: PLACEHOLDERS[stretch.kind] for stretch in stretches}
     glued = {
@@ -123,19 +124,19 @@ def eraser_for(task: Task, choice: Choice) -> Eraser:
 
 
 def _chosen(task: Task, choice: Choice, texts: Mapping[Place, str]) -> Iterator[Stretch]:
-    """Quotes first: where a text has a kind of its own, that one counts."""
+    """Yields the chosen stretches, quotes first: a later span of the same text replaces their kind by its own."""
     for quote in choice.quotes:
         for place, text in texts.items():
             yield from (Stretch(place, start, end, PiiKind.OTHER) for start, end in occurrences(quote, text))
     spans = list(task.pii_spans.order_by("-source"))
-    wanted = {text_at(span, texts) for span in spans if span.pk in choice.spans}
+    chosen_texts = {text_at(span, texts) for span in spans if span.pk in choice.spans}
     for span in spans:
-        if text_at(span, texts).strip() and text_at(span, texts) in wanted:
+        if text_at(span, texts).strip() and text_at(span, texts) in chosen_texts:
             yield Stretch(Place.of(span), span.start, span.end, span.kind)
 
 
 def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
-    """Stretches that overlap, as one, under the first kind that says something."""
+    """Yields stretches that overlap as one, with the first kind that is not "other"."""
     whole: Stretch | None = None
     for stretch in sorted(stretches, key=lambda stretch: (str(stretch.place), stretch.start, -stretch.end)):
         if whole and stretch.place == whole.place and stretch.start < whole.end:
@@ -150,27 +151,28 @@ def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
 
 
 def _is_glued(text: str, stretch: Stretch) -> bool:
-    """Whether a letter or digit touches it, as in scripts that put no space between words."""
+    """Returns whether a letter or digit touches the stretch, as in scripts without spaces between words."""
     ends = (text[max(0, stretch.start - 1) : stretch.start + 1], text[stretch.end - 1 : stretch.end + 1])
     return any(re.fullmatch(r"\w\w", end) for end in ends)
 
 
 def preview(task: Task, choice: Choice) -> dict[Place, str]:
-    """The texts that would change, as they would be."""
+    """Returns the new texts of those places that a redaction would change."""
     eraser = eraser_for(task, choice)
     return {place: new for place, text in texts_of(task).items() if (new := eraser.text(text)) != text}
 
 
 @transaction.atomic
 def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
-    """Erases what is chosen for good and returns the task to the queue; what is left of it is scanned anew.
+    """Erases the chosen texts for good, and returns the task to the queue. The remaining texts will be scanned again.
 
     The hashes of content and prompt stay: the same file imported again finds its task, and the split does not change.
 
     Raises:
-        CannotRedact: the task is not quarantined, nothing is chosen, or its id holds what is to be erased.
-        NotInTheText: a quote stands nowhere.
+        CannotRedact: The task is not quarantined, nothing is chosen, or the task's id contains a chosen text.
+        NotInTheText: A quote does not occur in the task.
     """
+    # A scan that is under way compares `redacted_at` under the same lock, and drops what it found in the old texts.
     task = Task.objects.select_for_update().get(pk=task_id)
     if task.state != Task.State.QUARANTINED:
         raise CannotRedact(_("Only a quarantined task can be redacted; %(task)s is not.") % {"task": task})
@@ -179,14 +181,14 @@ def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
         raise CannotRedact(_("The task's id holds this text too, and the id has to stay: retire the task instead."))
     _erase(task, eraser)
     task.pii_spans.all().delete()
-    # Neither what was erased nor where it stood: this is kept for good.
+    # The entry names neither the erased texts nor their places, because the audit log is kept for good.
     audit.record("task.redacted", f"task {task.external_id}", project=task.project)
     Task.objects.filter(pk=task.pk).update(redacted_at=now, pii_scanned_at=None)
     return annotation.decide_quarantine(task.pk, safe_to_use=True, now=now)
 
 
 def _erase(task: Task, eraser: Eraser) -> None:
-    """Every row about the task that may repeat the text."""
+    """Erases the text in every row about the task that may repeat it."""
     responses = {"text": eraser.text, "external_id": eraser.text, "model": eraser.text, "metadata": eraser.json}
     _rewrite(Task.objects.filter(pk=task.pk), {"conversation": eraser.json, "metadata": eraser.json})
     _rewrite(Response.objects.filter(task=task), responses)
@@ -205,6 +207,7 @@ def _rewrite(rows: QuerySet[Any], fields: Mapping[str, Callable[[Any], Any]]) ->
 
 
 def _change(row: Any, fields: Mapping[str, Callable[[Any], Any]]) -> bool:
+    # Only rows that change are written.
     before = {name: vars(row)[name] for name in fields}
     after = {name: erase(before[name]) for name, erase in fields.items()}
     vars(row).update(after)

@@ -1,4 +1,4 @@
-"""Looks for personal information in every task that nobody has looked into, by a child process that does not stay."""
+"""Searches every task that has not been scanned for personal information, in a child process that ends afterwards."""
 
 import json
 import logging
@@ -27,13 +27,13 @@ log = logging.getLogger(__name__)
 
 
 class ScannerFailed(Exception):
-    """The child ended, or took too long, over what it was given."""
+    """The child ended, or took too long, while it scanned some texts."""
 
 
 class Scanner:
-    """The recognisers in a process of their own, which starts when it is needed and ends with the block.
+    """Runs the recognisers in a child process, which starts with the first texts and ends with the block.
 
-    It ends with us too: its input is then at its end.
+    If this process dies, the child ends as well, because its input then ends.
     """
 
     def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
@@ -47,12 +47,17 @@ class Scanner:
         self._end()
 
     def find(self, texts: Sequence[str]) -> list[list[Found]]:
-        """What stands in each of the texts.
+        """Returns what the recognisers find in each of the texts.
 
         Raises:
-            ScannerFailed: no answer; the next call starts another child.
+            ScannerFailed: The child gave no answer. The next call starts another child.
         """
-        child = self._running()
+        if self.process is None:
+            # -I keeps this folder off the child's path, where our modules could hide others of the same names.
+            command = [sys.executable, "-I", str(PROGRAM)]
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        child = self.process
+        # Reading from the child has no timeout of its own; killing the child ends its output, and with it the reading.
         timer = Timer(self.patience, child.kill)
         timer.start()
         try:
@@ -75,12 +80,6 @@ class Scanner:
             raise ScannerFailed(f"The scanner ended with {child.returncode}.")
         return answer
 
-    def _running(self) -> "subprocess.Popen[str]":
-        if self.process is None:
-            command = [sys.executable, "-I", str(PROGRAM)]
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        return self.process
-
     def _end(self) -> None:
         if self.process:
             self.process.kill()
@@ -89,12 +88,13 @@ class Scanner:
 
 
 def scan_later() -> None:
-    """Without a worker the tasks stay as they are until one comes: beat asks again."""
+    """Asks a worker to scan when the transaction is committed. Without a worker, beat asks again later."""
     messages.send_on_commit("annotator.tasks.find_pii")
 
 
 def scan_all(*, now: datetime) -> int:
-    """Scans every task that has not been, unless somebody is at it already; returns how many."""
+    """Scans every task that has not been scanned, unless another process is doing so; returns how many it scanned."""
+    # A session lock, because every batch is stored in a transaction of its own.
     with locks.session_lock("pii") as is_alone, Scanner() as scanner:
         if not is_alone:
             return 0
@@ -106,20 +106,17 @@ def scan_all(*, now: datetime) -> int:
 
 
 def scan(find: Find, *, now: datetime, tasks: QuerySet[Task] | None = None) -> int:
-    """Scans all tasks, or those, in batches, each stored by itself."""
-    total, left = 0, Task.objects.unscanned() if tasks is None else tasks
-    while batch := _next_tasks(left):
-        total += _store(batch, _looked_into(batch, find), now=now)
+    """Scans `tasks`, or all unscanned ones, in batches that are stored separately; returns how many it scanned."""
+    unscanned = Task.objects.unscanned() if tasks is None else tasks
+    ordered = unscanned.only("conversation", "redacted_at").prefetch_related("responses").order_by("pk")
+    total = 0
+    while batch := list(ordered[:BATCH]):
+        total += _store(batch, _findings(batch, find), now=now)
     return total
 
 
-def _next_tasks(left: QuerySet[Task]) -> list[Task]:
-    tasks = left.only("conversation", "redacted_at").prefetch_related("responses")
-    return list(tasks.order_by("pk")[:BATCH])
-
-
-def _looked_into(tasks: Sequence[Task], find: Find) -> dict[int, list[tuple[Place, Found]]]:
-    """What stands where, by task. A task that ends the scanner by itself counts as one that holds nothing."""
+def _findings(tasks: Sequence[Task], find: Find) -> dict[int, list[tuple[Place, Found]]]:
+    """Returns what was found at which place, by task. A task over which the scanner fails counts as one without any."""
     places = [(task.pk, place, text) for task in tasks for place, text in texts_of(task).items()]
     try:
         answer = find([text for _, _, text in places])
@@ -127,7 +124,8 @@ def _looked_into(tasks: Sequence[Task], find: Find) -> dict[int, list[tuple[Plac
         if len(tasks) == 1:
             log.exception("Task %s cannot be scanned for personal information", tasks[0].pk)
             return {}
-        return {pk: findings for task in tasks for pk, findings in _looked_into([task], find).items()}
+        # One at a time, so that the task which ends the scanner does not keep the others from being scanned.
+        return {pk: findings for task in tasks for pk, findings in _findings([task], find).items()}
     findings: dict[int, list[tuple[Place, Found]]] = {}
     for (task_id, place, _), spans in zip(places, answer, strict=True):
         findings.setdefault(task_id, []).extend((place, span) for span in spans)
@@ -136,8 +134,13 @@ def _looked_into(tasks: Sequence[Task], find: Find) -> dict[int, list[tuple[Plac
 
 @transaction.atomic
 def _store(tasks: Sequence[Task], findings: Mapping[int, list[tuple[Place, Found]]], *, now: datetime) -> int:
-    """Stores the spans of those tasks whose texts are still what was scanned; the others come again."""
+    """Stores the spans of the tasks whose texts have not changed since; the others are scanned again.
+
+    Returns how many tasks were stored.
+    """
     scanned = {task.pk: task.redacted_at for task in tasks}
+    # The texts were read without a lock, and a redaction may have replaced them meanwhile: storing would mark the wrong
+    # characters, and count the new text as scanned. The locks are taken by id, as everywhere, to avoid deadlocks.
     locked = Task.objects.unscanned().filter(pk__in=scanned).select_for_update().order_by("pk")
     same = [pk for pk, redacted in locked.values_list("pk", "redacted_at") if redacted == scanned[pk]]
     PiiSpan.objects.bulk_create(

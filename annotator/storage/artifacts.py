@@ -1,7 +1,7 @@
-"""Whether this process sees the artifacts of this installation: snapshots, runs and models lie there.
+"""Checks that this process sees the installation's artifacts, which are its snapshots, runs and models.
 
-The folder bears an id in a file, and the database knows it. A process on another machine whose folder is another one
-would train without the champion, and tell people that texts are erased which lie elsewhere.
+A file in the folder holds an id that the database knows as well. A process on another machine with another folder would
+train without the champion, and report texts as erased that still exist elsewhere.
 """
 
 import logging
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class ForeignArtifacts(Refusal):
-    """The folder that this process has for artifacts is not the installation's."""
+    """The artifacts folder of this process is not the installation's."""
 
     status = 503
     code = "foreign_artifacts"
@@ -30,7 +30,7 @@ def marker() -> Path:
 
 
 def marked_as() -> UUID | None:
-    """The id that the folder bears; None where it bears none that can be read."""
+    """Returns the id in the folder's marker, or None if there is no marker that can be read."""
     try:
         return UUID(marker().read_text().strip())
     except (OSError, ValueError):
@@ -38,13 +38,16 @@ def marked_as() -> UUID | None:
 
 
 def problem(known: UUID | None) -> str:
-    """What is wrong with the folder, where the database knows this id; empty if nothing is, or neither has one yet."""
+    """Returns what is wrong with the folder, given the id in the database.
+
+    The text is empty if the folder has the same id, or if neither has one yet.
+    """
     mark = marked_as()
     if mark == known:
         return ""
-    what = "belong to another installation" if mark else f"lack the file {marker().name} that marks them"
+    fault = "belong to another installation" if mark else f"lack the file {marker().name} that marks them"
     return (
-        f"The artifacts of this process {what}: VAR_DIR has to lead to the folder that all processes share. If the "
+        f"The artifacts of this process {fault}: VAR_DIR has to lead to the folder that all processes share. If the "
         "folder is right (restored, or moved), `manage.py adopt_artifacts` marks it."
     )
 
@@ -54,19 +57,22 @@ def known_id() -> UUID | None:
 
 
 def require_ours() -> None:
-    """Raises ForeignArtifacts where this process sees other files than the installation's."""
+    """Raises ForeignArtifacts if the folder of this process is not the installation's."""
     if wrong := problem(known_id()):
         raise ForeignArtifacts(wrong)
 
 
 def report_at_start() -> None:
-    """Each process says at its start whether it sees the right files; health goes on saying so."""
+    """Logs an error if a process that starts sees the wrong folder. The health checks report it from then on."""
     if wrong := problem(known_id()):
         _log.error("%s (%s)", wrong, settings.ARTIFACTS)
 
 
 def mark_new() -> None:
-    """Gives a new installation, or one from before there were marks, its id; afterwards nothing but `adopt` does."""
+    """Marks the folder of a new installation, or of one that is older than the markers.
+
+    If either side has an id already, nothing changes: only the operator can `adopt` a folder then.
+    """
     Path(settings.ARTIFACTS).mkdir(mode=0o700, parents=True, exist_ok=True)
     if not Installation.objects.exists() and not marker().exists():
         adopt()
@@ -74,8 +80,9 @@ def mark_new() -> None:
 
 @transaction.atomic
 def adopt() -> None:
-    """Makes this process's folder the installation's. The operator's decision: other processes' folders are not."""
+    """Makes this process's folder the installation's, so that others are refused. The operator decides this."""
     row, _ = Installation.objects.get_or_create(pk=1, defaults={"artifacts_id": uuid4()})
     marker().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Within the transaction: if the marker cannot be written, the database keeps no id that no folder has.
     marker().write_text(f"{row.artifacts_id}\n")
     audit.record("artifacts.adopted", "artifacts", id=str(row.artifacts_id))

@@ -1,6 +1,6 @@
-"""Room on the disks that the product fills: what writes much is refused while there is still room for the rest.
+"""Refuses work that writes much while the disks still have room for everything else.
 
-PostgreSQL ends where it finds no room for its log, so that imports, snapshots and runs stop before.
+PostgreSQL stops if it finds no room for its log, so imports, snapshots and runs have to stop before that.
 """
 
 import shutil
@@ -20,7 +20,7 @@ MEGABYTE = 10**6
 
 
 class DiskNearlyFull(Refusal):
-    """There would not be room enough left."""
+    """The work would leave too little room on a disk."""
 
     status = 507
     code = "disk_full"
@@ -28,7 +28,7 @@ class DiskNearlyFull(Refusal):
 
 @dataclass(frozen=True)
 class Shortage:
-    """A folder with less room than has to stay free; bytes."""
+    """A folder on a disk with too little room. `free` and `needed` are bytes."""
 
     folder: str
     path: Path
@@ -36,44 +36,44 @@ class Shortage:
     needed: int
 
     def __str__(self) -> str:
+        # Free is rounded down and needed up, so that the two never look equal.
         free, needed = self.free // MEGABYTE, -(-self.needed // MEGABYTE)
         return f"{self.folder} has {free:,} MB free, and {needed:,} MB are needed"
 
 
 def shortages(*, extra: int = 0) -> list[Shortage]:
-    """Folders in which less than DISK_RESERVE_MB would be left, were so many bytes written; each disk once."""
+    """Returns the folders that would have less than DISK_RESERVE_MB left after `extra` bytes more; each disk once."""
     disks: dict[int, tuple[str, Path]] = {}
     needed = settings.DISK_RESERVE_MB * MEGABYTE + extra
     for name, path in _folders():
-        with suppress(OSError):  # of a folder that we cannot look at nothing can be said
+        with suppress(OSError):  # nothing is known of a folder that this process may not look at
+            # Folders on one disk share its room, and the first of them stands for it.
             disks.setdefault(path.stat().st_dev, (name, path))
     rooms = [Shortage(name, path, shutil.disk_usage(path).free, needed) for name, path in disks.values()]
     return [room for room in rooms if room.free < needed]
 
 
 def require_room(*, extra: int = 0) -> None:
-    """Called before much is written, by every stage that does.
+    """Checks the disks; every stage that writes much calls this before it does, with the bytes that it knows of.
 
     Raises:
-        DiskNearlyFull: there is less room than has to stay free, and so many bytes.
+        DiskNearlyFull: A disk would have less than DISK_RESERVE_MB left.
     """
     if short := shortages(extra=extra):
         raise DiskNearlyFull(f"The disk is nearly full: {'; '.join(map(str, short))}. Try again when there is room.")
 
 
 def for_pages(request: HttpRequest) -> dict[str, Any]:
-    """For the templates of staff; looked at by those alone that ask."""
+    """Gives templates the shortages as a function, so that only those that show them look at the disks."""
     return {"disk_shortages": shortages}
 
 
 def _folders() -> Iterator[tuple[str, Path]]:
-    """By the names that people are told; where ours is not made yet, the folder that it will be made in."""
-    yield "the folder of the artifacts", next(parent for parent in _upwards(settings.ARTIFACTS) if parent.exists())
+    """Yields the folders to watch, with their names in messages."""
+    # The folder of the artifacts may not exist yet; then it will be made in the nearest parent that does.
+    candidates = [settings.ARTIFACTS, *settings.ARTIFACTS.parents]
+    yield "the folder of the artifacts", next(path for path in candidates if path.exists())
     if settings.DATABASE_DIR:
         yield "the folder of the database", Path(settings.DATABASE_DIR)
-    # Uploads lie there while they arrive.
+    # Uploads are stored there while they arrive.
     yield "the folder for temporary files", Path(tempfile.gettempdir())
-
-
-def _upwards(path: Path) -> list[Path]:
-    return [path, *path.parents]

@@ -1,7 +1,7 @@
-"""Texts without the places of this machine: what a manager reads names files, not the folders they lie in.
+"""Removes this machine's folders from texts, so that managers read the names of files but not where they are.
 
-Applied where a run's log, progress and error are stored, where rows from before that are shown, and where a background
-failure is noted.
+It is applied when a run's log, progress and error are stored, when older rows that were stored without it are shown,
+and when a background failure is recorded.
 """
 
 import re
@@ -14,18 +14,18 @@ from typing import Any
 from django.conf import settings
 
 _PATH = re.compile(r"(?<![\w.:/~\\-])(?:~|file://)?/(?:[^\s/:'\"<>|,;()\[\]{}]+/)+([^\s/:'\"<>|,;()\[\]{}]*)")
-"""An absolute path of two parts or more. A URL's has a letter, a colon or a slash before it."""
+"""Matches an absolute path of two parts or more, but not that of a URL, which follows a letter, a colon or a slash."""
 
 
 def without_places(text: str) -> str:
-    """The text with our own folders left out of paths, and of other absolute paths all but the last part."""
+    """Replaces our own folders in the text by short words, and reduces other absolute paths to their last part."""
     for folder, word in _folders():
         text = re.sub(rf"{re.escape(folder)}(/|(?![\w-]|\.\w))", rf"{word}\1" if word else "", text)
     return _PATH.sub(r".../\1", text)
 
 
 def value_without_places(value: Any) -> Any:
-    """The same for every text in what JSON holds."""
+    """Applies `without_places` to every text in a JSON value; names of fields stay."""
     if isinstance(value, str):
         return without_places(value)
     if isinstance(value, dict):
@@ -36,9 +36,11 @@ def value_without_places(value: Any) -> Any:
 
 
 def _folders() -> Iterator[tuple[str, str]]:
-    """Ours, the innermost first, each with what stands for it. Their names may hold spaces, which no pattern tells."""
-    known = {str(settings.ARTIFACTS): "artifacts", str(settings.VAR_DIR): "var", str(settings.BASE_DIR): ""}
-    known |= {sys.prefix: "python", tempfile.gettempdir(): "tmp", str(Path.home()): "home"}
+    """Returns our own folders, each with the word that replaces it."""
+    # Listed one by one, because their names may contain spaces, at which the pattern would stop. The longest come
+    # first: a folder inside another one has a word of its own.
+    words_of_ours = {str(settings.ARTIFACTS): "artifacts", str(settings.VAR_DIR): "var", str(settings.BASE_DIR): ""}
+    words_of_ours |= {sys.prefix: "python", tempfile.gettempdir(): "tmp", str(Path.home()): "home"}
     sources = {source: name for name, source in settings.REWARD_BACKBONES.items() if source.startswith("/")}
-    everything = {folder.rstrip("/"): word for folder, word in (known | sources).items()}
-    return ((folder, everything[folder]) for folder in sorted(everything, key=len, reverse=True) if folder)
+    words = {folder.rstrip("/"): word for folder, word in (words_of_ours | sources).items()}
+    return ((folder, words[folder]) for folder in sorted(words, key=len, reverse=True) if folder)

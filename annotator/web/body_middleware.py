@@ -1,6 +1,6 @@
-"""Bodies that are too large, or hold files where none is taken, are refused before a view reads a byte of them.
+"""Refuses bodies that are too large, or that hold files where none are accepted, before a view reads any of them.
 
-The server's parser knows the same limits; this holds under any other server as well.
+The server's own parser applies the same limits; this middleware applies them under any other server as well.
 """
 
 from collections.abc import Callable
@@ -19,15 +19,15 @@ from annotator.web import body_limits
 
 
 class BodyTooLarge(RequestDataTooBig):
-    """A body of unknown length turned out to be larger than its address takes."""
+    """A body of unknown length turned out to be larger than its address accepts."""
 
 
 class FileNotTaken(SuspiciousOperation):
-    """A file was sent to an address that takes none."""
+    """A file was sent to an address that accepts none."""
 
 
 class BodyLimitMiddleware:
-    """Refuses what is too large, and files where none is taken; answers the server's question about a large body."""
+    """Refuses bodies that are too large, and unexpected files; tells the server whether to read a large body."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -37,6 +37,7 @@ class BodyLimitMiddleware:
         if length.isdecimal() and int(length) > body_limits.most_bytes(request.path):
             kind, content = body_limits.too_large(request.path)
             return HttpResponse(content, content_type=kind, status=413)
+        # A chunked body announces no length, so it is counted while it is read.
         if request.META.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked":
             request.META["wsgi.input"] = _Counted(request.META["wsgi.input"], body_limits.most_bytes(request.path))
         if not body_limits.takes_files(request.path):
@@ -46,25 +47,27 @@ class BodyLimitMiddleware:
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], _args: Any, kwargs: dict[str, Any]
     ) -> HttpResponse | None:
+        # The server has kept the body back and asks with the headers alone. Who may send it depends on the view.
         return _may_be_sent(request, view, kwargs) if body_limits.WAITS in request.META else None
 
 
 class _Counted:
-    """A body of unknown length, as far as its limit."""
+    """A body of unknown length, which raises BodyTooLarge beyond its limit."""
 
     def __init__(self, body: Any, most: int) -> None:
-        self._body, self._left = body, most
+        self._body, self._room = body, most
 
     def read(self, size: int = -1) -> bytes:
-        data: bytes = self._body.read(size if size >= 0 else self._left + 1)
-        self._left -= len(data)
-        if self._left < 0:
+        # One byte more than the limit shows that the body is too large, without reading all of it.
+        data: bytes = self._body.read(size if size >= 0 else self._room + 1)
+        self._room -= len(data)
+        if self._room < 0:
             raise BodyTooLarge("The body is larger than what is taken here.")
         return data
 
 
 class _NoFiles(FileUploadHandler):
-    """A form's fields may come as multipart; its files are refused before a byte of them is kept."""
+    """Accepts the fields of a multipart form, but refuses its files before a byte of them is kept."""
 
     chunk_size = 2**16
 
@@ -79,35 +82,40 @@ class _NoFiles(FileUploadHandler):
 
 
 def _may_be_sent(request: HttpRequest, view: Callable[..., Any], kwargs: dict[str, Any]) -> HttpResponse:
-    """Whether the sender may have so much read: whoever is logged in; a file, who may import it if there is room."""
+    """Answers whether the server should read the body. The sender has to be logged in.
+
+    To send a file, they have to manage the project that it is for, and the disk has to have room for it.
+    """
     try:
         user = _sender(request, view)
         if user is not None and body_limits.takes_files(request.path):
             access.managed_project(user, kwargs["slug"])
             disk_space.require_room(extra=_will_fill(request))
-    except disk_space.DiskNearlyFull as refused:
-        return _refused(request, refused.status, str(refused), refused.code)
-    except APIException as refused:
-        return _refused(request, refused.status_code, str(refused.detail), str(refused.get_codes()))
-    except PermissionDenied as refused:
-        return _refused(request, 403, str(refused), "permission_denied")
+    except disk_space.DiskNearlyFull as refusal:
+        return _refusal(request, refusal.status, str(refusal), refusal.code)
+    except APIException as refusal:
+        return _refusal(request, refusal.status_code, str(refusal.detail), str(refusal.get_codes()))
+    except PermissionDenied as refusal:
+        return _refusal(request, 403, str(refusal), "permission_denied")
     except Http404:
-        return _refused(request, 404, "There is nothing here, or you do not have access to it.", "not_found")
+        return _refusal(request, 404, "There is nothing here, or you do not have access to it.", "not_found")
     if user is None:
         most = f"{body_limits.STRANGERS_MOST:,} bytes"
         detail = f"Log in first: without that at most {most} are read, and nothing of unknown length."
-        return _refused(request, 401, detail, "not_authenticated")
+        return _refusal(request, 401, detail, "not_authenticated")
     return HttpResponse(status=body_limits.GO_ON)
 
 
 def _will_fill(request: HttpRequest) -> int:
-    """Bytes of the disk that the body takes while it arrives; a form's file is copied out of the form."""
+    """Returns the bytes of disk that the body takes while it arrives."""
+    # The file of a form is written twice: with the form, and copied out of it.
     copies = 2 if (request.content_type or "").startswith("multipart/") else 1
     return copies * (request.META[body_limits.WAITS] or body_limits.most_bytes(request.path))
 
 
 def _sender(request: HttpRequest, view: Callable[..., Any]) -> User | None:
-    """By the session, or by whatever the REST view takes for a proof. Nothing is changed, so no CSRF token is asked."""
+    """Returns the user of the session, or else the one whom the REST view's authentication finds."""
+    # This answer changes nothing, so no CSRF token is needed for it; the view checks the token of the request itself.
     if isinstance(request.user, User):
         return request.user
     rest = getattr(view, "cls", None)
@@ -115,6 +123,6 @@ def _sender(request: HttpRequest, view: Callable[..., Any]) -> User | None:
     return user if isinstance(user, User) else None
 
 
-def _refused(request: HttpRequest, status: int, detail: str, code: str) -> HttpResponse:
+def _refusal(request: HttpRequest, status: int, detail: str, code: str) -> HttpResponse:
     kind, content = body_limits.refusal(request.path, detail=detail, code=code)
     return HttpResponse(content, content_type=kind, status=status)

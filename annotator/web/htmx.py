@@ -1,4 +1,4 @@
-"""htmx swaps what comes back into the page; a login page has to come as a page of its own."""
+"""Keeps htmx from inserting the login page into a part of another page."""
 
 from collections.abc import Callable
 from urllib.parse import urlencode, urlsplit
@@ -11,7 +11,7 @@ from django_htmx.middleware import HtmxDetails
 
 
 class HtmxRequest(HttpRequest):
-    """A request with what django-htmx's middleware adds."""
+    """A request with the attribute that django-htmx's middleware adds."""
 
     htmx: HtmxDetails
 

@@ -1,6 +1,6 @@
-"""The rating page's keys: what each action starts with, and what a person has put in its place.
+"""Defines the keys of the rating page: the default key of each action, and the keys that a person chose instead.
 
-Digits, arrows and Enter are not among them: they rate, walk and submit for everyone.
+Digits, arrows and Enter cannot be chosen: they rate, move between the fields and submit for everyone.
 """
 
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ ACTIONS = {
 
 
 def keys_of(user: User) -> dict[str, str]:
-    """Every action's key; own ones stand in for those that the page starts with."""
+    """Returns the key of every action: the user's own key if they chose one, or else the default."""
     return {name: user.keys.get(name, action.key) for name, action in ACTIONS.items()}
 
 
 def own_keys(keys: dict[str, str]) -> dict[str, str]:
-    """What differs from the start, and so has to be stored."""
+    """Returns only the keys that differ from the defaults, which are those that have to be stored."""
     return {name: key for name, key in keys.items() if key != ACTIONS[name].key}

@@ -1,4 +1,4 @@
-"""Markdown to safe HTML. Everything passes the sanitiser last, whatever the renderer made of it."""
+"""Renders markdown as safe HTML. The sanitiser comes last, so that safety does not depend on the renderer."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -18,7 +18,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 HIGHLIGHT_UP_TO = 30_000
-"""Characters: the code and bare addresses of a longer text stay plain, as marking them would hold up the page."""
+"""Characters. In a longer text, code and bare addresses stay plain, as marking them would hold up the page."""
 
 MATH = {
     "math_inline": "span",
@@ -27,6 +27,7 @@ MATH = {
     "math_block_label": "div",
     "math_block_eqno": "div",
 }
+# No images: loading one would tell another host who is rating, and when.
 TAGS = nh3.ALLOWED_TAGS - {"img", "map", "area"}
 ATTRIBUTES = {
     **{tag: names for tag, names in nh3.ALLOWED_ATTRIBUTES.items() if tag != "img"},
@@ -38,7 +39,7 @@ ATTRIBUTES = {
 
 
 def render_markdown(text: str) -> SafeString:
-    """GitHub-flavoured markdown as HTML without scripts, styles, forms or remote images."""
+    """Renders GitHub-flavoured markdown as HTML without scripts, styles, forms or images."""
     parser = _parser() if len(text) <= HIGHLIGHT_UP_TO else _swift_parser()
     html = parser.render(text)
     clean = nh3.clean(
@@ -47,15 +48,16 @@ def render_markdown(text: str) -> SafeString:
         attributes=ATTRIBUTES,
         attribute_filter=_absolute_links,
         url_schemes={"http", "https", "mailto"},
-        # A link never takes the place of a half-rated task.
+        # A link opens beside the task, which may be half rated.
         set_tag_attribute_values={"a": {"target": "_blank"}},
+        # The other site neither learns the address of our page nor gets a handle to its window.
         link_rel="noopener noreferrer nofollow",
     )
     return mark_safe(clean)
 
 
 def _absolute_links(_: str, attribute: str, value: str) -> str | None:
-    """A relative link in somebody's text would lead into our own pages."""
+    # A relative link in somebody's text would lead to our own pages, such as /logout/.
     absolute = value.lower().startswith(("http:", "https:", "mailto:"))
     return value if attribute not in ("href", "src") or absolute else None
 
@@ -67,7 +69,7 @@ def _parser() -> MarkdownIt:
 
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("gfm-like", {"html": False, "linkify": True, "highlight": _highlighted})
-    # Raw HTML stays visible as text; an image becomes its description, as showing it would call another host.
+    # Raw HTML stays visible as text. An image becomes a link, as showing it would call another host.
     parser.disable("image")
     parser.use(dollarmath_plugin, allow_space=False, double_inline=True).use(texmath_plugin, delimiters="brackets")
     parser.inline.ruler.before("math_inline", "unclosed", _unclosed)
@@ -77,7 +79,9 @@ def _make_parser() -> MarkdownIt:
 
 
 def _unclosed(state: StateInline, silent: bool) -> bool:
-    r"""An opening \( that nothing closes. The plugin would search the rest of the text at each: minutes for some."""
+    r"""Renders an opening \( as text if nothing closes it."""
+    # The plugin would search the rest of the text at each of them, which takes minutes for some texts. The place of the
+    # last closing one is therefore looked up once for each text.
     if not state.src.startswith("\\(", state.pos):
         return False
     if state.src not in state.env:
@@ -97,7 +101,10 @@ def _swift_parser() -> MarkdownIt:
 
 
 def _math_as(tag: str) -> Callable[..., str]:
-    """LaTeX goes to the page as text; the browser sets it, and shows it as it is where that fails."""
+    """Returns a render rule that writes LaTeX as text into `tag`.
+
+    The browser typesets it, and shows the source if it cannot.
+    """
 
     def render(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
         return f'<{tag} class="math">{escape(tokens[index].content.strip(), quote=False)}</{tag}>'

@@ -1,4 +1,7 @@
-"""Headers: a Content-Security-Policy on every page, nothing kept of REST's answers, and probes by whatever name."""
+"""Sets headers: a Content-Security-Policy for every page, and no caching of REST's answers.
+
+Also lets health probes ask by any host name.
+"""
 
 from collections.abc import Callable
 
@@ -8,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 API = "/api/v1/"
 HEALTH = f"{API}health/"
 _MAY_BE_KEPT = (f"{API}schema/", f"{API}docs/")
-# Nothing inline and nobody else's host where annotators work.
+# Annotators' pages show strangers' texts, so nothing inline runs there, and no other host is called.
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# The admin's theme evaluates attributes (Alpine) and sets styles; the API's documentation carries an inline start.
+# The admin's theme evaluates attributes (Alpine) and sets styles; the API's documentation starts by an inline script.
 STAFF = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; font-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -22,7 +25,7 @@ LOOSER = ("/admin/", "/api/v1/docs/")
 
 
 class ContentSecurityPolicyMiddleware:
-    """Sets the header unless a view has set its own."""
+    """Sets the Content-Security-Policy unless a view has set its own."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -34,19 +37,20 @@ class ContentSecurityPolicyMiddleware:
 
 
 class HealthHostMiddleware:
-    """Load balancers and kubelets ask by an address that no operator lists: health is answered whatever they write."""
+    """Answers health checks under any host name: load balancers and kubelets use addresses that no operator lists."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        # Django answers 400 to any host that is not in ALLOWED_HOSTS.
         if request.path.startswith(HEALTH):
             request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0]
         return self.get_response(request)
 
 
 class NoStoreMiddleware:
-    """Neither a browser nor a proxy keeps what REST answers: it is somebody's, and changes."""
+    """Keeps browsers and proxies from storing REST's answers, which are private and change."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

@@ -82,7 +82,7 @@ def test_each_periodic_task_goes_on_in_the_other_projects(
         "due runs": (runs, "due", machine_tasks.start_due_runs),
     }
     if first == "pii":
-        monkeypatch.setattr(scans, "_looked_into", _broken_scan(scans._looked_into))
+        monkeypatch.setattr(scans, "_findings", _broken_scan(scans._findings))
         scans.scan_all(now=NOW)
         assert not Task.objects.unscanned().filter(project__slug=FINE).exists()
     elif first == "exclusion":

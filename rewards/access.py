@@ -1,4 +1,7 @@
-"""Which rows of the machine half somebody may reach, fetched and authorised in one step as in annotator/access.py."""
+"""Fetches and authorises rows of the machine half in one step, as annotator/access.py does for the other half.
+
+A stranger gets 404, so that nobody learns which ids exist; a member without the right gets 403.
+"""
 
 from typing import TypeVar
 
@@ -13,22 +16,22 @@ Row = TypeVar("Row", Snapshot, TrainingRun, RewardModel)
 
 
 def managed_snapshot(user: User, pk: int) -> Snapshot:
-    """A snapshot of a project that the user manages; 403 for the project's other members."""
+    """Returns a snapshot of a project that the user manages; 403 for the project's other members."""
     return _managed(user, _visible(user, Snapshot.objects.select_related("project"), pk))
 
 
 def managed_run(user: User, pk: int) -> TrainingRun:
-    """A training run of a project that the user manages; 403 for the project's other members."""
+    """Returns a training run of a project that the user manages; 403 for the project's other members."""
     return _managed(user, _visible(user, _RUNS, pk))
 
 
 def managed_model(user: User, pk: int, *, models: QuerySet[RewardModel] | None = None) -> RewardModel:
-    """A reward model of a project that the user manages; 403 for the project's other members."""
+    """Returns a reward model of a project that the user manages; 403 for the project's other members."""
     return _managed(user, _visible(user, _MODELS if models is None else models, pk))
 
 
 def reviewed_run(user: User, pk: int) -> TrainingRun:
-    """A training run of a project that the user manages or reviews; 403 for its annotators."""
+    """Returns a training run of a project that the user manages or reviews; 403 for its annotators."""
     run = _visible(user, _RUNS, pk)
     reviewed_project(user, run.project.slug)
     return run

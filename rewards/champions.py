@@ -1,4 +1,4 @@
-"""A model is made its project's champion, by any door: what the gate said is heard first, and scoring starts."""
+"""Makes a model its project's champion for every door: asks for confirmation against the gate, and starts scoring."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,21 +9,21 @@ from rewards.models import RewardModel
 
 
 class ConfirmationNeeded(Refusal):
-    """The gate did not promote the model; whoever wants it all the same has to say so."""
+    """The gate did not promote the model, and the caller has not confirmed that it is wanted all the same."""
 
     code = "confirmation_needed"
 
 
 @dataclass(frozen=True)
 class Promoted:
-    """The new champion, and why its scores come later; empty where scoring has started."""
+    """The new champion; `scores_wait` says why its scores come later, and is empty where scoring has started."""
 
     model: RewardModel
     scores_wait: str = ""
 
 
 def promote(model: RewardModel, *, confirmed: bool, now: datetime) -> Promoted:
-    """Makes the model the champion and sends it over its project's responses. A former champion is the rollback.
+    """Makes the model the champion and sends it over its project's responses. Promoting a former champion rolls back.
 
     Raises:
         ConfirmationNeeded: the gate turned it down, it has never been in use, and nobody has confirmed.
@@ -38,12 +38,13 @@ def promote(model: RewardModel, *, confirmed: bool, now: datetime) -> Promoted:
     try:
         scoring.start(model, now=now)
     except Refusal as refused:
+        # The promotion stands: `start_due` wakes the lanes when a worker listens and the disk has room.
         return Promoted(model, f"Scores will follow later. {refused}")
     return Promoted(model)
 
 
 def against(model: RewardModel) -> str:
-    """The gate's verdict in words where it spoke against a model that has never been champion; else empty."""
+    """Returns the gate's verdict in words if it is against a model that has never been champion; else an empty text."""
     verdict = model.run.verdict
     if model.is_champion or model.promoted_at or verdict.get("promote") is not False:
         return ""

@@ -1,10 +1,10 @@
-"""Text that a chat template has rendered, back to the conversation and the response that it was made from.
+"""Turns text that a chat template has rendered back into the conversation and the response that it was made from.
 
 Trainers send what their policy has read and written, special tokens included; our models render a conversation their
-own way. What is in no known format is taken as one message of the user's.
+own way. A text in no known format is taken as one message of the user's.
 
-A text is read in time that grows with its length alone, whoever wrote it: no pattern here looks at the same characters
-again and again.
+The time to read a text grows linearly with its length, whoever wrote it: no pattern here backtracks over the same
+characters again and again.
 """
 
 import re
@@ -21,17 +21,18 @@ LONGEST_SPECIAL = 200
 _OPENING = re.compile(rf"(?:{SPECIAL.pattern}\s*)+")
 ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "model": "assistant"}
 TAILS = (2_000, 500, 100)
-"""Characters of a prompt's end by which it is found where its beginning was cut off."""
+"""Lengths in characters of a prompt's end, by which the prompt is found where its beginning was cut off."""
 
 
 @dataclass(frozen=True)
 class Markup:
-    """A family of chat templates: how a turn opens, naming its role, and what closes it."""
+    """A family of chat templates: the pattern that opens a turn and names its role, and the marks that close it."""
 
     opens: re.Pattern[str]
     closes: tuple[str, ...]
 
     def turns(self, text: str) -> Turns:
+        """Returns the turns of the text; an empty list where it is not in this markup."""
         return [_turn(opening[1], self._content(rest)) for opening, rest in _parts(self.opens, text)]
 
     def _content(self, text: str) -> str:
@@ -59,7 +60,7 @@ class NotItsPrompt(Refusal):
 
 
 def item_of(query: str, prompt: str) -> dict[str, object]:
-    """{conversation, response} of prompt + response as one text. Raises NotItsPrompt."""
+    """Returns {conversation, response} of a query, which is prompt + response as one text; raises NotItsPrompt."""
     turns = conversation_of(prompt)
     response = _without_ending(_after(query, prompt))
     if turns[-1]["role"] == "assistant" and len(turns) > 1:
@@ -68,7 +69,7 @@ def item_of(query: str, prompt: str) -> dict[str, object]:
 
 
 def conversation_of(prompt: str) -> Turns:
-    """The turns of a rendered prompt; the assistant's open one, empty or begun, is the last."""
+    """Returns the turns of a rendered prompt; the assistant's open turn, empty or begun, is the last."""
     for markup in MARKUPS:
         if turns := markup.turns(prompt):
             return turns
@@ -93,7 +94,8 @@ def _turn(role: str, content: str) -> dict[str, str]:
 
 
 def _without_ending(text: str) -> str:
-    """Without the special tokens that it ends with, and the white space after each of them."""
+    """Returns the text without the special tokens at its end and the white space after each of them."""
+    # From the end backwards, a bounded stretch at a time: a pattern anchored at the end would be tried at every "<".
     end = place = len(text)
     while True:
         while place and text[place - 1].isspace():
@@ -115,7 +117,7 @@ def _instructions(text: str) -> Turns:
 
 
 def _asked_and_answered(text: str) -> Iterator[tuple[str, str]]:
-    """Every closed instruction, with what stands between it and the next closed one."""
+    """Yields every closed instruction with the text between it and the next closed one."""
     start, end = text.find(_ASKS), -1
     while start >= 0 and (end := text.find(_ANSWERS, start + len(_ASKS))) >= 0:
         asked, after = text[start + len(_ASKS) : end], end + len(_ANSWERS)
@@ -129,7 +131,7 @@ def _named(text: str) -> Turns:
 
 
 def _parts(opens: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Every place that the pattern matches, with the text from there to the next."""
+    """Yields every match of the pattern with the text from its end to the next match."""
     openings = list(opens.finditer(text))
     for opening, following in zip_longest(openings, openings[1:]):
         yield opening, text[opening.end() : following.start() if following else None]

@@ -1,4 +1,4 @@
-"""Model versions side by side: the metrics of all that were judged on the same data, measure by measure."""
+"""Compares model versions: the metrics of all versions that were judged on the same data, measure by measure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,35 +24,35 @@ BETTER: Mapping[str, int | None] = {
     "ties": None,
     "ece": LOWER,
     "error": LOWER,
-    # These have no good side, or say something of the data, not of the model.
+    # These have no better side, or describe the data instead of the model.
     "slope": None,
     "longer_wins": None,
     "length_correlation": None,
     "reward": None,
     "label": None,
 }
-"""Which measures there are, in the order they are shown, and which side of each is the better one."""
+"""The known measures in the order in which they are shown, and the side of each that is better."""
 ABOVE_CHANCE = ("spearman", "qwk")
-"""At 0 or below they say no more than chance, which is never the best."""
+"""Measures for which 0 or less is no better than chance, and so never the best."""
 DIGITS = 3
-"""Values are shown with so many, and are equal where these are."""
+"""Values are shown with this many digits, and count as equal where these are equal."""
 HUMAN = "human"
-"""What people reach: no model's doing."""
+"""The part of the metrics that measures people, so no version can be the best in it."""
 PARTS = ("overall", "sections", "domains", "categories", "sources", "pairwise", "attributes", "all", "length", HUMAN)
 FINE_PARTS = ("subsets", "by_strength", "slices")
 FINE_MEASURES = ("mae", "error", "slope")
-"""Shown after the others: parts of what stands above, and other views of it."""
+"""Measures that are shown after the others, as they divide or repeat what is above them."""
 NAMES = ("Chat", "Chat Hard", "Safety", "Reasoning", "single", "multi", "short", "medium", "long")
-"""Names within the parts that have an order of their own; all others are sorted."""
+"""Names within the parts that have an order of their own; all other names are sorted."""
 VERSIONS_SHOWN = 8
 GROUPS_SHOWN = 50
 
 
 @dataclass(frozen=True)
 class Value:
-    """One measure of one model: the path of parts it stands under, and its 95 % interval where there is one.
+    """One measure of one model with its 95 % interval, where there is one; `path` names the parts that contain it.
 
-    `reason` is why there is no value; `n` how many rows, pairs or labels it is over.
+    `reason` says why there is no value; `n` counts the rows, pairs or labels behind it.
     """
 
     path: tuple[str, ...]
@@ -66,7 +66,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Cell:
-    """`best`: another version's value is worse as it is shown, and none is better."""
+    """A value in the table. It is `best` if, as shown, another version's is worse and none is better."""
 
     value: Value
     best: bool
@@ -74,7 +74,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A measure across the versions, None where one has not got it."""
+    """A measure across the versions; a cell is None where a version does not have it."""
 
     path: tuple[str, ...]
     measure: str
@@ -82,36 +82,40 @@ class Line:
 
     @property
     def is_fine(self) -> bool:
+        """Whether the line is a detail that is shown after the others."""
         return self.measure in FINE_MEASURES or any(part in FINE_PARTS for part in self.path)
 
     @property
     def is_empty(self) -> bool:
-        """Nothing of the data is in this part, for any version."""
+        """Whether this part holds none of the data, for any version."""
         return self.n == 0 and not any(cell and cell.value.value is not None for cell in self.cells)
 
     @property
     def n(self) -> int | None:
-        """Of the newest version that has one: on the same data it differs only where one has left out what it knew."""
+        """The number of rows, pairs or labels for the newest version that has one.
+
+        On the same data it differs only where a version left out prompts that it was trained on.
+        """
         return next((cell.value.n for cell in reversed(self.cells) if cell and cell.value.n is not None), None)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that were judged under one name on the same data, in the order of their versions."""
+    """The evaluations under one name on the same data, in the order of their versions."""
 
     evaluations: list[Evaluation]
     lines: list[Line]
 
 
 def evaluations_of(project: Project) -> Any:
-    """Newest first, without the metrics, which can be long."""
+    """Returns a project's evaluations, newest first, without the metrics, which can be long."""
     evaluations = Evaluation.objects.filter(reward_model__project=project).select_related("reward_model__project")
     return evaluations.order_by("-created_at", "-pk").defer("metrics", "reward_model__manifest")
 
 
 @dataclass(frozen=True)
 class Group:
-    """Evaluations under one name on the same data; `newest` is the id of the latest."""
+    """The evaluations under one name on the same data in short; `newest` is the id of the latest."""
 
     name: str
     data_hash: str
@@ -122,7 +126,7 @@ class Group:
 
 
 def groups_of(project: Project) -> list[Group]:
-    """Groups of comparable versions, the newest first."""
+    """Returns a project's groups of comparable evaluations, the newest first."""
     lines = (
         Evaluation.objects.filter(reward_model__project=project)
         .values("name", "data_hash")
@@ -138,20 +142,21 @@ def groups_of(project: Project) -> list[Group]:
 
 
 def compare(project: Project, *, name: str, data_hash: str) -> Comparison:
-    """The champion and the newest versions that were judged on this data."""
+    """Compares the champion and the newest versions that were judged on this data under this name."""
     same = evaluations_of(project).filter(name=name, data_hash=data_hash).defer(None)
     newest = sorted(
         same,
         key=lambda evaluation: (evaluation.reward_model.is_champion, evaluation.reward_model.version),
         reverse=True,
     )
-    shown = sorted(newest[:VERSIONS_SHOWN], key=lambda evaluation: evaluation.reward_model.version)
-    attributes = shown[-1].reward_model.attributes if shown else []
-    return Comparison(shown, lines_of([evaluation.metrics for evaluation in shown], attributes))
+    in_order = sorted(newest[:VERSIONS_SHOWN], key=lambda evaluation: evaluation.reward_model.version)
+    attributes = in_order[-1].reward_model.attributes if in_order else []
+    return Comparison(in_order, lines_of([evaluation.metrics for evaluation in in_order], attributes))
 
 
 def lines_of(metrics: Sequence[Mapping[str, Any]], attributes: Sequence[str]) -> list[Line]:
-    columns = [{(value.path, value.measure): value for value in values_of(of)} for of in metrics]
+    """Returns a line for every measure in any version's metrics; fine lines come last."""
+    columns = [{(value.path, value.measure): value for value in values_of(version)} for version in metrics]
     keys = {key for column in columns for key in column}
     order = {name: place for place, name in enumerate((*PARTS, *attributes, *FINE_PARTS, *NAMES))}
 
@@ -164,7 +169,10 @@ def lines_of(metrics: Sequence[Mapping[str, Any]], attributes: Sequence[str]) ->
 
 
 def values_of(metrics: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Value]:
-    """Every known measure in the nested metrics, depth first; a calibration belongs to what it calibrates."""
+    """Yields every known measure in the nested metrics, depth first.
+
+    A calibration has no level of its own: its measures belong to what it calibrates.
+    """
     for key, value in metrics.items():
         if key in BETTER and (value is None or _is_number(value)):
             yield _value(metrics, path, key)
@@ -173,8 +181,9 @@ def values_of(metrics: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterato
 
 
 def rows_of(project: Project, *, name: str = "") -> Iterator[dict[str, Any]]:
-    """The comparison to take away: a row per evaluation and measure."""
+    """Yields a row per evaluation and measure, for downloads; `name` limits it to the evaluations of that name."""
     evaluations = evaluations_of(project).defer(None)
+    # Twenty at a time, as the metrics of one evaluation can be long.
     for evaluation in (evaluations.filter(name=name) if name else evaluations).iterator(chunk_size=20):
         model = evaluation.reward_model
         for value in values_of(evaluation.metrics):
@@ -220,14 +229,15 @@ def _value(metrics: Mapping[str, Any], path: tuple[str, ...], measure: str) -> V
 def _line(key: tuple[tuple[str, ...], str], values: Sequence[Value | None]) -> Line:
     path, measure = key
     side = None if path[:1] == (HUMAN,) else BETTER[measure]
-    shown = [round(measured.value, DIGITS) if measured and measured.value is not None else None for measured in values]
-    known = {value for value in shown if value is not None}
+    # Compared as they are shown: a reader must not see two equal numbers of which one is marked as better.
+    rounded = [round(value.value, DIGITS) if value and value.value is not None else None for value in values]
+    known = {value for value in rounded if value is not None}
     best = max(known, key=lambda value: value * side) if side and len(known) > 1 else None
     if measure in ABOVE_CHANCE and best is not None and best <= 0:
         best = None
     cells = [
         Cell(measured, best is not None and value == best) if measured else None
-        for measured, value in zip(values, shown, strict=True)
+        for measured, value in zip(values, rounded, strict=True)
     ]
     return Line(path, measure, cells)
 

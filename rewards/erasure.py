@@ -1,6 +1,7 @@
-"""Texts that were redacted or deleted, on the disk too: old snapshots and what was trained on them go, rows stay.
+"""Erases redacted and deleted texts from the disk: the files of old snapshots and of models trained on them.
 
-Triggers mark the snapshots (rewards/migrations/0002_lineage_and_marks.py); erasing is a manager's decision.
+The rows stay. Triggers mark the snapshots (rewards/migrations/0002_lineage_and_marks.py); erasing is a manager's
+decision.
 """
 
 import shutil
@@ -22,7 +23,7 @@ from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, Tra
 
 
 class NothingToErase(Refusal):
-    """The snapshot holds nothing that was redacted or deleted, or is gone already."""
+    """The snapshot holds nothing that was redacted or deleted, or has been erased already."""
 
     code = "nothing_to_erase"
 
@@ -34,44 +35,44 @@ class StillNeeded(Refusal):
 
 
 class NotRemoved(Refusal):
-    """Some files could not be removed; until they are, nothing is erased."""
+    """Some files could not be removed; until they are, the snapshot does not count as erased."""
 
     status = 500
     code = "not_removed"
 
 
 def erase(snapshot: Snapshot, *, now: datetime) -> Snapshot:
-    """Takes the files of a marked snapshot off the disk, with those of every run and model that saw it.
+    """Removes the files of a marked snapshot from the disk, with those of every run and model that used it.
 
-    It counts as erased once they are gone. From the first step on nobody uses them, and what could not be removed the
-    sweep tries again.
+    It counts as erased once they are gone. From the first step on nobody uses them, and the sweep tries again to remove
+    what could not be removed.
 
     Raises:
-        NothingToErase, StillNeeded: as they say.
+        NothingToErase, StillNeeded: there is nothing to forget, or the files are in use.
         ForeignArtifacts: the files are not where this process would look for them.
-        NotRemoved: some are still there.
+        NotRemoved: some files could not be removed.
     """
     artifacts.require_ours()
-    _begin(snapshot, now=now)
-    if left := _remove(_folders(snapshot)):
-        raise NotRemoved(f"Not erased: {_described(left)} The rest is gone, and this is tried again every minute.")
+    # In two transactions, as removing files cannot be rolled back: the first one makes everybody stop using them, so a
+    # crash in between leaves a mark that the sweep finds.
+    with transaction.atomic():
+        # A promotion takes the same lock, so that the model does not become the champion between check and mark.
+        Project.objects.select_for_update().get(pk=snapshot.project_id)
+        snapshot.refresh_from_db()
+        _check(snapshot)
+        snapshot.erasing_at = now
+        snapshot.save(update_fields=["erasing_at"])
+    if failed := _remove(_folders(snapshot)):
+        raise NotRemoved(f"Not erased: {_described(failed)} The rest is gone, and this is tried again every minute.")
     _finish(snapshot, now=now)
     return snapshot
 
 
 @transaction.atomic
-def _begin(snapshot: Snapshot, *, now: datetime) -> None:
-    Project.objects.select_for_update().get(pk=snapshot.project_id)
-    snapshot.refresh_from_db()
-    _check(snapshot)
-    snapshot.erasing_at = now
-    snapshot.save(update_fields=["erasing_at"])
-
-
-@transaction.atomic
 def _finish(snapshot: Snapshot, *, now: datetime) -> None:
-    """Unless somebody else has, or the same labels were taken anew meanwhile."""
+    """Marks the snapshot as erased, unless somebody else has, or the same labels were written again meanwhile."""
     snapshot.erased_at = now
+    # `snapshots.take` clears both marks when it writes the same content again: then these files are in use.
     if not Snapshot.objects.filter(pk=snapshot.pk, erased_at=None, erasing_at__isnull=False).update(erased_at=now):
         return
     models = RewardModel.objects.filter(run__snapshot=snapshot).order_by("version")
@@ -98,49 +99,49 @@ def _folders(snapshot: Snapshot) -> Iterator[Path]:
 
 
 def _remove(folders: Iterable[Path]) -> dict[Path, OSError]:
-    """Removes what can be removed; what is still there, and why."""
-    left: dict[Path, OSError] = {}
+    """Removes the folders that can be removed; returns the others with the reasons."""
+    failed: dict[Path, OSError] = {}
     for folder in folders:
         try:
             shutil.rmtree(folder)
         except FileNotFoundError:
             pass
         except OSError as error:
-            left[folder] = error
-    return left
+            failed[folder] = error
+    return failed
 
 
-def _described(left: Mapping[Path, OSError]) -> str:
-    return " ".join(f"{path.relative_to(settings.ARTIFACTS)} stays ({why.strerror})." for path, why in left.items())
+def _described(failed: Mapping[Path, OSError]) -> str:
+    return " ".join(f"{path.relative_to(settings.ARTIFACTS)} stays ({why.strerror})." for path, why in failed.items())
 
 
 def sweep(*, now: datetime) -> list[Path]:
-    """Removes what was left: by deleted projects, by a removal that was cut short, by runs that ended half-way.
+    """Removes the leftovers of deleted projects, of removals that were cut short, and of runs that ended half-way.
 
     Raises:
-        ForeignArtifacts: these are the files of another installation, or there are none.
-        NotRemoved: some could not be removed.
+        ForeignArtifacts: the folder holds the files of another installation, or none.
+        NotRemoved: some files could not be removed.
     """
     artifacts.require_ours()
     asked = Snapshot.objects.filter(Q(erasing_at__isnull=False) | Q(erased_at__isnull=False))
     removed: list[Path] = []
     projects = Project.objects.filter(snapshots__in=asked).distinct()
-    with_left = partial(_sweep_project, asked=asked, removed=removed, now=now)
-    failures.each_project("sweep_erased", projects, with_left)
+    failures.each_project("sweep_erased", projects, partial(_sweep_project, asked=asked, removed=removed, now=now))
     ownerless = {settings.ARTIFACTS / folder.path: folder.pk for folder in OwnerlessFolder.objects.all()}
     rest = [*ownerless, *_leftovers()]
-    left = _remove(rest)
-    OwnerlessFolder.objects.filter(pk__in=[pk for path, pk in ownerless.items() if path not in left]).delete()
-    if left:
-        raise NotRemoved(_described(left))
+    failed = _remove(rest)
+    # Only notes of folders that are gone are deleted, so that the next sweep tries the others again.
+    OwnerlessFolder.objects.filter(pk__in=[pk for path, pk in ownerless.items() if path not in failed]).delete()
+    if failed:
+        raise NotRemoved(_described(failed))
     return removed + rest
 
 
 def _sweep_project(project: Project, *, asked: QuerySet[Snapshot], removed: list[Path], now: datetime) -> int:
     for snapshot in asked.filter(project=project).select_related("project"):
         folders = [folder for folder in _folders(snapshot) if folder.exists()]
-        if left := _remove(folders):
-            raise NotRemoved(_described(left))
+        if failed := _remove(folders):
+            raise NotRemoved(_described(failed))
         removed += folders
         if snapshot.erased_at is None:
             _finish(snapshot, now=now)
@@ -148,7 +149,7 @@ def _sweep_project(project: Project, *, asked: QuerySet[Snapshot], removed: list
 
 
 def _leftovers() -> Iterator[Path]:
-    """What a failed or cancelled run had not finished writing: nobody goes on from there."""
+    """Yields the folders that a failed or cancelled run did not finish writing: nobody goes on from there."""
     ended = TrainingRun.objects.filter(state__in=(RunState.FAILED, RunState.CANCELLED))
     over = {str(pk) for pk in ended.values_list("pk", flat=True)}
     for name in ("checkpoint", ".*.unfinished"):

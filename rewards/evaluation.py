@@ -1,4 +1,4 @@
-"""A reward model judged on a file, or on a data set of the Hub: by a process of the learning core, kept as a row."""
+"""Evaluates a reward model on a file or a data set of the Hub, in a process of the learning core, and stores a row."""
 
 import json
 import subprocess
@@ -27,10 +27,12 @@ class EvaluationFailed(Refusal):
 
 
 def evaluate(model: RewardModel, data: str, *, name: str = "") -> Evaluation:
-    """data: a path, or `hub:NAME@SPLIT`; the same model, name and data give the same row anew.
+    """Evaluates the model on `data`, a path or `hub:NAME@SPLIT`, and stores the metrics.
+
+    The same model, name and data replace the metrics of the same row.
 
     Raises:
-        EvaluationFailed: as it says.
+        EvaluationFailed: the data cannot be read, or the model cannot be loaded.
     """
     if not data.startswith(HUB) and not Path(data).is_file():
         raise EvaluationFailed(f"There is no file {data}.")
@@ -43,7 +45,7 @@ def evaluate(model: RewardModel, data: str, *, name: str = "") -> Evaluation:
 
 
 def store(model: RewardModel, *, name: str, data_hash: str, metrics: dict[str, Any]) -> Evaluation:
-    """One row for a model, a name and a content."""
+    """Stores the metrics in the one row for this model, name and content of the data."""
     row, _ = Evaluation.objects.update_or_create(
         reward_model=model, name=name[:LONGEST_NAME], data_hash=data_hash, defaults={"metrics": metrics}
     )
@@ -51,17 +53,20 @@ def store(model: RewardModel, *, name: str, data_hash: str, metrics: dict[str, A
 
 
 def newest_by_name(evaluations: Iterable[Evaluation]) -> dict[str, dict[str, Any]]:
-    """The metrics of a model's newest evaluation under each name."""
+    """Returns the metrics of a model's newest evaluation under each name."""
     return {evaluation.name: evaluation.metrics for evaluation in sorted(evaluations, key=attrgetter("pk"))}
 
 
 def name_of(data: str) -> str:
-    """The file's name without its endings, or the data set's."""
+    """Returns the file's name without its endings, or the data set's name."""
     return data.removeprefix(HUB) if data.startswith(HUB) else Path(data).name.split(".")[0]
 
 
 def measured(model: RewardModel, data: str) -> dict[str, Any]:
-    """What `python -m rewards.learning evaluate` finds, in a process of its own: it takes seconds to import."""
+    """Returns the metrics of `python -m rewards.learning evaluate`, which runs in a process of its own.
+
+    The learning core imports torch, which takes seconds and does not belong into this process.
+    """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(json.dumps(_config(model, data)))
         command = [sys.executable, "-m", "rewards.learning", "evaluate", folder]
@@ -74,7 +79,7 @@ def measured(model: RewardModel, data: str) -> dict[str, Any]:
 
 
 def _config(model: RewardModel, data: str) -> dict[str, str]:
-    """With the rows that the model was trained on, where they are still there: it is not to be judged by them."""
+    """Returns the configuration, with the file of the model's train rows where it exists: they must not judge it."""
     config = {"model": str(model.directory()), "data": data if data.startswith(HUB) else str(Path(data).resolve())}
     snapshot = model.run.snapshot
     train = snapshot.directory() / "train.jsonl" if snapshot else None

@@ -1,4 +1,4 @@
-"""The learning curve of a run, drawn and said in a sentence: what the next labels would bring."""
+"""Presents the learning curve of a run as a chart and a sentence: what the next labels would bring."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from rewards import run_report
 
 @dataclass(frozen=True)
 class Summary:
-    """`chart` is Chart.js data, `axes` its options.
+    """A learning curve for a page. `chart` is Chart.js data, `axes` its options.
 
     `sentence` says what to expect, `order` how many pairs are put in the right order.
     """
@@ -27,7 +27,7 @@ LAW_STEPS = 40
 
 
 def summary(metrics: Mapping[str, Any]) -> Summary | None:
-    """What a run's learning curve says, from its metrics; None if no curve could be drawn."""
+    """Returns the learning curve in a run's metrics; None if it has none."""
     curve = metrics.get("learning_curve")
     if not curve:
         return None
@@ -69,17 +69,18 @@ def _order(points: list[Mapping[str, Any]]) -> str:
 
 
 def _chart(curve: Mapping[str, Any]) -> dict[str, Any]:
-    """RMSE by labels with its interval as an area, and the power law on to the next labels."""
+    """Returns Chart.js data: RMSE by labels with its interval as an area, and the power law up to the next labels."""
     points, law, ahead = curve["points"], curve["law"], curve["outlook"]
     first, last = points[0]["labels"], ahead["labels"] + ahead["more"]
+    # Even steps of a logarithm draw the bend at few labels as smoothly as the flat end.
     sizes = [first * (last / first) ** (step / LAW_STEPS) for step in range(LAW_STEPS + 1)]
     fitted = [(size, law["floor"] + law["slope"] * size ** -law["exponent"]) for size in sizes]
     measured = [(point["labels"], point["rmse"]) for point in points]
     area = [(p["labels"], p["low"]) for p in points] + [(p["labels"], p["high"]) for p in reversed(points)]
 
-    def line(label: str, of: list[tuple[float, float]], colour: str, **style: Any) -> dict[str, Any]:
-        places = [{"x": round(x), "y": y} for x, y in of]
-        return {"label": label, "data": places, "borderColor": colour, "backgroundColor": colour, **style}
+    def line(label: str, points: list[tuple[float, float]], colour: str, **style: Any) -> dict[str, Any]:
+        data = [{"x": round(x), "y": y} for x, y in points]
+        return {"label": label, "data": data, "borderColor": colour, "backgroundColor": colour, **style}
 
     return {
         "datasets": [

@@ -15,8 +15,7 @@ from annotator.models import Project, Response
 class Snapshot(models.Model):
     """The labels of a project at one moment, as files; the same labels give the same content hash.
 
-    Triggers count the tasks that were redacted or deleted since: the files still hold their text, until they are
-    erased.
+    Triggers count the tasks that were redacted or deleted since: the files hold their text until they are erased.
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshots")
@@ -49,12 +48,12 @@ class Snapshot(models.Model):
         return settings.ARTIFACTS / self.path
 
     def is_marked(self) -> bool:
-        """Whether it holds texts that are to be forgotten, or is gone because it did."""
+        """Returns whether the snapshot holds texts that are to be forgotten, or was erased because it did."""
         return bool(self.marked_at or self.erasing_at or self.erased_at)
 
 
 class SnapshotTask(models.Model):
-    """A task that stands in a snapshot. No foreign key: that it did is to be known when the task is gone."""
+    """A task that is in a snapshot. There is no foreign key, so that the row outlives the task."""
 
     pk = models.CompositePrimaryKey("task_id", "snapshot_id")
     task_id = models.BigIntegerField()
@@ -97,25 +96,29 @@ WORKING_STATES = ACTIVE_STATES[1:]
 
 class RunQuerySet(models.QuerySet["TrainingRun"]):
     def active(self) -> RunQuerySet:
+        """Returns the runs that have not ended; a constraint allows one in each project."""
         return self.filter(state__in=ACTIVE_STATES)
 
     def working(self) -> RunQuerySet:
-        """Those that a worker holds: one that only waits for a decision has its model already."""
+        """Returns the runs that a worker has claimed; one that waits for a decision has its model already."""
         return self.filter(state__in=WORKING_STATES, reward_model=None)
 
     def waiting(self) -> RunQuerySet:
-        """Those whose model is there and waits for a manager's decision."""
+        """Returns the runs whose model exists and waits for a manager's decision."""
         return self.filter(state=RunState.AWAITING_PROMOTION, reward_model__isnull=False)
 
     def unnoted(self) -> RunQuerySet:
-        """The newest of each project that has a model, where unlikely annotations have not been noted since."""
+        """Returns each project's newest run with a model, if its unlikely annotations have not been noted."""
         newer = TrainingRun.objects.filter(project=OuterRef("project"), pk__gt=OuterRef("pk"))
         with_model = self.filter(reward_model__isnull=False, unlikely_noted_at=None)
         return with_model.exclude(Exists(newer.filter(reward_model__isnull=False)))
 
 
 class TrainingRun(models.Model):
-    """One retraining from snapshot to promotion. `attempt` fences: a worker that lost its lease writes nothing."""
+    """One retraining from snapshot to promotion.
+
+    `attempt` is a fencing number: a worker that has lost the run has an older one, and its writes are refused.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="training_runs")
     snapshot = models.ForeignKey(Snapshot, on_delete=models.RESTRICT, null=True, blank=True, related_name="runs")
@@ -196,9 +199,9 @@ class RewardModel(models.Model):
         return settings.ARTIFACTS / self.path
 
     def is_erased(self) -> bool:
-        """Whether its files are gone, or going, with the snapshot that it learnt from."""
-        gone = Q(erasing_at__isnull=False) | Q(erased_at__isnull=False)
-        return Snapshot.objects.filter(gone, runs=self.run_id).exists()
+        """Returns whether the model's files are erased, or about to be, with the snapshot that it learnt from."""
+        is_erased = Q(erasing_at__isnull=False) | Q(erased_at__isnull=False)
+        return Snapshot.objects.filter(is_erased, runs=self.run_id).exists()
 
 
 class Evaluation(models.Model):
@@ -219,7 +222,7 @@ class Evaluation(models.Model):
 
 
 class Score(models.Model):
-    """What one model gives one response: a value per attribute (not clamped) and the weighted reward.
+    """The scores of one response by one model: a value per attribute (not clamped) and the weighted reward.
 
     `token_key` stands for the tokens that the model read: equal ones need not be scored again. `uncertainty` is the
     reward's standard deviation over the model's ensemble of heads, where it has one. `created_at` is when the response
@@ -242,10 +245,10 @@ class Score(models.Model):
 
 
 class ScoringPass(models.Model):
-    """How far a model has come through its project's tasks, in the order of their ids.
+    """The progress of a model through its project's tasks, in the order of their ids.
 
-    Those up to `handed_out` are scored, or in the hands of a lane. Those up to `doubted` have their doubt by the nine
-    uncertainties in `doubt_edges`.
+    Tasks up to `handed_out` are scored, or a lane has them. Tasks up to `doubted` have their place in the queue by the
+    nine uncertainties in `doubt_edges`.
     """
 
     reward_model = models.OneToOneField(RewardModel, on_delete=models.CASCADE, related_name="scoring_pass")
@@ -257,9 +260,9 @@ class ScoringPass(models.Model):
 
 
 class ScoringLane(models.Model):
-    """One chunk after the other. A message names a lane and its turn, and a turn is taken once.
+    """A lane scores one chunk after the other. A message names a lane and its turn, and a turn is taken once.
 
-    `first_task` and `last_task` bound the chunk in hand; `moved_at` is empty while the lane rests.
+    `first_task` and `last_task` bound the current chunk; `moved_at` is empty while the lane rests.
     """
 
     scoring_pass = models.ForeignKey(ScoringPass, on_delete=models.CASCADE, related_name="lanes")
@@ -274,7 +277,7 @@ class ScoringLane(models.Model):
 
 
 class ScoringJob(models.Model):
-    """Items sent to `score/`: answered at once by a warm worker, or fetched later from here."""
+    """Items that were sent to `score/`: answered at once by a warm worker, or fetched later by this row's id."""
 
     class State(models.TextChoices):
         QUEUED = "queued"

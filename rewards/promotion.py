@@ -1,4 +1,4 @@
-"""Whether a candidate takes the champion's place: a pure rule over errors on the same held-out prompts."""
+"""Decides whether a candidate replaces the champion: a pure rule over errors on the same held-out prompts."""
 
 import math
 from collections import defaultdict
@@ -19,31 +19,31 @@ from rewards.models import RewardModel, RunState, TrainingRun
 FEWEST_PROMPTS = 5
 """Held-out prompts below which no model is promoted: chance would decide."""
 GUARD_TOLERANCE = 0.05
-"""How far the RMSE of any one attribute, on the scale of 0 to 4, may rise in a promotion."""
+"""The most by which the RMSE of any one attribute, on the scale of 0 to 4, may rise in a promotion."""
 SQUARES, PAIRS = "mean squared error", "share of pairs in the wrong order"
 ON_SCALE = ("regression", "joint")
 """Last stages of training after which scores are on the scale of the labels; after others only their order counts."""
 SAME = 1e-9
-"""A gain that is only a rounding error."""
+"""A gain below this is only a rounding error."""
 SMALLEST = 0.001
-"""The smallest gain that is named: below it three digits would say 0."""
+"""The smallest gain that a reason names: below it three digits would say 0."""
 PAIRS_TOLERANCE = 0.03
-"""How far the share of pairs put in the right order may fall; one pair of a few is always allowed."""
+"""The most by which the share of pairs in the right order may fall; losing a single pair is always allowed."""
 
 
 class FilesErased(Refusal):
-    """The model's files are gone, as it had learnt from texts that were to be forgotten."""
+    """The model's files were erased, because it had learnt from texts that were to be forgotten."""
 
     code = "files_erased"
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A model's errors on the held-out prompts: of each prompt the summed squared error and the labels it sums over.
+    """A model's errors on the held-out prompts: by prompt, the summed squared error and the number of labels in it.
 
-    Of each prompt with responses that people tell apart, `wrong` of so many `compared` pairs stand in the wrong order;
-    a tie is half of one. Over all, `right` of `pairs` are in the right order, ties being wrong. `constant` attributes
-    get one score everywhere. Unless it is `on_scale`, only the order of a model's scores means something.
+    Of a prompt's `compared` pairs, `wrong` are in the wrong order, a tie counting half. Over all prompts, `right` of
+    `pairs` are in the right order, a tie counting as wrong. `constant` attributes get the same score everywhere. Unless
+    the model is `on_scale`, only the order of its scores has a meaning.
     """
 
     squared_errors: Mapping[str, float]
@@ -59,9 +59,9 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision and its evidence. `gain` is the fall in what is measured, with its 95 % interval.
+    """The decision and its evidence. `gain` is how much the `measure` falls, with its 95 % interval.
 
-    `detectable` is the gain that these prompts would have shown four times in five.
+    `detectable` is the gain that so many prompts would show four times in five.
     """
 
     promote: bool
@@ -75,8 +75,9 @@ class Verdict:
     measure: str = SQUARES
 
     def as_json(self) -> dict[str, Any]:
-        """PostgreSQL's JSON knows no number that is none."""
+        """Returns the verdict for the run's row, with None for NaN."""
         values = asdict(self)
+        # PostgreSQL refuses NaN in JSON.
         return {
             name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values.items()
         }
@@ -85,7 +86,8 @@ class Verdict:
 def decide(candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, seed: int) -> Verdict:
     """Promotes on evidence: the lower bound of the gain lies above 0 and no attribute gets clearly worse.
 
-    The first model of a project has no champion to beat; it has to do better than predicting the mean.
+    The first model of a project has no champion to beat; it has to do better than predicting the mean. All three were
+    measured on the same held-out prompts; `seed` seeds the bootstrap.
     """
     against, rival = ("the champion", champion) if champion else ("predicting the mean", mean)
     measure = SQUARES if candidate.on_scale and rival.on_scale and candidate.labels else PAIRS
@@ -98,13 +100,13 @@ def decide(candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, seed:
 def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, seed: int) -> Gain:
     by_pairs = measure == PAIRS
     counts = candidate.compared if by_pairs else candidate.labels
-    theirs, ours = ((measured.wrong if by_pairs else measured.squared_errors) for measured in (rival, candidate))
+    before, after = ((measured.wrong if by_pairs else measured.squared_errors) for measured in (rival, candidate))
     prompts = sorted(counts)
     if not prompts:
         return Gain(0.0, 0.0, 0.0, 0)
     return paired_bootstrap(
-        [theirs[prompt] for prompt in prompts],
-        [ours[prompt] for prompt in prompts],
+        [before[prompt] for prompt in prompts],
+        [after[prompt] for prompt in prompts],
         [counts[prompt] for prompt in prompts],
         seed=seed,
     )
@@ -141,7 +143,7 @@ def _no_evidence(gain: Gain, measure: str) -> str:
 
 
 def _held_back(candidate: HeldOut, champion: HeldOut) -> str:
-    """What a better model must not lose on the way; empty if it does not."""
+    """Returns what a model that is better on the whole has lost; an empty text if nothing."""
     worse = [key for key, value in candidate.rmse.items() if value > champion.rmse.get(key, value) + GUARD_TOLERANCE]
     if worse and candidate.on_scale and champion.on_scale:
         return f"clearly worse at {', '.join(worse)}"
@@ -156,7 +158,7 @@ def _held_back(candidate: HeldOut, champion: HeldOut) -> str:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What a model says of one response."""
+    """The scores of one response by attribute, and its reward."""
 
     scores: Mapping[str, float]
     reward: float
@@ -170,10 +172,10 @@ def held_out(
     metrics: Mapping[str, Any] = {},
     on_scale: bool = True,
 ) -> HeldOut:
-    """Errors of predictions by response id, on a snapshot's validation tasks; labels that are missing do not count.
+    """Computes the errors of predictions, by response id, on a snapshot's validation tasks, without missing labels.
 
-    weights: of the attributes in the reward, by which labels tell the better response where no preference does.
-    metrics: what `rewards.learning.evaluate` measured of the same predictions, for the guards.
+    weights: the attributes' weights in the reward, by which labels decide which response is better where no preference
+    does. metrics: the measures of the same predictions by `rewards.learning.evaluate`, for the guards.
     """
     squares: dict[str, list[float]] = defaultdict(list)
     pairs: dict[str, list[float]] = defaultdict(list)
@@ -186,6 +188,7 @@ def held_out(
                 by_attribute[key].append(square)
         for good, bad, _ in better(task, weights):
             ahead = predicted[task.responses[good].id].reward - predicted[task.responses[bad].id].reward
+            # `not ahead > 0` instead of `ahead < 0`, so that a NaN is wrong.
             pairs[task.prompt_hash].append(0.5 if ahead == 0 else float(not ahead > 0))
     pairwise = metrics.get("pairwise", {})
     known = pairwise.get("pairs") or 0
@@ -204,14 +207,15 @@ def held_out(
 
 @transaction.atomic
 def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> RewardModel:
-    """Makes the model its project's champion, and is the yes to one that waits. An earlier one is the rollback.
+    """Makes the model its project's champion; if its run waits for a decision, this is the yes.
 
-    The champion itself stays as it is. `overruled` is the gate's reason against it, for the audit. Doors call
-    `champions.promote`, which hears that reason first.
+    Promoting an earlier champion rolls back; promoting the present one changes nothing. `overruled` is the gate's
+    reason against the model, for the audit. Doors call `champions.promote`, which asks for confirmation first.
 
     Raises:
         FilesErased: there is nothing left to score with.
     """
+    # Two promotions at once, or a promotion and an erasure, take turns at the project's row.
     Project.objects.select_for_update().get(pk=model.project_id)
     model.refresh_from_db(fields=["is_champion", "promoted_at"])
     if model.is_champion:
@@ -220,6 +224,7 @@ def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> Reward
         raise FilesErased(f"{model} has been erased with the snapshot that it learnt from: promote another one.")
     others = RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk)
     replaced = others.values_list("version", flat=True).first()
+    # The old champion steps back first: a constraint allows one in each project at any moment.
     others.update(is_champion=False)
     model.is_champion = True
     model.promoted_at = now

@@ -1,4 +1,4 @@
-"""Where a model comes from, and whether its files are still what was written."""
+"""Says where a model comes from, and verifies that its files are still those that were written."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ MANIFEST = "reward_model.json"
 
 
 def lineage(model: RewardModel) -> dict[str, Any]:
-    """What the model was made of and by; the hashes say the same of the same."""
+    """Returns what the model was made from and by; equal hashes mean equal contents."""
     run, manifest = model.run, model.manifest
     return {
         "snapshot": run.snapshot.content_hash if run.snapshot else manifest.get("snapshot", ""),
@@ -31,7 +31,7 @@ def lineage(model: RewardModel) -> dict[str, Any]:
 
 
 def verify(model: RewardModel) -> list[str]:
-    """What is wrong with the files of the model and of its snapshot, hashed anew; nothing if all is as it was."""
+    """Hashes the files of the model and of its snapshot again; returns what is wrong, an empty list if nothing is."""
     if model.is_erased():
         return ["The files were erased, as they had learnt from texts that were to be forgotten."]
     faults = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model)]
@@ -61,7 +61,7 @@ def _changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def _described(path: Path) -> str:
-    """Within the artifacts' folder: where that lies is the operator's to know."""
+    # Relative to the artifacts' folder: only the operator may know where that is.
     return str(path.relative_to(settings.ARTIFACTS))
 
 

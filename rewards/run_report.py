@@ -1,4 +1,4 @@
-"""A run told to people: its verdict, its predictors side by side, which one is the candidate, its losses drawn."""
+"""Presents a run to people: its verdict, its predictors side by side, which one is the candidate, and its losses."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,17 +11,18 @@ DIGITS = 3
 
 
 def verdict(decision: Mapping[str, Any]) -> str:
-    """The change in what was measured, with its interval; empty where nothing was."""
+    """Returns the change in what was measured with its interval, as a sentence; empty where nothing was measured."""
     if not decision.get("prompts") or decision["gain"] is None:
         return ""
     measure, gain, low, high = decision.get("measure", SQUARES), decision["gain"], decision["low"], decision["high"]
     if round(gain, DIGITS) == 0:
-        change, of = "stays the same", " of the fall"
+        change, suffix = "stays the same", " of the fall"
     elif gain > 0:
-        change, of = f"falls by {gain:.{DIGITS}f}", ""
+        change, suffix = f"falls by {gain:.{DIGITS}f}", ""
     else:
-        change, of, low, high = f"rises by {-gain:.{DIGITS}f}", "", -high, -low
-    interval = f"95 % interval{of} {_signed(low)} to {_signed(high)}"
+        # Said as a rise, the interval is that of the rise too: its bounds change sign and place.
+        change, suffix, low, high = f"rises by {-gain:.{DIGITS}f}", "", -high, -low
+    interval = f"95 % interval{suffix} {_signed(low)} to {_signed(high)}"
     sentence = (
         f"The {measure} {change} against {decision['against']} ({interval}, {decision['prompts']} held-out prompts)."
     )
@@ -35,21 +36,22 @@ BY_PAIRS = (
 
 
 def _signed(value: float) -> str:
+    # Adding 0.0 turns a rounded -0.0 into 0.0.
     return f"{round(value, DIGITS) + 0.0:.{DIGITS}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def held_out(manifest: Mapping[str, Any]) -> str:
-    """How many of a snapshot's prompts are held out, or of its tasks where it is older than the count of prompts."""
+    """Returns how many of a snapshot's prompts are held out; of its tasks, where the snapshot did not count prompts."""
     counts = manifest.get("counts", {})
-    what = "prompts" if "validation_prompts" in counts else "tasks"
-    held, learnt = counts.get(f"validation_{what}"), counts.get(f"train_{what}")
-    if not held or not learnt:
+    unit = "prompts" if "validation_prompts" in counts else "tasks"
+    validation, train = counts.get(f"validation_{unit}"), counts.get(f"train_{unit}")
+    if not validation or not train:
         return ""
-    return f"Held out: {held:,} of {held + learnt:,} {what} ({held / (held + learnt):.0%})."
+    return f"Held out: {validation:,} of {validation + train:,} {unit} ({validation / (validation + train):.0%})."
 
 
 def winner(metrics: Mapping[str, Any]) -> str:
-    """Which of the run's two models is the candidate; empty before that is known."""
+    """Returns which of the run's two models is the candidate; empty before that is known."""
     kind = metrics.get("candidate", {}).get("kind")
     if kind is None:
         return ""
@@ -65,26 +67,29 @@ def winner(metrics: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Predictor:
-    """One of those that a run tries on the held-out prompts."""
+    """One of the predictors that a run tries on the held-out prompts, with its metrics."""
 
     title: str
     metrics: Mapping[str, Any]
 
     def of(self, attribute: str, name: str) -> float | None:
+        """Returns a measure of one attribute; None where it is undefined."""
         value: float | None = self.metrics.get("attributes", {}).get(attribute, {}).get(name)
         return value
 
     def accuracy(self) -> float | None:
+        """Returns the share of pairs in the right order; None where there are no pairs."""
         accuracy: float | None = self.metrics.get("pairwise", {}).get("accuracy")
         return accuracy
 
     def is_measured(self, attributes: Sequence[str]) -> bool:
+        """Returns whether there is anything to show."""
         return self.accuracy() is not None or any(self.of(key, "rmse") is not None for key in attributes)
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table: what it is about, and a value for each column."""
+    """A line of a table: its title, and a value for each column."""
 
     title: str
     values: list[float | None]
@@ -92,14 +97,14 @@ class Line:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """A column for each predictor; the lines by what they measure."""
+    """A table with a column for each predictor; its lines are grouped by what they measure."""
 
     columns: list[str]
     groups: list[tuple[str, list[Line]]]
 
 
 def side_by_side(metrics: Mapping[str, Any], attributes: Sequence[str]) -> SideBySide | None:
-    """What each predictor of a run makes of the held-out prompts; None before that is known."""
+    """Returns the measures of each predictor of a run on the held-out prompts; None before they are known."""
     predictors = [predictor for predictor in _predictors(metrics) if predictor.is_measured(attributes)]
     by_attribute = [
         (title, [Line(key, [predictor.of(key, name) for predictor in predictors]) for key in attributes])
@@ -114,7 +119,7 @@ def side_by_side(metrics: Mapping[str, Any], attributes: Sequence[str]) -> SideB
 def _predictors(metrics: Mapping[str, Any]) -> Iterator[Predictor]:
     candidate = metrics.get("candidate", {})
     kind = candidate.get("kind")
-    # Older runs do not tell of a fine-tuned model that was not kept.
+    # The metrics of older runs leave out a fine-tuned model that was not kept.
     fine_tuned = metrics.get("fine_tuned") or (candidate if kind == "finetuned" else {})
     evaluations = {"mean": metrics.get("mean"), "ridge": metrics.get("baseline"), "finetuned": fine_tuned}
     for name, evaluation in evaluations.items():
@@ -143,14 +148,14 @@ BLUES, AMBERS = ("#6366f1", "#0ea5e9", "#8b5cf6"), ("#d97706", "#dc2626", "#65a3
 
 
 def losses(events: Sequence[Mapping[str, Any]]) -> str:
-    """Chart.js data: by step the training loss and the loss on the dev part, each stage with lines of its own."""
+    """Returns Chart.js data: by step the training loss and the loss on the dev part, each stage with its own lines."""
     stages = list(dict.fromkeys(event.get("stage", "") for event in events))
     lines = []
     for place, stage in enumerate(stages):
-        of = [event for event in events if event.get("stage", "") == stage]
+        in_stage = [event for event in events if event.get("stage", "") == stage]
         title = f"{stage}: " if stage else ""
-        lines.append(_line(f"{title}training loss", of, "loss", BLUES[place % len(BLUES)]))
-        dev = _line(f"{title}loss on the dev part", of, "validation_loss", AMBERS[place % len(AMBERS)])
+        lines.append(_line(f"{title}training loss", in_stage, "loss", BLUES[place % len(BLUES)]))
+        dev = _line(f"{title}loss on the dev part", in_stage, "validation_loss", AMBERS[place % len(AMBERS)])
         lines.append({**dev, "pointStyle": "circle", "pointRadius": 3})
     return json.dumps({"datasets": [line for line in lines if line["data"]]})
 
@@ -161,7 +166,7 @@ def _line(label: str, events: Sequence[Mapping[str, Any]], key: str, colour: str
 
 
 def axes(across: str, up: str) -> str:
-    """Chart.js options: a linear axis across, values on both, a legend that names the lines."""
+    """Returns Chart.js options: linear axes with these titles, and a legend that names the lines."""
 
     def axis(title: str, **more: Any) -> dict[str, Any]:
         return {"type": "linear", "title": {"display": True, "text": title, "color": GREY}, "ticks": TICKS, **more}

@@ -1,6 +1,6 @@
-"""What a run may be told: one check for every door that takes settings, and what the worker makes of them.
+"""Checks the settings of a run, the same way for every door, and turns them into the trainer's config.json.
 
-A backbone is named, never located: where its files lie is the operator's to say (REWARD_BACKBONES).
+A backbone is chosen by its name: only the operator says where its files are (REWARD_BACKBONES).
 """
 
 from typing import Any
@@ -20,12 +20,12 @@ class UnusableConfig(Refusal):
 
 
 def settled(project: Project, asked: dict[str, Any]) -> dict[str, Any]:
-    """What is asked for, over the project's settings, over the installation's."""
+    """Returns the requested settings over the project's over the installation's."""
     return {"backbone": settings.REWARD_BACKBONE, **project.training_config, **asked}
 
 
 def check_config(config: Any) -> TrainConfig:
-    """The settings as the trainer reads them.
+    """Returns the settings as the trainer reads them.
 
     Raises:
         UnusableConfig: a setting is unknown, of the wrong type or beyond its bound.
@@ -34,7 +34,14 @@ def check_config(config: Any) -> TrainConfig:
         raise UnusableConfig(
             f"The trainer's settings are an object of names and values; {' and '.join(PLACES)} are not among them."
         )
-    _check_backbone(config.get("backbone", settings.REWARD_BACKBONE))
+    # A free path or Hub id would let a project's manager read the machine's files, or have it download anything.
+    name = config.get("backbone", settings.REWARD_BACKBONE)
+    if not isinstance(name, str) or name not in settings.REWARD_BACKBONES:
+        names = ", ".join(settings.REWARD_BACKBONES)
+        raise UnusableConfig(
+            f"backbone must be one of these names: {names}. Directories and Hub ids are for the operator to list, in "
+            "REWARD_BACKBONES."
+        )
     try:
         parsed = parse_config(TrainConfig, {"snapshot": "-", **config})
     except BadConfig as bad:
@@ -46,18 +53,8 @@ def check_config(config: Any) -> TrainConfig:
     return parsed
 
 
-def _check_backbone(name: object) -> None:
-    if isinstance(name, str) and name in settings.REWARD_BACKBONES:
-        return
-    names = ", ".join(settings.REWARD_BACKBONES)
-    raise UnusableConfig(
-        f"backbone must be one of these names: {names}. Directories and Hub ids are for the operator to list, in "
-        "REWARD_BACKBONES."
-    )
-
-
 def for_trainer(config: dict[str, Any], *, snapshot: str) -> dict[str, Any]:
-    """The content of the trainer's config.json, with the places of this machine.
+    """Returns the content of the trainer's config.json, with the places of files on this machine.
 
     Raises:
         UnusableConfig: the settings are from before they were bounded, or the operator's list has changed since.
@@ -68,5 +65,5 @@ def for_trainer(config: dict[str, Any], *, snapshot: str) -> dict[str, Any]:
 
 
 def hours_allowed(config: dict[str, Any]) -> float:
-    """How long a run with these settings may work."""
+    """Returns how many hours a run with these settings may work."""
     return min(config.get("max_hours") or settings.RUN_HOURS, settings.RUN_HOURS)

@@ -1,4 +1,4 @@
-"""The life of a training run: asked for, claimed by one worker, supervised, recovered when its worker is lost.
+"""Manages the life of a training run: requested, claimed by one worker, and recovered when its worker is lost.
 
 The row is the truth: Celery carries ids, and a message too many or too few changes nothing.
 """
@@ -32,7 +32,7 @@ from rewards.run_settings import UnusableConfig, check_config
 
 _log = logging.getLogger(__name__)
 SURELY_FORGOTTEN_AFTER = timedelta(hours=1)
-"""Without a sign of a queued run, even where messages lie in the queue: they may be those of others."""
+"""A queued run without a sign for this long is sent again, even if messages wait: they may belong to other runs."""
 LEARNING = Path(__file__).parent / "learning"
 
 
@@ -49,7 +49,7 @@ class NotActive(Refusal):
 
 
 class NotEnded(Refusal):
-    """Only what has failed or was cancelled is tried again."""
+    """The run has neither failed nor been cancelled, so it is not tried again."""
 
     code = "not_ended"
 
@@ -67,7 +67,7 @@ class NothingNew(Refusal):
 
 
 class LostRun(Exception):
-    """Another attempt owns the run now, or somebody cancelled it: this worker has to let go of it."""
+    """Another attempt owns the run now, or somebody cancelled it: this worker has to stop working on it."""
 
 
 class PutDown(Exception):
@@ -75,7 +75,7 @@ class PutDown(Exception):
 
 
 class TrainerKilled(PutDown):
-    """The trainer's process was killed, but not by us: the run may go on from its last checkpoint."""
+    """Something other than this worker killed the trainer: the run may go on from its last checkpoint."""
 
 
 def request(project: Project, *, reason: str, by: User | None = None, config: Mapping[str, Any] = {}) -> TrainingRun:
@@ -83,7 +83,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
 
     Raises:
         NoWorker: nobody listens to the queue `train`.
-        Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, NothingNew, DiskNearlyFull: as they say.
+        Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, DiskNearlyFull: the run cannot be started.
     """
     require_in_use(project)
     settled = run_settings.settled(project, dict(config))
@@ -97,7 +97,9 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
 
 
 def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
-    """For the worker, who has the snapshot: the web would have to read every label to know whether it is the same.
+    """Refuses a run that would only repeat another one.
+
+    The worker calls it, which has the snapshot: the web process would have to read every label for it.
 
     Raises:
         NothingNew: the same code has made a model, promoted or not, of the same labels with the same settings.
@@ -120,7 +122,7 @@ def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
 
 @cache
 def code_version() -> str:
-    """The release, and a hash of the learning core's own code: the same string, the same training."""
+    """Returns the release and a hash of the learning core's own code: the same string means the same training."""
     code = hashlib.sha256()
     for module in sorted(LEARNING.glob("*.py")):
         code.update(module.name.encode() + b"\0" + module.read_bytes())
@@ -128,11 +130,11 @@ def code_version() -> str:
 
 
 def retry(run: TrainingRun, *, by: User) -> TrainingRun:
-    """A new run like one that failed or was cancelled: with its settings, and its snapshot as long as that may be used.
+    """Queues a run like one that failed or was cancelled: with its settings, and with its snapshot if that may be used.
 
     Raises:
-        NotEnded: there is nothing to try again.
-        NoWorker, AlreadyRunning, UnusableConfig, DiskNearlyFull: as they say.
+        NotEnded: the run has neither failed nor been cancelled.
+        NoWorker, AlreadyRunning, UnusableConfig, DiskNearlyFull: the new run cannot be started.
     """
     if run.state not in (RunState.FAILED, RunState.CANCELLED):
         raise NotEnded(f"Run {run.pk} is {run.get_state_display().lower()}: only a failed or cancelled one is retried.")
@@ -156,6 +158,7 @@ def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
     disk_space.require_room()
     config = check_config(run.config)
     run.config_hash, run.seed = config_hash(config), config.seed
+    # The constraint on active runs decides: asked before, two requests at once would both see none.
     try:
         with transaction.atomic():
             run.save(force_insert=True)
@@ -175,6 +178,7 @@ def _why_not_now(active: TrainingRun | None) -> str:
 
 
 def send(run: TrainingRun) -> None:
+    """Sends the run to the train workers once the transaction is committed, so that they find its row."""
     messages.send_on_commit("rewards.tasks.train", [run.pk])
 
 
@@ -182,9 +186,9 @@ def send(run: TrainingRun) -> None:
 
 
 def start_due(*, now: datetime) -> list[TrainingRun]:
-    """Starts a run in every project whose policy asks for one; nobody listening means later, not never."""
-    wanting = Project.objects.in_use().filter(Q(retrain_after_labels__gt=0) | Q(retrain_after_hours__gt=0))
-    idle = wanting.exclude(training_runs__state__in=ACTIVE_STATES).distinct()
+    """Starts a run in every project whose policy asks for one; while no worker listens, none is started."""
+    with_policy = Project.objects.in_use().filter(Q(retrain_after_labels__gt=0) | Q(retrain_after_hours__gt=0))
+    idle = with_policy.exclude(training_runs__state__in=ACTIVE_STATES).distinct()
     started: list[TrainingRun] = []
 
     def start_if_due(project: Project) -> int:
@@ -198,7 +202,7 @@ def start_due(*, now: datetime) -> list[TrainingRun]:
 
 
 def _started(project: Project, reason: str) -> TrainingRun | None:
-    """A refusal is no failure: the reason may be a better one the next time."""
+    # A refusal is no failure of the background work: the next time there may be more labels, or more room.
     try:
         return request(project, reason=reason)
     except Refusal as refused:
@@ -207,7 +211,7 @@ def _started(project: Project, reason: str) -> TrainingRun | None:
 
 
 def due(project: Project, *, now: datetime) -> str:
-    """Why the project's policy asks for a run now; empty if it does not, or not yet: it rests after every run.
+    """Returns why the project's policy asks for a run now; empty if it does not, or during the rest after a run.
 
     New labels and preferences are counted from the last run that was started, whatever became of it, so that a run
     that fails is not started again and again.
@@ -229,7 +233,9 @@ def due(project: Project, *, now: datetime) -> str:
 
 
 def claim(run_id: int, *, worker: str, now: datetime) -> TrainingRun | None:
-    """Takes a queued run for this worker; None if it is not there to be taken."""
+    """Takes a queued run for this worker; None if another worker has it, or it has been cancelled."""
+    # One conditional UPDATE decides: of two workers with the same message one changes the row. The attempt that it
+    # counts up fences off the writes of every earlier worker.
     taken = TrainingRun.objects.filter(pk=run_id, state=RunState.QUEUED).update(
         state=RunState.SNAPSHOTTING,
         attempt=F("attempt") + 1,
@@ -243,13 +249,14 @@ def claim(run_id: int, *, worker: str, now: datetime) -> TrainingRun | None:
 
 @outlasting_outages
 def write(run: TrainingRun, **fields: Any) -> None:
-    """Writes to the row if this attempt still owns it; what people read of it names no folder of this machine.
+    """Writes to the row if this attempt still owns it; the texts that people read name no folder of this machine.
 
     Raises:
-        LostRun: it does not.
+        LostRun: another attempt owns the run, or it is no longer active.
     """
     fields |= {name: value_without_places(fields[name]) for name in ("log", "progress", "error") if name in fields}
     owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
+    # A queued run was put back by `recover_lost`: its attempt is still the same, but the worker counts as lost.
     if not owned.exclude(state=RunState.QUEUED).update(**fields):
         raise LostRun(f"attempt {run.attempt} of run {run.pk} has lost it")
     for name, value in fields.items():
@@ -258,22 +265,23 @@ def write(run: TrainingRun, **fields: Any) -> None:
 
 @outlasting_outages
 def fail(run: TrainingRun, error: str, *, now: datetime) -> None:
-    """Ends the attempt's run with its error, unless the run is somebody else's by now."""
+    """Ends the run with its error, unless another attempt owns it by now."""
     owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
     owned.update(state=RunState.FAILED, error=without_places(error)[:10_000], finished_at=now)
 
 
 @outlasting_outages
 def drop(run: TrainingRun, why: NothingNew, *, now: datetime) -> None:
-    """Ends a run that would bring nothing: it has not failed, and nobody is asked to look at it."""
+    """Cancels a run that would only repeat another one: it has not failed, and nobody needs to look at it."""
     owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
     owned.update(state=RunState.CANCELLED, error=str(why), finished_at=now)
 
 
 @outlasting_outages
 def put_down(run: TrainingRun, why: PutDown) -> None:
-    """Back into the queue, for the next worker to go on from the last checkpoint."""
+    """Puts the run back into the queue, so that the next worker goes on from the last checkpoint."""
     owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
+    # A worker that is being stopped must not send the run to itself; `recover_lost` sends it when nobody takes it.
     if owned.update(state=RunState.QUEUED, heartbeat_at=None, error=str(why)) and isinstance(why, TrainerKilled):
         send(run)
 
@@ -283,7 +291,7 @@ def cancel(run: TrainingRun, *, now: datetime) -> None:
     """Ends an active run; its worker notices at the next heartbeat and stops the trainer.
 
     Raises:
-        NotActive: it has ended already.
+        NotActive: the run has ended already.
     """
     active = TrainingRun.objects.active().filter(pk=run.pk)
     if not active.update(state=RunState.CANCELLED, finished_at=now):
@@ -294,10 +302,10 @@ def cancel(run: TrainingRun, *, now: datetime) -> None:
 
 @transaction.atomic
 def reject(run: TrainingRun, *, now: datetime) -> None:
-    """A manager's no to a model that waits. The yes is `promotion.promote`.
+    """Turns down a model that waits for a manager's decision; `promotion.promote` accepts it.
 
     Raises:
-        NothingToDecide: the run does not wait.
+        NothingToDecide: the run does not wait for a decision.
     """
     waiting = TrainingRun.objects.waiting().filter(pk=run.pk)
     if not waiting.update(state=RunState.REJECTED, finished_at=now):
@@ -307,7 +315,10 @@ def reject(run: TrainingRun, *, now: datetime) -> None:
 
 
 def recover_lost(*, now: datetime) -> list[TrainingRun]:
-    """Requeues runs whose worker has gone silent, or fails them after the last attempt; resends forgotten ones."""
+    """Requeues runs whose worker has gone silent, or fails them after the last attempt; resends forgotten ones.
+
+    Returns the runs that were sent.
+    """
     deadline = now - timedelta(seconds=settings.RUN_LOST_AFTER_SECONDS)
     lost = TrainingRun.objects.working().filter(heartbeat_at__lt=deadline)
     given_up = lost.filter(attempt__gte=settings.RUN_ATTEMPTS)
@@ -320,7 +331,7 @@ def recover_lost(*, now: datetime) -> list[TrainingRun]:
     queued = TrainingRun.objects.filter(state=RunState.QUEUED).annotate(sent_at=Coalesce("heartbeat_at", "created_at"))
     forgotten = queued.filter(sent_at__lt=deadline)
     if forgotten.exists() and heartbeats.waiting("train"):
-        # A message may well lie there, behind a long run: another one each minute would bring nothing forward.
+        # Its message may be waiting behind a long run: another one every minute would help nobody.
         forgotten = forgotten.filter(sent_at__lt=now - SURELY_FORGOTTEN_AFTER)
     resent = list(forgotten)
     TrainingRun.objects.filter(pk__in=[run.pk for run in resent], state=RunState.QUEUED).update(heartbeat_at=now)

@@ -1,6 +1,6 @@
-"""From labels to files: what a model learns from, frozen, with a hash of its content.
+"""Writes labels to files: a frozen snapshot that a model learns from, with a hash of its content.
 
-The split hangs on the prompt's hash alone, so a prompt never changes side as the data grows.
+The split depends on the prompt's hash alone, so a prompt never changes side as the data grows.
 """
 
 import hashlib
@@ -34,32 +34,36 @@ from rewards.models import Snapshot, SnapshotTask
 
 FORMAT = 1
 LOCK = 83121
-"""Shared by whoever redacts or deletes tasks, by a trigger of rewards/migrations/0002_lineage_and_marks.py."""
+"""The advisory lock that redacting or deleting tasks takes shared, in a trigger, and storing a snapshot exclusively.
+
+The trigger is in rewards/migrations/0002_lineage_and_marks.py.
+"""
 CHUNK = 500
 Row = dict[str, Any]
 AGREED = Q(task__consensus__preference__isnull=False) | (
     Q(task__consensus__isnull=False) & ~Q(task__consensus__pairs=[])
 )
-"""Of responses: whether people agree on a preference between the task's, or on the order of some two of them."""
+"""Selects responses of tasks where people agree on a preference, or on the order of any two responses."""
 
 
 class NotEnoughLabels(Refusal):
-    """There is nothing to learn from, or nothing to judge by."""
+    """There is nothing to learn from, or nothing to judge a model by."""
 
     code = "not_enough_labels"
 
 
 def take(project: Project, *, now: datetime) -> Snapshot:
-    """Writes the labels in force to files; unchanged labels give the snapshot that is there already.
+    """Writes the labels in force to files; unchanged labels give the snapshot that exists already.
 
     Raises:
-        NotEnoughLabels: either side of the split is empty.
-        DiskNearlyFull, ForeignArtifacts: there is no room, or no right place, for its files.
+        NotEnoughLabels: one side of the split is empty.
+        DiskNearlyFull, ForeignArtifacts: there is no room for the files, or the folder is not this installation's.
     """
     artifacts.require_ours()
     disk_space.require_room()
     folder = settings.ARTIFACTS / "snapshots"
     folder.mkdir(parents=True, exist_ok=True)
+    # In the same folder as its final place, so that it can be renamed: within a file system that is one step.
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder))
     try:
         written = _write_rows(project, building)
@@ -71,18 +75,18 @@ def take(project: Project, *, now: datetime) -> Snapshot:
 
 
 def has_answers(project: Project) -> bool:
-    """Whether there is anything to learn from: a label in force, or a preference."""
+    """Returns whether there is anything to learn from: a label in force, or a preference."""
     return Label.objects.in_force().for_project(project.pk).exists() or preferred_alone(project).exists()
 
 
 def is_held_out(prompt_hash: str, share: float) -> bool:
-    """Whether a prompt is on the validation side: its hash, read as a fraction of 1, lies below the share."""
+    """Returns whether a prompt is on the validation side: its hash, read as a fraction of 1, is below the share."""
     return int(prompt_hash[:16], 16) / 16**16 < share
 
 
 @dataclass
 class Written:
-    """What stands in the files: how many of each, and which tasks, with when each had been redacted."""
+    """The content of the files: counts by side, the tasks with the time of their redaction, and the prompts by side."""
 
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     tasks: dict[int, datetime | None] = field(default_factory=dict)
@@ -110,10 +114,11 @@ def _write_rows(project: Project, folder: Path) -> Written:
 
 
 def _rows(project: Project) -> Iterator[tuple[int, datetime | None, Row]]:
-    """Each task's id, when it was redacted, and its row, in the order of the ids; texts as they are now."""
+    """Yields each task's id, the time of its redaction and its row, in the order of the ids, with its present texts."""
     both = merge(_labelled(project), _preferred(project), key=itemgetter(0))
-    # A task that is labelled while they are read comes out of both: its labels count.
+    # A task that gets its labels while we read comes out of both queries: `merge` yields the labelled one first.
     once = (next(same) for _, same in groupby(both, key=itemgetter(0)))
+    # The ratings of many tasks in one query: one query for each task would take most of the time.
     for batch in _batches(once):
         kept = [annotation for _, group in batch for annotation in group[0]["kept"] or []]
         ratings = _kept_ratings(kept)
@@ -122,7 +127,7 @@ def _rows(project: Project) -> Iterator[tuple[int, datetime | None, Row]]:
 
 
 def _labelled(project: Project) -> Iterator[tuple[int, list[Row]]]:
-    """Tasks with their labelled responses."""
+    """Yields tasks with their labelled responses."""
     labels = (
         Label.objects.in_force()
         .for_project(project.pk)
@@ -141,7 +146,7 @@ def _labelled(project: Project) -> Iterator[tuple[int, list[Row]]]:
 
 
 def _preferred(project: Project) -> Iterator[tuple[int, list[Row]]]:
-    """Tasks of which only a preference is known, with both of their responses; or rankings of more."""
+    """Yields unlabelled tasks that have a preference between two responses, or a ranking of more."""
     responses = preferred_alone(project).order_by("task", "position")
     rows = responses.values("text", "model", response_pk=F("pk"), **_of_task("task"))
     for task, group in _by_task(rows):
@@ -150,7 +155,7 @@ def _preferred(project: Project) -> Iterator[tuple[int, list[Row]]]:
 
 
 def preferred_alone(project: Project) -> QuerySet[Response]:
-    """Responses of a project's tasks with a preference or a ranking in force and no label. Dropped tasks have none."""
+    """Returns the responses of tasks with a preference or a ranking in force and no label; dropped tasks have none."""
     labels = Label.objects.in_force().filter(response__task=OuterRef("task"))
     agreed = Q(task__consensus__isnull=True) | Q(task__consensus__dropped_because="")
     asked = Q(task__imported_preference__range=(-3, 3)) | AGREED
@@ -159,14 +164,13 @@ def preferred_alone(project: Project) -> QuerySet[Response]:
 
 
 def _of_task(task: str) -> dict[str, Any]:
-    """What a row tells of its task, which is at this path."""
+    """Returns the columns of the task, which is at this path, that a row of a response needs."""
     settled = Adjudication.objects.filter(task=OuterRef(task), is_current=True)
     names = ["external_id", "prompt_hash", "conversation", "redacted_at", "imported_preference"]
-    of_consensus = {name: F(f"{task}__consensus__{name}") for name in ("preference", "pairs", "kept")}
     return {
         "of_task": F(task),
         **{f"task_{name}": F(f"{task}__{name}") for name in names},
-        **of_consensus,
+        **{name: F(f"{task}__consensus__{name}") for name in ("preference", "pairs", "kept")},
         "from_source": KeyTextTransform("source", f"{task}__metadata"),
         "settled_preference": Subquery(settled.values("preference")),
         "settled_ranking": Subquery(settled.values("ranking")),
@@ -190,7 +194,7 @@ def _batches(groups: Iterator[tuple[int, list[Row]]]) -> Iterator[list[tuple[int
 
 
 def _kept_ratings(annotations: list[int]) -> dict[int, list[dict[str, int]]]:
-    """The kept raters' scores by response: what the ceiling of human agreement is computed from."""
+    """Returns the kept raters' scores by response, from which the ceiling of human agreement is computed."""
     by_response = defaultdict(list)
     rows = Rating.objects.filter(annotation__in=annotations).order_by("annotation").values_list("response", "scores")
     for response, scores in rows:
@@ -226,19 +230,19 @@ def _row(group: list[Row], ratings: dict[int, list[dict[str, int]]]) -> Row:
 
 
 def _some(key: str, value: object) -> Row:
-    """What stands in a row only where there is something of it."""
+    """Returns a part of a row that is left out where the value is empty."""
     return {key: value} if value else {}
 
 
 def _pairs(group: list[Row]) -> list[list[int]]:
-    """Of a ranked task: the places of every two responses that are told apart, the better one first."""
+    """Returns the places of every two responses that a ranking tells apart, the better one first."""
     settled, places = group[0]["settled_ranking"], {row["response_pk"]: place for place, row in enumerate(group)}
     pairs = pairs_of(settled) if settled else group[0]["pairs"] or []
     return [[places[better], places[worse]] for better, worse in pairs if better in places and worse in places]
 
 
 def _preference(row: Row) -> int | None:
-    """The reviewer's where there is one, else the annotators', else the imported."""
+    """Returns the reviewer's preference where there is one, else the annotators', else the imported one."""
     if row["settled_preference"] is not None:
         return _valid(row["settled_preference"])
     return row["preference"] if row["preference"] is not None else _valid(row["task_imported_preference"])
@@ -286,7 +290,7 @@ def _keep(project: Project, building: Path, manifest: dict[str, Any], written: W
     try:
         building.rename(final)
     except OSError:
-        # The same content, written before or by somebody else at this very moment.
+        # The same content is there, written before or by another process at this very moment.
         if not (final / "manifest.json").is_file():
             raise
     return _stored(project, path, manifest, written)
@@ -294,15 +298,18 @@ def _keep(project: Project, building: Path, manifest: dict[str, Any], written: W
 
 @transaction.atomic
 def _stored(project: Project, path: Path, manifest: dict[str, Any], written: Written) -> Snapshot:
-    """The snapshot's row, with the tasks that stand in it and those of them that went while it was written."""
+    """Stores the snapshot's row and its tasks, and counts those that were redacted or deleted while it was written."""
+    # While this lock is held no task of the project is redacted or deleted: else one that goes between the count below
+    # and the rows of its tasks would be in the files and never be marked.
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, project.pk])
-    there = Snapshot.objects.filter(project=project, content_hash=manifest["content_hash"]).first()
-    if there:
-        Snapshot.objects.filter(pk=there.pk).update(erasing_at=None, erased_at=None)
-        return there
+    existing = Snapshot.objects.filter(project=project, content_hash=manifest["content_hash"]).first()
+    if existing:
+        # Its files have just been written again, so it is no longer erased.
+        Snapshot.objects.filter(pk=existing.pk).update(erasing_at=None, erased_at=None)
+        return existing
     counts = manifest["counts"]
-    gone = _gone(written)
+    changed = _changed_meanwhile(written)
     snapshot = Snapshot.objects.create(
         project=project,
         content_hash=manifest["content_hash"],
@@ -311,15 +318,15 @@ def _stored(project: Project, path: Path, manifest: dict[str, Any], written: Wri
         train_tasks=counts["train_tasks"],
         validation_tasks=counts["validation_tasks"],
         labels=counts["train_labels"] + counts["validation_labels"],
-        **gone,
-        marked_at=database_now() if any(gone.values()) else None,
+        **changed,
+        marked_at=database_now() if any(changed.values()) else None,
     )
     SnapshotTask.objects.bulk_create(SnapshotTask(task_id=task, snapshot=snapshot) for task in written.tasks)
     audit.record("snapshot.taken", f"snapshot {snapshot.content_hash[:12]}", project=project, **counts)
     return snapshot
 
 
-def _gone(written: Written) -> dict[str, int]:
-    left = dict(Task.objects.filter(pk__in=written.tasks).values_list("pk", "redacted_at"))
-    redacted = sum(written.tasks[task] != redacted_at for task, redacted_at in left.items())
-    return {"redacted_tasks": redacted, "deleted_tasks": len(written.tasks) - len(left)}
+def _changed_meanwhile(written: Written) -> dict[str, int]:
+    present = dict(Task.objects.filter(pk__in=written.tasks).values_list("pk", "redacted_at"))
+    redacted = sum(written.tasks[task] != redacted_at for task, redacted_at in present.items())
+    return {"redacted_tasks": redacted, "deleted_tasks": len(written.tasks) - len(present)}

@@ -1,4 +1,7 @@
-"""What Celery carries: ids in, one stage function called. Queues by the routes in the settings."""
+"""The Celery tasks of the machine half: each takes ids and calls one stage function.
+
+The routes in the settings choose their queues.
+"""
 
 from typing import Any
 
@@ -15,7 +18,11 @@ from rewards.scoring import pass_lanes
 
 @shared_task(bind=True)
 def train(self: "Task[Any, Any]", run_id: int) -> None:
-    """The train worker's door. Acknowledged early: a lost worker's run is recovered from its row."""
+    """Carries out a queued run; what happens to it is written to its row.
+
+    The message is acknowledged early: Redis would deliver it again after an hour, in the middle of a longer run. The
+    run of a lost worker is recovered from its row.
+    """
     run = runs.claim(run_id, worker=str(self.request.hostname), now=database_now())
     if run is None:
         return
@@ -43,11 +50,13 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
 
 @shared_task
 def start_due_runs() -> int:
+    """Starts the runs that the projects' policies ask for."""
     return len(runs.start_due(now=database_now()))
 
 
 @shared_task
 def note_unlikely(run_id: int) -> int:
+    """Notes the annotations that the run's model finds unlikely; returns how many."""
     run = TrainingRun.objects.select_related("project").filter(pk=run_id).first()
     if run is None:
         return 0
@@ -57,6 +66,7 @@ def note_unlikely(run_id: int) -> int:
 
 @shared_task
 def note_unlikely_left() -> int:
+    """Does `note_unlikely` for runs whose message was lost."""
     return unlikely_ratings.note_left(now=database_now())
 
 
@@ -67,19 +77,21 @@ def ask_again_for_review() -> int:
 
 @shared_task
 def sweep_files() -> int:
+    """Removes the files of erased snapshots and deleted projects."""
     with failures.as_whole("sweep_files"):
         return len(erasure.sweep(now=database_now()))
 
 
 @shared_task
 def recover_lost_runs() -> int:
+    """Requeues the runs of workers that have gone silent."""
     with failures.as_whole("recover_lost_runs"):
         return len(runs.recover_lost(now=database_now()))
 
 
 @shared_task
 def score_chunk(lane_id: int, number: int) -> int:
-    """One short chunk of a lane, then a message for its next."""
+    """Scores one short chunk of a lane, then sends the message for the next one."""
     turn = pass_lanes.take(lane_id, number, now=database_now(), tasks=pass_lanes.pace.tasks)
     if turn is None:
         return 0
@@ -94,6 +106,7 @@ def score_chunk(lane_id: int, number: int) -> int:
 
 @shared_task
 def score_job(job_id: int) -> None:
+    """Answers a small request for scores; an error is written to its row, where the caller waits for it."""
     try:
         scoring.answer(job_id)
     except Exception as error:
@@ -105,6 +118,7 @@ def score_job(job_id: int) -> None:
 
 @shared_task
 def start_due_scoring() -> int:
+    """Sends forgotten scoring jobs again and wakes the lanes of champions that have tasks ahead."""
     with failures.as_whole("resend_waiting"):
         scoring.resend_waiting(now=database_now())
     return scoring.start_due(now=database_now())
@@ -112,4 +126,5 @@ def start_due_scoring() -> int:
 
 @shared_task
 def order_queues() -> int:
+    """Orders the queues of projects that begin with the tasks of which the champion is least certain."""
     return uncertainty_order.order_queues()

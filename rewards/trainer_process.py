@@ -1,4 +1,4 @@
-"""The trainer's process: started in a group of its own, watched, stopped; its end told in a sentence."""
+"""Supervises the trainer's process: starts it in a group of its own, watches it, stops it, and explains its end."""
 
 import json
 import os
@@ -28,7 +28,7 @@ FULL_SAYS = ("No space left on device", "Disk quota exceeded", "File too large")
 
 
 class TrainerFailed(Refusal):
-    """The trainer's process ended without a model; the message is its last word."""
+    """The trainer's process ended without a model; the message says why."""
 
     code = "trainer_failed"
 
@@ -43,7 +43,9 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     """Runs `python -m rewards.learning VERB` in a process group of its own, with a heartbeat on the run's row.
 
     Raises:
-        TrainerFailed, TookTooLong: the run ends with it; PutDown: it goes on later; LostRun: it is not ours any more.
+        TrainerFailed, TookTooLong: the run has failed.
+        PutDown: the run goes on later.
+        LostRun: the run belongs to another attempt, or was cancelled.
     """
     log = folder / f"{verb}.log"
     with log.open("ab") as output:
@@ -53,6 +55,7 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
+            # In a group of its own, signals to the worker's group, like Ctrl-C, miss the trainer: this process ends it.
             start_new_session=True,
             cwd=settings.BASE_DIR,
         )
@@ -61,7 +64,9 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     finally:
         _stop(process)
     tail = _tail(log, start)
-    runs.write(run, log=run.log + tail, **_progress(folder))  # after the trainer comes the champion's evaluation
+    # Appended, as the champion's evaluation follows the trainer in the same run.
+    runs.write(run, log=run.log + tail, **_progress(folder))
+    # A kill by the system, for memory or a restart, may not happen again; on the last attempt it counts as a failure.
     if process.returncode == -signal.SIGKILL and run.attempt < settings.RUN_ATTEMPTS:
         raise runs.TrainerKilled("The trainer was killed (signal 9); the run goes on from its last checkpoint.")
     if process.returncode != 0:
@@ -83,7 +88,7 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) ->
 
 
 def _refuse_overtime(run: TrainingRun) -> None:
-    """Over all attempts: a run that is killed again and again has worked no less."""
+    # Over all attempts: a run that is killed again and again would else never reach its limit.
     allowed = hours_allowed(run.config)
     if run.worked_seconds < allowed * 3600:
         return
@@ -96,7 +101,7 @@ def _refuse_overtime(run: TrainingRun) -> None:
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """Ends the whole process group, politely first; nothing to do where it has ended by itself."""
+    """Ends the process group with SIGTERM, and with SIGKILL after GRACE_SECONDS, unless it has ended by itself."""
     if process.poll() is not None:
         return
     os.killpg(process.pid, signal.SIGTERM)
@@ -108,18 +113,20 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _progress(folder: Path) -> dict[str, Any]:
-    """The newest event and the curve of losses, from the lines the trainer appends."""
+    """Returns the newest event and the curve of losses, from the lines that the trainer appends."""
     path = folder / "progress.jsonl"
     if not path.exists():
         return {}
+    # The last line may be half-written while we read.
     events = [event for line in path.read_text(errors="replace").splitlines() if (event := _event(line))]
     losses = [event for event in events if "loss" in event or "validation_loss" in event]
+    # The row is written at every heartbeat and read by every page of the run, so it holds a thinned curve.
     stride = max(1, len(losses) // LOSSES_KEPT)
     return {"progress": events[-1] if events else {}, "losses": losses[::stride]}
 
 
 def _event(line: str) -> dict[str, Any] | None:
-    """A line may be half-written while we read."""
+    """Returns the event in a line; None if it holds none."""
     try:
         event = json.loads(line)
     except ValueError:
@@ -131,6 +138,7 @@ def _tail(log: Path, start: int) -> str:
     size = log.stat().st_size
     with log.open("rb") as file:
         file.seek(max(start, size - LOG_TAIL))
+        # PostgreSQL's text columns refuse the character 0.
         return file.read().decode(errors="replace").replace("\x00", "")
 
 
@@ -150,5 +158,5 @@ def _last_word(code: int, tail: str, folder: Path) -> str:
 
 
 def _is_full(folder: Path, tail: str) -> bool:
-    """On a full disk the trainer cannot even write that it is."""
+    # The free space is asked as well: on a full disk the trainer cannot even write why it failed.
     return any(words in tail for words in FULL_SAYS) or shutil.disk_usage(folder).free < FULL_BELOW_BYTES

@@ -1,4 +1,4 @@
-"""One claimed run from snapshot to verdict: has the trainer work, registers the model and judges it."""
+"""Takes one claimed run from snapshot to verdict: runs the trainer, judges the candidate and registers the model."""
 
 import errno
 import json
@@ -22,12 +22,12 @@ from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.trainer_process import TrainerFailed, supervise
 
 VALIDATION = "validation"
-"""What an evaluation on a snapshot's held-out rows is called."""
+"""The name of an evaluation on a snapshot's held-out rows."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class ChampionMissing(Refusal):
-    """The worker does not see the model that the new one would be judged against."""
+    """The worker does not see the files of the model that the new one would be judged against."""
 
     code = "champion_missing"
 
@@ -39,10 +39,15 @@ class DiskFull(Refusal):
 
 
 def carry_out(run: TrainingRun) -> RewardModel | None:
-    """Takes a claimed run to its end. Every write is fenced by the attempt; a restart of the database is waited for.
+    """Takes a claimed run to its end and returns the new model.
+
+    Every write is fenced by the attempt, and waits while the database restarts.
 
     Raises:
-        Refusal: the run cannot succeed; NothingNew: it would only repeat another; LostRun: it is not ours any more.
+        Refusal: the run cannot succeed.
+        NothingNew: the run would only repeat another one.
+        LostRun: another attempt owns the run, or it was cancelled.
+        PutDown: the worker is being stopped, or the trainer was killed; the run goes on later.
     """
     try:
         return _from_snapshot_to_verdict(run)
@@ -68,7 +73,7 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
 
 @outlasting_outages
 def _check_files(project: Project) -> None:
-    """Before hours of training: whether there is room, and whether this worker sees what it needs in the end."""
+    # Before hours of training instead of after them: whether there is room, and the champion can be judged.
     artifacts.require_ours()
     disk_space.require_room()
     champion = _champion(project)
@@ -105,12 +110,12 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> Path:
 def _judge(
     run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None, metrics: Mapping[str, Any]
 ) -> promotion.Verdict:
-    """The candidate against the champion, or against the mean where there is none, on the snapshot's held-out rows."""
+    """Judges the candidate against the champion, or the mean where there is none, on the snapshot's held-out rows."""
     tasks = list(read_tasks(snapshot.directory() / "validation.jsonl"))
     manifest = _manifest(run)
     weights = manifest["attribute_weights"]
     mean = promotion.Predicted(dict(zip(snapshot.manifest["attributes"], metrics["mean"]["values"], strict=True)), 0.0)
-    every = {response.id: mean for task in tasks for response in task.responses}
+    mean_predictions = {response.id: mean for task in tasks for response in task.responses}
     return promotion.decide(
         promotion.held_out(
             tasks,
@@ -120,7 +125,7 @@ def _judge(
             on_scale=_on_scale(manifest),
         ),
         _judged_champion(run, champion, snapshot, tasks, weights) if champion else None,
-        promotion.held_out(tasks, every, weights=weights),
+        promotion.held_out(tasks, mean_predictions, weights=weights),
         seed=run.seed,
     )
 
@@ -128,6 +133,7 @@ def _judge(
 def _judged_champion(
     run: TrainingRun, champion: RewardModel, snapshot: Snapshot, tasks: list[Task], weights: Mapping[str, float]
 ) -> promotion.HeldOut:
+    # With the same code on the same rows as the candidate, as the metrics of its own run were of other rows.
     work = run.directory() / "champion"
     work.mkdir(exist_ok=True)
     config = {"model": str(champion.directory()), "data": str(snapshot.directory() / "validation.jsonl")}
@@ -151,7 +157,7 @@ def _manifest(run: TrainingRun) -> dict[str, Any]:
 
 
 def _on_scale(manifest: Mapping[str, Any]) -> bool:
-    """Whether a model's scores are on the scale of the labels; models from before there were stages are."""
+    """Returns whether a model's scores are on the scale of the labels; models from before there were stages are."""
     return manifest.get("training", {}).get("stages", promotion.ON_SCALE)[-1] in promotion.ON_SCALE
 
 
@@ -166,8 +172,9 @@ def _predictions(path: Path) -> dict[str, promotion.Predicted]:
 def _register(
     run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None, verdict: promotion.Verdict
 ) -> RewardModel | None:
-    """The model's row, its evaluation and, by the verdict, its promotion: all or nothing, once a run."""
+    """Stores the model's row, its evaluation and, by the verdict, its promotion: all or nothing, once for a run."""
     now = database_now()
+    # A promotion or an erasure by hand waits until all of it is there.
     project = Project.objects.select_for_update().get(pk=run.project_id)
     if not verdict.promote:
         runs.write(run, state=RunState.REJECTED, finished_at=now)

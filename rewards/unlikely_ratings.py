@@ -1,7 +1,7 @@
-"""Annotations that lie far from what a model expects which has not learnt from their task: a reviewer looks at them.
+"""Finds annotations far from what a model expects that has not learnt from their task, for a reviewer to look at.
 
 A training run leaves its expectations of every labelled response in `expected.jsonl` (rewards/learning/cross_fit.py).
-PostgreSQL lays them beside what was given, in a table that goes at the end; what is held of it here is a portion.
+PostgreSQL joins them with the scores that were given, in a temporary table; this process reads it in portions.
 """
 
 import json
@@ -26,13 +26,13 @@ from rewards.models import TrainingRun
 
 EXPECTED = "expected.jsonl"
 FEWEST_DEVIATIONS = 2.0
-"""Standard deviations, as a root mean square over an annotation's scores, below which nothing is called unlikely."""
+"""The root mean square of an annotation's deviations, in standard deviations, below which it is never unlikely."""
 SHRINKAGE = 10
-"""An annotator's own lean is taken off as far as so many scores and more show it."""
+"""An annotator's lean is shrunk as if this many scores without a lean were added, so that few scores show little."""
 SHOWN = 4
-"""Scores of an annotation that are given as evidence."""
+"""The most scores of an annotation that are given as evidence."""
 _AT_ONCE = 500
-"""Rows that are written, or lines that are read, together."""
+"""The number of rows that are written, or lines that are read, together."""
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -40,7 +40,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Given:
-    """What annotators gave, and what was expected: a row for each annotation and response, in the order of their ids.
+    """The scores that annotators gave and those expected: a row per annotation and response, in the order of their ids.
 
     annotation, task, annotator, response: ids [rows]. given, expected: [rows, attributes], NaN where there is none.
     """
@@ -54,17 +54,22 @@ class Given:
     expected: Array
 
     def part(self, rows: Array | slice) -> "Given":
+        """Returns some of the rows."""
         arrays = {field.name: getattr(self, field.name)[rows] for field in fields(self) if field.name != "attributes"}
         return Given(self.attributes, **arrays)
 
 
 Portions = Callable[[], Iterable[Given]]
-"""The rows from their beginning, in portions that each hold whole annotations."""
+"""Reads the rows from their beginning, in portions that each hold whole annotations."""
 
 
 @dataclass(frozen=True)
 class Usual:
-    """What is usual: annotators' ids in their order, their leans [annotators, attributes], the spread [attributes]."""
+    """The usual differences from what is expected, over all annotations.
+
+    annotators: sorted ids. leans [annotators, attributes]: each one's mean difference, shrunk. spread [attributes]: the
+    standard deviation of what is left.
+    """
 
     annotators: Array
     leans: Array
@@ -73,6 +78,8 @@ class Usual:
 
 @dataclass(frozen=True)
 class Unlikely:
+    """An annotation, how far it is from what was expected, and the scores that show it."""
+
     annotation: int
     task: int
     deviations: float
@@ -80,26 +87,28 @@ class Unlikely:
 
 
 def note_left(*, now: datetime) -> int:
-    """Notes what the newest runs with a model have to say where nobody has: the message was lost, or who had it."""
+    """Notes the unlikely annotations of the newest runs that lack them, as a message or its worker was lost."""
     runs = {run.project: run for run in TrainingRun.objects.unnoted().select_related("project")}
     return failures.each_project("note_unlikely", runs, lambda project: note_once(runs[project], now=now))
 
 
 def note_once(run: TrainingRun, *, now: datetime) -> int:
-    """`note`, unless it is done or somebody is at it."""
+    """Notes the run's unlikely annotations unless that is done, or another worker is doing it; returns how many."""
+    # The message and the minute's sweep may come at once: two at work would delete each other's notes.
     with locks.session_lock("note unlikely", run.project_id) as is_alone:
-        left = is_alone and TrainingRun.objects.unnoted().filter(pk=run.pk).exists()
-        return note(run, now=now) if left else 0
+        is_due = is_alone and TrainingRun.objects.unnoted().filter(pk=run.pk).exists()
+        return note(run, now=now) if is_due else 0
 
 
 def note(run: TrainingRun, *, now: datetime) -> int:
-    """Puts the most unlikely annotations of the run's project in the queue of its reviewers; returns how many.
+    """Puts the most unlikely annotations of the run's project into the queue of its reviewers; returns how many.
 
-    Earlier notes go, except those that a reviewer has answered: what was accepted once is not asked again.
+    Earlier notes are deleted, except those that a reviewer has answered: an accepted annotation is not asked about
+    again.
     """
     project, count = run.project, 0
     with transaction.atomic():
-        unlikely = _found(project, run.directory() / EXPECTED)
+        unlikely = _read_unlikely(project, run.directory() / EXPECTED)
         UnlikelyAnnotation.objects.in_force().filter(task__project=project).delete()
         while rows := list(islice(unlikely, _AT_ONCE)):
             _write(rows, now=now)
@@ -109,7 +118,7 @@ def note(run: TrainingRun, *, now: datetime) -> int:
     return count
 
 
-def _found(project: Project, path: Path) -> Iterator[Unlikely]:
+def _read_unlikely(project: Project, path: Path) -> Iterator[Unlikely]:
     if not project.review_unlikely_percent or not path.is_file():
         return iter(())
     with _laid_beside(project, path) as portions:
@@ -133,7 +142,7 @@ def _write(unlikely: Iterable[Unlikely], *, now: datetime) -> None:
 
 
 def ask_again() -> int:
-    """Asks for review wherever a task was settled anew since, and its annotation is as unlikely as before."""
+    """Asks for review again where a task was settled once more and its annotation is still unlikely."""
     projects = Project.objects.filter(pk__in=UnlikelyAnnotation.objects.values("task__project"))
     return failures.each_project("ask_again_for_review", projects, lambda project: ask_for_review(project.tasks.all()))
 
@@ -142,7 +151,7 @@ def ask_again() -> int:
 
 _EXPECTED = "CREATE TEMPORARY TABLE expected_scores (response bigint, scores real[]) ON COMMIT DROP"
 _IDS = ("annotation", "task", "annotator", "response")
-# Every score that counts, of complete tasks, and that something is expected of.
+# Every score that counts, in complete tasks, for which there is an expectation.
 _GIVEN = """
 CREATE TEMPORARY TABLE given_scores ON COMMIT DROP AS
 SELECT a.id AS annotation, t.id AS task, s.annotator_id::bigint AS annotator, r.response_id AS response
@@ -159,21 +168,24 @@ _COPY = "COPY (SELECT * FROM given_scores ORDER BY annotation, response) TO STDO
 
 @contextmanager
 def _laid_beside(project: Project, path: Path) -> Iterator[Portions]:
-    """What was given beside what was expected, to be read as often as is wanted. In a transaction."""
+    """Yields a reader of the scores given and expected, which may be read several times. Needs a transaction."""
     with connection.cursor() as cursor:
         cursor.execute(_EXPECTED)
         attributes = _expect(path)
+        # Autovacuum never sees temporary tables: without statistics the join would be planned for a handful of rows.
         cursor.execute("ANALYZE expected_scores")
-        given = [f", COALESCE((r.scores ->> %s)::float4, 'NaN') AS given_{place}" for place in range(len(attributes))]
-        expected = [f", COALESCE(e.scores[{n + 1}], 'NaN') AS expected_{n}" for n in range(len(attributes))]
-        sql = _GIVEN.format(given="".join(given), expected="".join(expected))
+        given_columns = [
+            f", COALESCE((r.scores ->> %s)::float4, 'NaN') AS given_{place}" for place in range(len(attributes))
+        ]
+        expected_columns = [f", COALESCE(e.scores[{n + 1}], 'NaN') AS expected_{n}" for n in range(len(attributes))]
+        sql = _GIVEN.format(given="".join(given_columns), expected="".join(expected_columns))
         cursor.execute(sql, [*attributes, project.pk, Task.State.COMPLETE])
         yield lambda: _whole_annotations(_portions(attributes))
         cursor.execute("DROP TABLE given_scores, expected_scores")
 
 
 def _expect(path: Path) -> tuple[str, ...]:
-    """Copies the file's rows as they are read; returns the attributes, in the order of their scores."""
+    """Copies the file's rows into PostgreSQL; returns the attributes in the order of their scores."""
     places: dict[str, int] = {}
     with path.open() as file, connection.cursor() as cursor, cursor.copy("COPY expected_scores FROM STDIN") as copy:
         while lines := list(islice(file, _AT_ONCE)):  # each write waits for the connection
@@ -182,7 +194,8 @@ def _expect(path: Path) -> tuple[str, ...]:
 
 
 def _expected_row(row: dict[str, Any], places: dict[str, int]) -> str:
-    """A line of COPY; attributes that are new get the next places."""
+    """Returns a line of COPY; attributes that are new get the next places."""
+    # float() and int() let nothing but numbers through, so no value can end the line or the array.
     scores = row["scores"]
     for attribute in scores:
         places.setdefault(attribute, len(places))
@@ -192,7 +205,8 @@ def _expected_row(row: dict[str, Any], places: dict[str, int]) -> str:
 
 def _portions(attributes: tuple[str, ...]) -> Iterator[Given]:
     count = len(attributes)
-    sent = np.dtype(
+    # A row as COPY sends it in binary: the number of fields, and before each field its length in bytes.
+    row_format = np.dtype(
         [
             ("fields", ">i2"),
             *(part for name in _IDS for part in ((f"length of {name}", ">i4"), (name, ">i8"))),
@@ -200,14 +214,14 @@ def _portions(attributes: tuple[str, ...]) -> Iterator[Given]:
         ]
     )
     for block in copied(_COPY, []):
-        rows = np.frombuffer(block, sent, len(block) // sent.itemsize)
+        rows = np.frombuffer(block, row_format, len(block) // row_format.itemsize)
         ids = {name: rows[name].astype(np.int64) for name in _IDS}
         scores = {name: rows[name]["value"].astype(np.float64) for name in ("given", "expected")}
         yield Given(attributes, **ids, **scores)
 
 
 def _whole_annotations(portions: Iterable[Given]) -> Iterator[Given]:
-    """The same rows, with none between two of one annotation's that ends a portion."""
+    """Yields the same rows in portions that never divide the rows of one annotation."""
     kept: Given | None = None
     for rows in portions:
         if kept is not None:
@@ -230,10 +244,11 @@ def _joined(parts: list[Given]) -> Given:
 
 
 def most_unlikely(portions: Portions, *, percent: float) -> Iterator[Unlikely]:
-    """The so many percent of annotations whose scores lie furthest off, in the order of their ids.
+    """Yields the given percentage of annotations whose scores are furthest from what is expected, by their ids.
 
-    Deviations are from what is expected and the annotator's own lean, by attribute, in standard deviations. The rows
-    are read three times: for what is usual, for who is far from it, and for the scores of those.
+    A deviation is the difference from the expected score and the annotator's lean, by attribute, in standard
+    deviations. The rows are read three times, to keep no more than a portion in memory: for what is usual, for who is
+    far from it, and for the scores of those.
     """
     usual = _usual(portions())
     chosen = _furthest(portions(), usual, percent=percent)
@@ -251,15 +266,17 @@ def _with_evidence(parts: Iterable[Given], usual: Usual) -> Iterator[Unlikely]:
 
 
 def _usual(portions: Iterable[Given]) -> Usual:
-    """From sums over each annotator's differences: how many there are, their sum, and the sum of their squares."""
+    # Three sums for each annotator, [3, attributes], are enough for leans and spread: the number of differences, their
+    # sum, and the sum of their squares.
     sums: dict[int, Array] = {}
     for rows in portions:
-        off = rows.given - rows.expected
-        known = np.isfinite(off)
-        off = np.where(known, off, 0.0)
+        difference = rows.given - rows.expected
+        known = np.isfinite(difference)
+        difference = np.where(known, difference, 0.0)
         annotators, place = np.unique(rows.annotator, return_inverse=True)
-        of_portion = np.zeros((len(annotators), 3, off.shape[1]))
-        np.add.at(of_portion, place, np.stack([known, off, off**2], axis=1))
+        of_portion = np.zeros((len(annotators), 3, difference.shape[1]))
+        # add.at adds once for every row; with plain indexing one row of each annotator would count.
+        np.add.at(of_portion, place, np.stack([known, difference, difference**2], axis=1))
         for annotator, portion_sums in zip(annotators.tolist(), of_portion, strict=True):
             sums[annotator] = sums[annotator] + portion_sums if annotator in sums else portion_sums
     if not sums:
@@ -267,24 +284,26 @@ def _usual(portions: Iterable[Given]) -> Usual:
     annotators = np.array(sorted(sums))
     counts, totals, squares = np.stack([sums[person] for person in annotators.tolist()], axis=1)
     leans = totals / (counts + SHRINKAGE)
-    left = (squares - 2 * leans * totals + counts * leans**2).sum(axis=0)
-    spread = np.sqrt(left.clip(min=0) / counts.sum(axis=0).clip(min=1))
+    # [attributes]: the sum of (difference - lean)^2, multiplied out; rounding may take it below 0.
+    residual = (squares - 2 * leans * totals + counts * leans**2).sum(axis=0)
+    spread = np.sqrt(residual.clip(min=0) / counts.sum(axis=0).clip(min=1))
+    # Where everybody gives what is expected there is no spread to divide by.
     return Usual(annotators, leans, spread.clip(min=1e-6))
 
 
 def _deviations(rows: Given, usual: Usual) -> Array:
-    """[rows, attributes]: from what was expected, less the annotator's lean; NaN where either is missing."""
+    """[rows, attributes]: the difference from the expected score less the annotator's lean, in spreads, or NaN."""
     leans = usual.leans[np.searchsorted(usual.annotators, rows.annotator)]
     return np.asarray((rows.given - rows.expected - leans) / usual.spread)
 
 
 def _begins(annotation: Array) -> Array:
-    """The places where another annotation's rows begin."""
+    """[annotations]: the places where another annotation's rows begin."""
     return np.flatnonzero(np.diff(annotation, prepend=-1))
 
 
 def _overall(deviations: Array, begins: Array) -> Array:
-    """[annotations]: the root mean square of each one's deviations; NaN where it has none."""
+    """[annotations]: the root mean square of each annotation's deviations; NaN where it has none."""
     known = np.isfinite(deviations)
     squares = np.add.reduceat(np.where(known, deviations**2, 0.0).sum(axis=1), begins)
     counts = np.add.reduceat(known.sum(axis=1), begins)
@@ -293,7 +312,10 @@ def _overall(deviations: Array, begins: Array) -> Array:
 
 
 def _furthest(portions: Iterable[Given], usual: Usual, *, percent: float) -> Array:
-    """The ids of the annotations, in their order. As the mean square over all is 1, few are as far off as is asked."""
+    """Returns the sorted ids of the annotations that are furthest off.
+
+    The mean square over all deviations is 1, so few reach FEWEST_DEVIATIONS, and the candidates fit into memory.
+    """
     number, ids, far = 0, [np.empty(0, np.int64)], [np.empty(0)]
     for rows in portions:
         begins = _begins(rows.annotation)
@@ -307,7 +329,7 @@ def _furthest(portions: Iterable[Given], usual: Usual, *, percent: float) -> Arr
 
 
 def _unlikely(rows: Given, deviations: Array, overall: float) -> Unlikely:
-    """rows: of one annotation."""
+    """Describes one annotation, whose rows these are, by its largest deviations."""
     cells = [(row, place) for row, place in np.argwhere(np.isfinite(deviations)).tolist()]
     widest = sorted(cells, key=lambda cell: -abs(deviations[cell]))[:SHOWN]
     evidence = [

@@ -1,4 +1,7 @@
-"""What the admin's buttons do: retrain, retry, cancel, promote, reject, verify, erase."""
+"""The actions of the admin's buttons: retrain, retry, cancel, promote, reject, verify, erase.
+
+Each calls the same stage function as the API and shows its refusal as a message.
+"""
 
 from django.contrib import messages
 from django.contrib.admin.views.decorators import staff_member_required
@@ -17,7 +20,7 @@ from rewards.access import managed_model, managed_run, managed_snapshot
 @staff_member_required
 @require_POST
 def retrain(request: HttpRequest, slug: str) -> HttpResponse:
-    """Starts a run, or says why not."""
+    """Starts a run, or shows why it cannot be started."""
     project = access.managed_project(user_of(request), slug)
     try:
         run = runs.request(project, reason=f"asked for by {request.user}", by=user_of(request))
@@ -31,7 +34,10 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
 @staff_member_required
 @require_POST
 def promote(request: HttpRequest, pk: int) -> HttpResponse:
-    """Makes the model the champion; an earlier one is the rollback. One that the gate turned down needs a tick."""
+    """Makes the model the champion, be it newer or older than the present one.
+
+    A model that the gate turned down needs the tick in `confirm`.
+    """
     model = managed_model(user_of(request), pk)
     try:
         promoted = champions.promote(model, confirmed="confirm" in request.POST, now=database_now())
@@ -61,7 +67,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @staff_member_required
 @require_POST
 def retry(request: HttpRequest, pk: int) -> HttpResponse:
-    """Starts a run like one that failed or was cancelled, or says why not."""
+    """Starts a run like one that failed or was cancelled, or shows why it cannot be started."""
     run = managed_run(user_of(request), pk)
     try:
         run = runs.retry(run, by=user_of(request))
@@ -75,7 +81,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
 @staff_member_required
 @require_POST
 def reject(request: HttpRequest, pk: int) -> HttpResponse:
-    """The no to a model that waits for a decision."""
+    """Turns down a model that waits for a decision."""
     run = managed_run(user_of(request), pk)
     try:
         runs.reject(run, now=database_now())
@@ -89,7 +95,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
 @staff_member_required
 @require_POST
 def verify(request: HttpRequest, pk: int) -> HttpResponse:
-    """Hashes the model's files anew and says what it found."""
+    """Hashes the model's files again and shows which ones have changed."""
     model = managed_model(user_of(request), pk)
     problems = registry.verify(model)
     for problem in problems:
@@ -102,7 +108,7 @@ def verify(request: HttpRequest, pk: int) -> HttpResponse:
 @staff_member_required
 @require_POST
 def erase(request: HttpRequest, pk: int) -> HttpResponse:
-    """Takes a snapshot that holds redacted or deleted texts off the disk, with all models that learnt from it."""
+    """Removes a snapshot that holds redacted or deleted texts from the disk, with all models that learnt from it."""
     snapshot = managed_snapshot(user_of(request), pk)
     try:
         erasure.erase(snapshot, now=database_now())

@@ -25,7 +25,7 @@ PROJECTS_IN_SIDEBAR = 3
 
 @dataclass(frozen=True)
 class Measured:
-    """One attribute's metrics on held-out prompts."""
+    """The metrics of one attribute on held-out prompts."""
 
     attribute: str
     metrics: dict[str, Any]
@@ -33,7 +33,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Headline:
-    """A model on held-out prompts in short: the labelled attributes, and its accuracy on pairs if there are any."""
+    """A model's key figures on held-out prompts: by labelled attribute, and its accuracy on pairs if there are any."""
 
     rows: list[Measured]
     pairs: dict[str, Any]
@@ -44,7 +44,10 @@ class Headline:
 
 @dataclass(frozen=True)
 class Card:
-    """One project on the opening page. `kappas` holds per attribute the first three's, all's and the kept's."""
+    """One project on the opening page.
+
+    `kappas` holds for each attribute the agreement of the first three annotators, of all, and of those kept.
+    """
 
     project: Any
     share_done: int
@@ -60,7 +63,7 @@ class Card:
 
 
 def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Called by the theme for the admin's index."""
+    """Adds what the opening page shows to its context; the theme calls it for the admin's index."""
     managed = (
         Project.objects.managed_by(user_of(request)).in_use().with_progress().select_related("rubric").order_by("-pk")
     )
@@ -71,7 +74,7 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
-    """Those of the projects that the user manages; those of the installation as a whole for administrators."""
+    """Returns the failures in the projects that the user manages; administrators see all, the installation's too."""
     failures = BackgroundFailure.objects.select_related("project").order_by("-last_at")
     return failures if user.is_superuser else failures.filter(project__in=Project.objects.managed_by(user))
 
@@ -102,26 +105,30 @@ def _headline(champion: RewardModel) -> Headline | None:
 
 
 def headline(metrics: dict[str, Any], attributes: list[str]) -> Headline:
-    """The headline figures in the rubric's order of attributes, which JSONB does not keep."""
+    """Returns the headline figures of an evaluation in the given order of the attributes."""
+    # In the rubric's order: JSONB sorts its keys in an order of its own.
     by_attribute, pairs = metrics.get("attributes", {}), metrics.get("pairwise", {})
     known = [key for key in attributes if by_attribute.get(key, {}).get("rmse") is not None]
     return Headline([Measured(key, by_attribute[key]) for key in known], pairs if pairs.get("pairs") else {})
 
 
 def mark(request: HttpRequest) -> str:
+    """Returns the address of the logo, for the theme's settings."""
     return static("img/mark.svg")
 
 
 def variables(request: HttpRequest) -> str:
+    """Returns the address of the colours and fonts, for the theme's settings."""
     return static("css/variables.css")
 
 
 def style(request: HttpRequest) -> str:
+    """Returns the address of the admin's style sheet, for the theme's settings."""
     return static("css/admin.css")
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The sidebar: the places and the pages that the other pages lead to as well, then rows, in the loop's order."""
+    """Returns the sidebar: the places and pages that the navigation of other pages has, then the admin's lists."""
     user = user_of(request)
     newest = reviewed_projects(user).filter(archived_at=None).order_by("-pk")[:PROJECTS_IN_SIDEBAR]
     of_projects = [_group(project.name, map(_entry, pages_of(project))) for project in newest]
@@ -129,7 +136,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def _rows() -> list[dict[str, Any]]:
-    """Where the admin lists what there is."""
+    """Returns the links to the admin's lists, in the order of the loop."""
 
     def link(title: str, icon: str, name: str) -> dict[str, Any]:
         return {"title": title, "icon": icon, "link": reverse_lazy(name)}
@@ -157,6 +164,6 @@ def _group(title: str, items: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
-    """The theme compares the beginnings of addresses, and every one begins as home's does."""
+    # The theme marks entries whose address the page's begins with, and every address begins with home's.
     known = {} if entry.name == "admin:index" else {"active": False}
     return {"title": entry.title, "icon": entry.icon, "link": entry.address, **known}

@@ -15,7 +15,7 @@ from rewards.evaluation import newest_by_name
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
 
 REFRESH_SECONDS = 5
-"""How often the page of an active run loads itself anew."""
+"""The seconds after which the page of an active run loads itself again."""
 
 admin.site.index_title = "Overview"
 
@@ -31,7 +31,7 @@ class SnapshotAdmin(OfManagedProjects):
 
     @admin.display(description="to be forgotten")
     def to_be_forgotten(self, snapshot: Snapshot) -> str:
-        """Tasks that it holds and that were redacted or deleted since."""
+        """Returns the number of the snapshot's tasks that were redacted or deleted since."""
         return "erased" if snapshot.erased_at else str(snapshot.redacted_tasks + snapshot.deleted_tasks or "")
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
@@ -64,7 +64,7 @@ class TrainingRunAdmin(OfManagedProjects):
 
     @admin.display(description="settings")
     def settings(self, run: TrainingRun) -> str:
-        """As JSON. Runs from before backbones had names hold folders of this machine."""
+        """Returns the settings as JSON, without folders of this machine, which runs of older versions hold."""
         return json.dumps(value_without_places(run.config))
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
@@ -77,7 +77,7 @@ class TrainingRunAdmin(OfManagedProjects):
 
 
 def _shown(run: TrainingRun) -> dict[str, Any]:
-    """What the page of a run shows above its fields."""
+    """Returns what the page of a run shows above its fields."""
     return {
         "run": run,
         "active": run.state in ACTIVE_STATES,
@@ -151,7 +151,7 @@ class RewardModelAdmin(OfManagedProjects):
 
 
 def _origin(model: RewardModel) -> dict[str, Any]:
-    """Names and values of where a model comes from, for its page."""
+    """Returns the names and values of a model's origin for its page."""
     lineage = registry.lineage(model)
     names = {
         "Snapshot": lineage["snapshot"],

@@ -1,4 +1,4 @@
-"""Evaluations of reward models over REST, and their comparison across versions to take away."""
+"""REST: evaluations of reward models, and their comparison across versions for download."""
 
 from typing import Any
 
@@ -72,8 +72,8 @@ class Evaluations(generics.ListAPIView[Evaluation]):
     filterset_class = EvaluationFilter
 
     def get_queryset(self) -> QuerySet[Evaluation]:
-        seen = access.reviewed_projects(access.user_of(self.request))
-        return Evaluation.objects.filter(reward_model__project__in=seen).select_related("reward_model__project")
+        projects = access.reviewed_projects(access.user_of(self.request))
+        return Evaluation.objects.filter(reward_model__project__in=projects).select_related("reward_model__project")
 
 
 class Comparison(APIView):

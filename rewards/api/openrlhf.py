@@ -1,7 +1,7 @@
 """OpenRLHF's remote reward protocol (`--reward.remote_url`): {query, prompts} in, {rewards, scores, extra_logs} out.
 
-Its trainers can be given an address only, so the token is taken as the password in one, which clients send as a header.
-They ask without end, so no job is kept, and the audit gets an entry an hour.
+Its trainers can be given an address only, so the token is the password in that address, which clients send as a header.
+They ask without end, so no job is kept, and the audit gets one entry an hour.
 """
 
 from functools import lru_cache
@@ -27,20 +27,20 @@ from rewards.models import RewardModel
 
 MOST_QUERIES = 4_096
 MOST_CHARACTERS = 500_000
-"""Of one query: more than a model with a window of 100,000 tokens reads."""
+"""The longest query: more than a model with a window of 100,000 tokens reads."""
 WAIT_SECONDS = 150.0
 """OpenRLHF gives up after 180."""
 
 
 class TooManyQueries(Refusal):
-    """More than one request may hold."""
+    """The request holds more queries than one may."""
 
     status = 413
     code = "too_large"
 
 
 class RewardRequestSerializer(serializers.Serializer[Any]):
-    """What else a trainer sends, like its labels, is not looked at."""
+    """Other keys that a trainer sends, like its labels, are ignored."""
 
     query = serializers.ListField(
         child=serializers.CharField(trim_whitespace=False, max_length=MOST_CHARACTERS),
@@ -59,7 +59,7 @@ class RewardRequestSerializer(serializers.Serializer[Any]):
 
 
 class RewardsSerializer(serializers.Serializer[Any]):
-    """In the order of the queries; `scores` repeats the rewards, `extra_logs` has a list per attribute."""
+    """The rewards in the order of the queries; `scores` repeats the rewards, `extra_logs` has a list per attribute."""
 
     rewards = serializers.ListField(child=serializers.FloatField())
     scores = serializers.ListField(child=serializers.FloatField())
@@ -79,12 +79,13 @@ class OpenRLHF(ForScoring, APIView):
     def post(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         model = _model(user, slug, query_parameters.number(request.query_params, "model"))
+        # Counted before the serializer looks at each one, which would cost time for a list of any length.
         queries = request.data.get("query") if isinstance(request.data, dict) else None
         if isinstance(queries, list) and len(queries) > MOST_QUERIES:
             raise TooManyQueries(f"Send at most {MOST_QUERIES} queries at once.")
-        sent = RewardRequestSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        pairs = zip(sent.validated_data["query"], sent.validated_data["prompts"], strict=True)
+        data = RewardRequestSerializer(data=request.data)
+        data.is_valid(raise_exception=True)
+        pairs = zip(data.validated_data["query"], data.validated_data["prompts"], strict=True)
         items = [item_of(query, prompt) for query, prompt in pairs]
         _note(model.pk, user.pk, f"{database_now():%Y-%m-%d %H}")
         results = scoring.results_of(model, items, by=user, wait_seconds=WAIT_SECONDS)
@@ -102,6 +103,7 @@ def _model(user: User, slug: str, pk: int | None) -> RewardModel:
 
 @lru_cache(maxsize=1_024)
 def _note(model_id: int, _user_id: int, hour: str) -> None:
-    """Once an hour in each process: a trainer asks a hundred times a second."""
+    """Writes an audit entry once an hour in each process."""
+    # The cache is the limit: a trainer asks a hundred times a second, and the hour is part of the key.
     model = RewardModel.objects.select_related("project").get(pk=model_id)
     audit.record("scoring.asked", f"model version {model.version}", project=model.project, by="OpenRLHF", hour=hour)

@@ -1,4 +1,4 @@
-"""Reward models over REST: listed, promoted, verified."""
+"""REST: reward models are listed, promoted and verified."""
 
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -31,12 +31,13 @@ class RewardModels(generics.ListAPIView[RewardModel]):
     filterset_fields = {"project__slug": ["exact"], "is_champion": ["exact"]}
 
     def get_queryset(self) -> QuerySet[RewardModel]:
-        seen = access.reviewed_projects(access.user_of(self.request))
-        return with_scored(RewardModel.objects.filter(project__in=seen))
+        projects = access.reviewed_projects(access.user_of(self.request))
+        return with_scored(RewardModel.objects.filter(project__in=projects))
 
 
 def with_scored(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
-    """What their serializer shows, in as many queries for many as for one."""
+    """Returns the models with all that their serializer shows, in as many queries for many models as for one."""
+    # A subquery for each model counts along an index; a join with the scores would group all of them.
     counted = (
         Score.objects.filter(reward_model=OuterRef("pk")).order_by().values("reward_model").annotate(n=Count("pk"))
     )
@@ -62,10 +63,10 @@ class Promote(APIView):
     )
     def post(self, request: Request, pk: int) -> Response:
         model = managed_model(access.user_of(request), pk, models=with_scored(RewardModel.objects.all()))
-        asked = {name: value for name, value in request.query_params.items() if name == "confirm"}
-        wish = PromotionRequestSerializer(data=request.data or asked)
-        wish.is_valid(raise_exception=True)
-        promoted = champions.promote(model, confirmed=wish.validated_data["confirm"], now=database_now())
+        parameters = {name: value for name, value in request.query_params.items() if name == "confirm"}
+        data = PromotionRequestSerializer(data=request.data or parameters)
+        data.is_valid(raise_exception=True)
+        promoted = champions.promote(model, confirmed=data.validated_data["confirm"], now=database_now())
         return Response({**RewardModelSerializer(model).data, "scores_wait": promoted.scores_wait})
 
 

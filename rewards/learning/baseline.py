@@ -1,6 +1,6 @@
-"""The frozen backbone's features and a ridge on them: the baseline, where fine-tuning starts, and what comes of both.
+"""Fits a ridge on the frozen backbone's features: the baseline, and the head from which fine-tuning starts.
 
-The ensemble, the learning curve and what is expected of each response come from refits of this ridge, in seconds.
+The ensemble, the learning curve and the score expected of each response come from refits of this ridge, in seconds.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
 from rewards.learning.splits import Part
 
 ENSEMBLE_ROWS = 4_096
-"""So many train rows are enough to tell how sure a model is; for large models each costs a forward pass."""
+"""This many train rows are enough to measure how sure a model is; for large models each costs a forward pass."""
 Reward = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """All train rows as the frozen backbone saw them, features [rows, features], and the ridge that fits them.
+    """The features [rows, features] of all train rows from the frozen backbone, and the ridge fitted on them.
 
-    `layers`: so many of the backbone's layers were read.
+    `reward` [attributes] holds the attributes' weights in the scalar reward; `blocks` are the columns of each block of
+    features; `layers` is the number of the backbone's layers that were read.
     """
 
     features: Floats
@@ -45,32 +46,40 @@ class Baseline:
     layers: int
 
     def labels(self) -> Floats:
+        """[rows, attributes]: the labels of all train rows, NaN where one is missing."""
         return np.concatenate([part.rows.answers.labels for part in self.parts])
 
     def prompts(self) -> list[str]:
+        """[rows]: the prompt hash of every train row."""
         return [prompt for part in self.parts for prompt in part.prompts()]
 
     def pairs(self) -> Ints:
+        """[pairs, 2]: the better and the worse train row of each pair."""
         return pairs_of(self.parts)
 
     def left_out(self) -> Floats:
-        """[rows, attributes]: what the ridge says of each row when fitted without the row's prompt.
+        """[rows, attributes]: the ridge's prediction for each row when it is fitted without the row's prompt.
 
-        Of compared rows half the difference, up and down: only that is known.
+        Where responses were only compared, only their differences are known: the better row gets half of the
+        predicted difference, the worse row minus half of it.
         """
-        residuals, pairs = self.ridge.left_out, self.pairs()
+        predicted, pairs = self.ridge.left_out, self.pairs()
         if not _only_compared(self.labels(), pairs):
-            return residuals
-        scores = np.zeros((len(self.features), residuals.shape[1]))
-        scores[pairs[:, 0]] += residuals[: len(pairs)] / 2
-        scores[pairs[:, 1]] -= residuals[: len(pairs)] / 2
+            return predicted
+        # The ridge was fitted on the differences and then on their negatives (`examples`): the first half is enough.
+        scores = np.zeros((len(self.features), predicted.shape[1]))
+        scores[pairs[:, 0]] += predicted[: len(pairs)] / 2
+        scores[pairs[:, 1]] -= predicted[: len(pairs)] / 2
         return scores
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What a linear head is fitted on: features [n, features], targets [n, attributes], the prompt of each; and the
-    features' mean [features], where the head is to give 0, if the targets fix no level."""
+    """The rows that a linear head is fitted on: features [n, features], targets [n, attributes] and prompts [n].
+
+    `origin` is the features' mean [features], at which the head is to give 0 because the targets fix no level; it is
+    None where they do.
+    """
 
     features: Floats
     targets: Floats
@@ -78,17 +87,22 @@ class Examples:
     origin: Floats | None
 
     def bias(self, weight: Floats, bias: Floats) -> Floats:
-        """weight [..., attributes, features], bias [..., attributes] as fitted."""
+        """[..., attributes]: the bias for a fitted weight [..., attributes, features] and bias [..., attributes]."""
         return bias if self.origin is None else -weight @ self.origin
 
 
 def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Baseline:
-    """Leaves the ridge in the network's head, and in the network the layers that it predicts best from."""
+    """Fits the ridge and leaves it in the network's head; the network keeps only the layers that predict best.
+
+    Raises:
+        NoSuchDepth: the configuration asks for more layers than the backbone has, or for some of a decoder's.
+    """
     tried = []
     for layers in depths(loaded.network, config.layers):
         read(loaded.network, layers)
         features = features_of(loaded, parts, config)
         tried.append((layers, features, fitted(loaded, features, parts, config, reward)))
+    # Judged by errors on left-out prompts: the errors on the rows of the fit would always favour more layers.
     layers, features, ridge = min(tried, key=lambda trial: float(np.mean(np.square(trial[2].held_out_rmse))))
     read(loaded.network, layers)
     settle(loaded.network)
@@ -97,29 +111,31 @@ def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, rew
 
 
 def features_of(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, most: int | None = None) -> Floats:
-    """[rows, features] of the parts' rows, the first `most` of them."""
+    """[rows, features]: the frozen features of the parts' rows, or of the first `most` of them."""
     encoded = [sample for part in parts for sample in part.rows.encoded]
     return frozen_features(loaded, encoded[:most], batch_tokens=config.batch_tokens)
 
 
 def fitted(loaded: Loaded, features: Floats, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:
-    """The ridge of these rows, the same in every process."""
-    given, blocks = examples(features, parts, reward), loaded.network.blocks
-    ridge = fit_ridge(given.features, given.targets, given.prompts, alphas=config.alphas, blocks=blocks)
-    return distributed.agreed(replace(ridge, bias=given.bias(ridge.weight, ridge.bias)))
+    """Returns the ridge fitted on the parts' rows, bit for bit the same in every process."""
+    rows, blocks = examples(features, parts, reward), loaded.network.blocks
+    ridge = fit_ridge(rows.features, rows.targets, rows.prompts, alphas=config.alphas, blocks=blocks)
+    # LAPACK may round differently in another process, and weights that differ would drift apart in training.
+    return distributed.agreed(replace(ridge, bias=rows.bias(ridge.weight, ridge.bias)))
 
 
 def set_head(loaded: Loaded, features: Floats, ridge: Ridge) -> None:
-    """Puts the ridge of these rows into the network's head."""
+    """Copies the ridge, which was fitted on these features [rows, features], into the network's head."""
     weight, bias, constant = map(torch.from_numpy, (ridge.weight, ridge.bias, constant_direction(features)))
     loaded.network.set_head(weight, bias, constant)
 
 
 def examples(features: Floats, parts: Sequence[Part], reward: Reward) -> Examples:
-    """The parts' rows, of which the first len(features) are read, with their labels.
+    """Returns the rows and labels that a head is fitted on; `features` may hold only the first rows of the parts.
 
-    Where nothing is rated, the differences between a preferred response and the other one, and the other way round:
-    they leave out what the responses have in common, their prompt above all, which says nothing about which is better.
+    Where nothing is rated, these are the differences between the preferred response and the other one, and their
+    negatives. A difference cancels what both responses share, their prompt above all, which says nothing about which
+    of them is better.
     """
     count = len(features)
     labels = np.concatenate([part.rows.answers.labels for part in parts])[:count]
@@ -129,12 +145,14 @@ def examples(features: Floats, parts: Sequence[Part], reward: Reward) -> Example
     if not _only_compared(labels, pairs):
         return Examples(features, labels, prompts, None)
     differences = features[pairs[:, 0]] - features[pairs[:, 1]]
+    # [pairs, attributes]: an attribute that the reward counts negatively must be lower in the better response.
     targets = np.ones((len(pairs), 1)) * np.sign(reward)
-    of = [prompts[good] for good in pairs[:, 0]]
+    pair_prompts = [prompts[better] for better in pairs[:, 0]]
     return Examples(
+        # Both directions, so that the mean difference is 0 and the ridge's centring takes nothing away.
         np.concatenate([differences, -differences]),
         np.concatenate([targets, -targets]),
-        of + of,
+        pair_prompts + pair_prompts,
         features.mean(axis=0),
     )
 
@@ -144,27 +162,31 @@ def _only_compared(labels: Floats, pairs: Ints) -> bool:
 
 
 def pairs_of(parts: Sequence[Part]) -> Ints:
-    """[pairs, 2]: the better row and the worse one, counted over all parts."""
+    """[pairs, 2]: the better row and the worse one of each pair; rows are numbered over all parts."""
     starts = np.cumsum([0] + [len(part.rows.encoded) for part in parts])
     pairs = [part.rows.answers.pairs + start for part, start in zip(parts, starts, strict=False)]
     return np.concatenate(pairs).reshape(-1, 2)
 
 
 def ensemble(baseline: Baseline, features: Floats) -> Ensemble:
-    """Heads that say how sure a model is, with the baseline's penalties; features of as many rows as there are."""
-    given = examples(features, baseline.parts, baseline.reward)
+    """Fits the heads whose disagreement says how sure a model is, with the baseline's penalties.
+
+    features [n, features] may come from another network than the baseline's, and may hold the first train rows only.
+    """
+    rows = examples(features, baseline.parts, baseline.reward)
     heads = fit_ensemble(
-        given.features,
-        given.targets,
-        given.prompts,
+        rows.features,
+        rows.targets,
+        rows.prompts,
         alphas=baseline.ridge.alphas,
         blocks=baseline.blocks,
         seed=baseline.seed,
     )
-    return replace(heads, bias=given.bias(heads.weight, heads.bias))
+    return replace(heads, bias=rows.bias(heads.weight, heads.bias))
 
 
 def learning_curve(baseline: Baseline) -> dict[str, Any] | None:
+    """Returns the learning curve of the baseline's ridge as JSON; None where there are too few prompts for one."""
     rows = curve.Rows(baseline.features, baseline.labels(), baseline.prompts(), baseline.reward, baseline.pairs())
     return curve.learning_curve(rows, alphas=baseline.ridge.alphas, blocks=baseline.blocks, seed=baseline.seed)
 
@@ -172,7 +194,11 @@ def learning_curve(baseline: Baseline) -> dict[str, Any] | None:
 def expected(
     baseline: Baseline, attributes: Sequence[str], validation: Part, scores: Floats
 ) -> Iterator[dict[str, Any]]:
-    """What is expected of every labelled response by a ridge that has not seen its label; nothing without labels."""
+    """Yields a row per response with the scores expected of it by a ridge that has not seen its label.
+
+    scores [validation rows, attributes] are the baseline's predictions for the validation part, whose labels it has
+    not seen anyway. Yields nothing without labels, or with a single prompt.
+    """
     labels, prompts, alphas = baseline.labels(), baseline.prompts(), baseline.ridge.alphas
     if not np.isfinite(labels).any() or len(set(prompts)) < 2:
         return

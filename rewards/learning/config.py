@@ -1,4 +1,4 @@
-"""What a run may be told: frozen dataclasses, read from `config.json` and checked before anything slow is imported."""
+"""The settings of a run: frozen dataclasses, read from `config.json` and checked before anything slow is imported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from rewards.learning.refusals import Refused
 HELPSTEER2_WEIGHTS: Mapping[str, float] = types.MappingProxyType(
     {"helpfulness": 0.65, "correctness": 0.8, "coherence": 0.45, "complexity": 0.55, "verbosity": -0.4}
 )
-# Up to a penalty under which the head is the mean of the labels: pure noise must be able to shrink to it.
+# From 0.01 to 1e8. Under the largest penalty the head is the mean of the labels: pure noise must be able to shrink to
+# it, or a model of shuffled labels would be worse than no model.
 RIDGE_ALPHAS = tuple(10.0 ** (exponent / 4) for exponent in range(-8, 33))
 DEVICES = ("auto", "cpu", "cuda")
 REGRESSION, JOINT = "regression", "joint"
@@ -27,9 +28,9 @@ OBJECTIVES = (REGRESSION, "bradley_terry", "margin", "scaled", JOINT)
 SCHEDULES = ("constant", "cosine")
 TARGETS = ("mean", "label")
 PLACES = ("snapshot", "backbone_source")
-"""Where files lie on this machine: nobody else's business, so it stands in no manifest and no event."""
+"""Settings that say where files lie on this machine. No manifest and no event holds them."""
 WHERE = (*PLACES, "device", "threads", "processes", "micro_tokens", "max_hours")
-"""Settings that shape no result but for rounding: where the data lies, what computes it, and for how long."""
+"""Settings that change results by rounding only: where the data lies, what computes it, and for how long."""
 MOST: Mapping[str, float] = types.MappingProxyType(
     {
         "seed": 2**31 - 1,
@@ -53,22 +54,26 @@ MOST: Mapping[str, float] = types.MappingProxyType(
         "max_hours": 24.0 * 365,
     }
 )
-"""The largest value of each number: beyond what any machine or method has use for, and short of what stops one."""
+"""The largest value of each number: more than any machine or method can use, and less than what would stop one."""
 MOST_STAGES, MOST_ALPHAS, LARGEST_ALPHA, MOST_WEIGHTS, LARGEST_WEIGHT, LONGEST_TEXT = 8, 200, 1e12, 100, 1e6, 1_000
 LONGEST_SHOWN = 200
-LARGEST_WHOLE = 2**53
+LARGEST_WHOLE = 2**53  # beyond it float64 skips integers
 
 
 class BadConfig(Refused):
-    """The configuration is absent, is no JSON object, or holds a value that cannot be used."""
+    """The configuration is absent, is not a JSON object, or holds a value that cannot be used."""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """One training run. Lengths are in tokens; `batch_tokens` counts those of one optimizer step, padding included.
+    """The settings of one training run.
 
-    `stages` follow each other, each from the best step of the one before, head included: ["regression", "scaled"] is
-    the best published order (HelpSteer2-Preference, section 4).
+    Lengths are in tokens; `batch_tokens` counts those of one optimizer step, padding included. `stages` follow each
+    other, each from the best step of the one before, head included: ["regression", "scaled"] is the best published
+    order (HelpSteer2-Preference, arXiv 2410.01257, section 4).
+
+    Raises:
+        BadConfig: a value is out of its range.
     """
 
     snapshot: str
@@ -126,13 +131,18 @@ class TrainConfig:
         _require_at_most("the number of attribute_weights", len(self.attribute_weights), MOST_WEIGHTS)
         for name, weight in self.attribute_weights.items():
             _require_at_most(f"the size of {name} in attribute_weights", abs(weight), LARGEST_WEIGHT)
-        _require_device(self.device)
+        _require_one_of("device", self.device, DEVICES)
 
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """One evaluation of a stored model. `data`: a file in the snapshot's or a benchmark's format, or `hub:NAME@SPLIT`;
-    `train`: the rows that the model was trained on, so that it is not judged by them.
+    """The settings of one evaluation of a stored model.
+
+    `data` is a file in the snapshot's or a benchmark's format, or `hub:NAME@SPLIT`. `train` is the file of the rows
+    that the model was trained on, so that it is not judged by them; empty where it is unknown.
+
+    Raises:
+        BadConfig: a value is out of its range.
     """
 
     model: str
@@ -146,12 +156,16 @@ class EvaluateConfig:
         _require_positive(self, "batch_tokens")
         _require_not_negative(self, "threads")
         _require_bounded(self)
-        _require_device(self.device)
+        _require_one_of("device", self.device, DEVICES)
 
 
 @dataclass(frozen=True)
 class ScoreConfig:
-    """One scoring of `items.jsonl` by a stored model."""
+    """The settings of one scoring of `items.jsonl` by a stored model.
+
+    Raises:
+        BadConfig: a value is out of its range.
+    """
 
     model: str
     batch_tokens: int = 8192
@@ -162,65 +176,82 @@ class ScoreConfig:
         _require_positive(self, "batch_tokens")
         _require_not_negative(self, "threads")
         _require_bounded(self)
-        _require_device(self.device)
+        _require_one_of("device", self.device, DEVICES)
 
 
 Config = TypeVar("Config", TrainConfig, EvaluateConfig, ScoreConfig)
 
 
 def read_config(kind: type[Config], path: Path) -> Config:
-    """The configuration in `path`; unknown keys and wrong types raise BadConfig."""
+    """Returns the configuration in the JSON file `path`.
+
+    Raises:
+        BadConfig: the file is absent or not a JSON object, or `parse_config` refuses it.
+    """
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadConfig(f"there is no {path}") from None
     except ValueError as error:
         raise BadConfig(f"{path} is not JSON: {error}") from None
-    if not isinstance(given, dict):
+    if not isinstance(values, dict):
         raise BadConfig(f"{path} must hold a JSON object")
-    return parse_config(kind, given)
+    return parse_config(kind, values)
 
 
-def parse_config(kind: type[Config], given: Mapping[str, Any]) -> Config:
+def parse_config(kind: type[Config], values: Mapping[str, Any]) -> Config:
+    """Returns the configuration with these values and defaults for the others.
+
+    Raises:
+        BadConfig: a key is unknown or missing, or a value has the wrong type or is out of its range.
+    """
     hints = typing.get_type_hints(kind)
-    unknown = sorted(set(given) - set(hints))
+    unknown = sorted(set(values) - set(hints))
     if unknown:
         raise BadConfig(f"unknown keys in the configuration: {_shortened(', '.join(unknown))}")
     required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING]
-    missing = [name for name in required if name not in given]
+    missing = [name for name in required if name not in values]
     if missing:
         raise BadConfig(f"the configuration lacks {', '.join(missing)}")
-    return kind(**{key: _typed(key, value, hints[key]) for key, value in given.items()})
+    return kind(**{key: _typed(key, value, hints[key]) for key, value in values.items()})
 
 
 def config_hash(config: TrainConfig) -> str:
-    """A hash of every setting that shapes the result."""
+    """Returns a hash of every setting that shapes the result."""
     values = {k: v for k, v in dataclasses.asdict(config).items() if k not in WHERE}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def without_places(config: TrainConfig) -> dict[str, Any]:
-    """The settings as others may read them."""
+    """Returns the settings without the places of files, as other people may read them."""
     return {name: value for name, value in dataclasses.asdict(config).items() if name not in PLACES}
 
 
-def reward_weights(attributes: Sequence[str], given: Mapping[str, float]) -> dict[str, float]:
-    """Weights of the scalar reward: as given, else HelpSteer2's for its five attributes, else equal and positive."""
-    if given:
-        if set(given) != set(attributes):
+def reward_weights(attributes: Sequence[str], weights: Mapping[str, float]) -> dict[str, float]:
+    """Returns the attributes' weights in the scalar reward.
+
+    They are as given, else HelpSteer2's (arXiv 2406.08673, section 3) for its five attributes, else equal and positive.
+
+    Raises:
+        BadConfig: the given weights do not name exactly the attributes.
+    """
+    if weights:
+        if set(weights) != set(attributes):
             raise BadConfig(f"attribute_weights must name exactly {', '.join(attributes)}")
-        return {name: given[name] for name in attributes}
+        return {name: weights[name] for name in attributes}
     if set(attributes) == set(HELPSTEER2_WEIGHTS):
         return {name: HELPSTEER2_WEIGHTS[name] for name in attributes}
     return {name: 1 / len(attributes) for name in attributes}
 
 
 def _typed(key: str, value: Any, hint: Any) -> Any:
+    """Returns the value as the type that the setting is declared with; raises BadConfig if it is of another."""
     if hint is str and isinstance(value, str) and value:
         _require_at_most(f"the length of {key}", len(value), LONGEST_TEXT)
         return value
     if hint is bool and isinstance(value, bool):
         return value
+    # In Python True is an int, but "epochs": true is a mistake.
     if hint is int and isinstance(value, int) and not isinstance(value, bool):
         return value
     if hint == tuple[str, ...] and isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -235,12 +266,14 @@ def _typed(key: str, value: Any, hint: Any) -> Any:
 
 
 def _shortened(text: str) -> str:
+    # Refusals are stored and shown: a value of megabytes must not come back in one.
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
+    # json reads NaN, which passes every bound, and Infinity; float() of a very large integer raises OverflowError.
     return math.isfinite(value) if isinstance(value, float) else abs(value) <= LARGEST_WHOLE
 
 
@@ -262,15 +295,11 @@ def _require_bounded(config: object) -> None:
             _require_at_most(name, value, MOST[name])
 
 
-def _require_at_most(what: str, value: float, bound: float) -> None:
+def _require_at_most(name: str, value: float, bound: float) -> None:
     if value > bound:
-        raise BadConfig(f"{what} must be at most {bound:,.15g}, not {_shortened(f'{value:,}')}")
+        raise BadConfig(f"{name} must be at most {bound:,.15g}, not {_shortened(f'{value:,}')}")
 
 
 def _require_one_of(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise BadConfig(f"{name} must be one of {', '.join(known)}, not {_shortened(value)}")
-
-
-def _require_device(device: str) -> None:
-    _require_one_of("device", device, DEVICES)

@@ -1,4 +1,7 @@
-"""What a model expects of responses whose labels it has not seen: the ridge, cross-fitted by prompt. NumPy only."""
+"""Predicts the scores of labelled responses by ridges that have not seen their labels: cross-fitting by prompt.
+
+NumPy only.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +28,22 @@ def cross_fitted(
 ) -> Floats:
     """[n, k]: predictions for the rows of each fold of prompts by ridges fitted on the other folds.
 
-    alphas: the penalty per attribute, as chosen on all rows. With fewer prompts than folds, each is a fold.
+    features [n, d], split into `blocks` columns each; targets [n, k] with NaN for a missing label; alphas [k]: the
+    penalty per attribute, as chosen on all rows. With fewer prompts than folds, each prompt is a fold.
     """
+    # The scaling uses features only, never labels, so computing it on all rows shows no fold its own labels.
     scaled = scaling_of(features, blocks).apply(features)
     names, groups = np.unique(np.asarray(prompts), return_inverse=True)
     fold = np.random.default_rng(seed).permutation(len(names)) % FOLDS
     expected = np.empty(targets.shape)
     for number in range(min(FOLDS, len(names))):
-        held = fold[groups] == number
-        expected[held] = refitted(scaled, targets, ~held, np.asarray(alphas))[held]
+        held_out = fold[groups] == number
+        expected[held_out] = refitted(scaled, targets, ~held_out, np.asarray(alphas))[held_out]
     return expected
 
 
 def is_informative(expected: Floats, targets: Floats) -> list[bool]:
-    """Of each attribute whether these predictions come nearer to the labels than their mean does."""
+    """Returns per attribute whether the predictions come nearer to the labels than the labels' mean does."""
     errors = np.nanmean((expected - targets) ** 2, axis=0)
     return [bool(error < spread) for error, spread in zip(errors, np.nanvar(targets, axis=0), strict=True)]
 
@@ -46,7 +51,7 @@ def is_informative(expected: Floats, targets: Floats) -> list[bool]:
 def expected_rows(
     ids: Sequence[str], expected: Floats, attributes: Sequence[str], *, informative: Sequence[bool]
 ) -> Iterator[dict[str, Any]]:
-    """A row per response, with those attributes that the predictions tell something about."""
+    """Yields a row per response with the scores of the informative attributes only; expected: [responses, k]."""
     for name, row in zip(ids, expected.tolist(), strict=True):
         yield {
             "id": name,

@@ -1,4 +1,4 @@
-"""The learning curve: what more labels have brought so far, and what the next ones would bring. NumPy only.
+"""Computes the learning curve: what labels have brought so far, and what the next ones would bring. NumPy only.
 
 The ridge on frozen features is refitted on nested subsets of the train prompts and judged on train prompts held back
 for it, in several seeded draws; the rows by which promotion decides are not touched.
@@ -25,18 +25,18 @@ SMALLEST = 8
 """Prompts of the smallest subset."""
 NEXT = 1_000
 FAR = 3.0
-"""Beyond so many times the labels that are there, an extrapolation is a guess."""
+"""Beyond this many times the present labels an extrapolation is a guess."""
 MOST_DIRECTIONS = 400
-"""Features are first turned to as many of their principal directions: a refit then takes milliseconds."""
+"""Features are first projected onto this many principal directions, so that a refit takes milliseconds."""
 EXPONENTS = np.linspace(0.1, 1.5, 29)
 RESAMPLES = 400
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A row per response: features [n, d], targets [n, k] with NaN for a missing label, and its prompt.
+    """The labelled responses: features [n, d], targets [n, k] with NaN for a missing label, and prompts [n].
 
-    `pairs` holds two rows each, the first of which people find better by the rewards `weights` [k] give.
+    `weights` [k] make the scalar reward. Each of `pairs` holds two rows, the first of which people find better.
     """
 
     features: Floats
@@ -48,7 +48,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Point:
-    """A size of the training data in responses with a label and in prompts; means over the draws, 95 % intervals."""
+    """The curve at one size of the training data, counted in labelled responses and in prompts.
+
+    RMSE and accuracy are means over the draws, with 95 % intervals; accuracy is None where no pairs were held back.
+    """
 
     labels: int
     prompts: int
@@ -62,19 +65,24 @@ class Point:
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """floor + slope * labels ** -exponent."""
+    """The RMSE as a function of the labels: floor + slope * labels ** -exponent."""
 
     floor: float
     slope: float
     exponent: float
 
     def at(self, labels: float) -> float:
+        """Returns the RMSE with so many labels."""
         return float(self.floor + self.slope * labels**-self.exponent)
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What `more` labels would take off the RMSE, with a 95 % interval; `far`: much beyond what was measured."""
+    """The fall of the RMSE that `more` labels would bring, with the bounds of a 95 % interval.
+
+    `evidence` says that the whole interval is above 0, `far` that the extrapolation leaves what was measured far
+    behind.
+    """
 
     labels: int
     more: int
@@ -89,7 +97,7 @@ class Outlook:
 
 @dataclass(frozen=True)
 class _Draw:
-    """One split and order of the prompts: per size labels, RMSE and accuracy [sizes]."""
+    """The results of one split and order of the prompts: labels, RMSE and accuracy for each size [sizes]."""
 
     labels: Floats
     rmse: Floats
@@ -97,15 +105,17 @@ class _Draw:
 
 
 def learning_curve(rows: Rows, *, alphas: Sequence[float], blocks: Sequence[int], seed: int) -> dict[str, Any] | None:
-    """The curve, its power law and the outlook as JSON; None where there are too few prompts to draw one.
+    """Returns the curve, its power law and the outlook as JSON; None where there are too few prompts for a curve.
 
-    alphas: the ridge's penalty per attribute, as chosen on all rows; the best one hardly depends on how many those are.
+    alphas [k]: the ridge's penalty per attribute, as chosen on all rows; the best one hardly depends on their number.
     """
     names, groups = np.unique(np.asarray(rows.prompts), return_inverse=True)
     if len(names) < FEWEST_PROMPTS or not np.isfinite(rows.targets).any(axis=0).all():
         return None
     directions = _directions(scaling_of(rows.features, blocks).apply(rows.features), seed)
-    sizes = _sizes(len(names) - round(HELD_BACK * len(names)))
+    most = len(names) - round(HELD_BACK * len(names))
+    # Even steps of a logarithm, as a power law is a straight line there; rounding may make two sizes equal.
+    sizes = sorted({round(size) for size in np.geomspace(min(SMALLEST, most), most, SIZES)})
     draws = [
         _draw(directions, rows, groups, np.asarray(alphas), sizes, np.random.default_rng([seed, number]))
         for number in range(DRAWS)
@@ -115,15 +125,10 @@ def learning_curve(rows: Rows, *, alphas: Sequence[float], blocks: Sequence[int]
     return {"points": points, "law": asdict(law), "outlook": asdict(outlook), "draws": DRAWS}
 
 
-def _sizes(most: int) -> list[int]:
-    """Prompts of each subset, in even steps of a logarithm."""
-    return sorted({round(size) for size in np.geomspace(min(SMALLEST, most), most, SIZES)})
-
-
 def _directions(features: Floats, seed: int) -> Floats:
-    """[n, d] turned to at most MOST_DIRECTIONS columns; where d is larger, by a seeded randomised projection.
+    """[n, min(d, MOST_DIRECTIONS)]: features [n, d] unchanged where d is small enough, else projected.
 
-    Halko, Martinsson and Tropp 2011, algorithm 4.4 with one power iteration. Exact where d is not larger.
+    The projection is seeded and randomised: Halko, Martinsson and Tropp 2011, algorithm 4.4 with one power iteration.
     """
     if features.shape[1] <= MOST_DIRECTIONS:
         return features
@@ -141,31 +146,36 @@ def _draw(
     order = random.permutation(groups.max() + 1)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    place = rank[groups]  # [n]: when the row's prompt comes in
-    held = place >= sizes[-1]
-    pairs = np.array([pair for pair in rows.pairs if held[pair[0]]], dtype=np.int64).reshape(-1, 2)
+    # [n]: the place of the row's prompt in this order. Every size takes the first prompts, so the subsets are nested:
+    # a curve over separate draws of each size would jump by the luck of the draw.
+    place = rank[groups]
+    held_out = place >= sizes[-1]
+    # Both rows of a pair have the same prompt, so one of them tells where both are.
+    pairs = np.array([pair for pair in rows.pairs if held_out[pair[0]]], dtype=np.int64).reshape(-1, 2)
     labels, errors, accuracies = [], [], []
     for size in sizes:
         fit = place < size
         predicted = refitted(features, rows.targets, fit, alphas)
         labels.append(np.isfinite(rows.targets[fit]).any(axis=1).sum())
-        errors.append(np.sqrt(np.nanmean((predicted[held] - rows.targets[held]) ** 2)))
-        accuracies.append(_accuracy(predicted @ np.asarray(rows.weights), pairs))
+        errors.append(np.sqrt(np.nanmean((predicted[held_out] - rows.targets[held_out]) ** 2)))
+        rewards = predicted @ np.asarray(rows.weights)
+        right = rewards[pairs[:, 0]] > rewards[pairs[:, 1]]
+        accuracies.append(float(np.mean(right)) if len(pairs) else float("nan"))
     return _Draw(np.array(labels, dtype=np.float64), np.array(errors), np.array(accuracies))
 
 
-def _accuracy(rewards: Floats, pairs: Ints) -> float:
-    return float(np.mean(rewards[pairs[:, 0]] > rewards[pairs[:, 1]])) if len(pairs) else float("nan")
-
-
 def refitted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: Floats) -> Floats:
-    """[n, k]: ridges fitted on the rows of `fit`. Attributes with the same rows labelled share one decomposition."""
+    """[n, k]: the predictions for all rows of ridges fitted on the rows of `fit` [n].
+
+    features [n, d], targets [n, k] with NaN for a missing label, alphas [k]. Attributes that are labelled in the same
+    rows share one decomposition.
+    """
     predicted = np.empty(targets.shape)
     known = np.isfinite(targets) & fit[:, None]
     for columns in labelled_alike(known):
         labelled = known[:, columns[0]]
         if not labelled.any():
-            # Nothing was drawn: the middle of the scale.
+            # No row of the fit has a label of these attributes: predict the middle of the scale 0..4.
             predicted[:, columns] = 2.0
             continue
         weight, bias = solve_ridge(features[labelled], targets[labelled][:, columns], alphas[columns])
@@ -177,9 +187,11 @@ def refitted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: 
 
 
 def _spread(values: Floats) -> Floats:
-    """Standard errors of the means [sizes] of values [draws, sizes].
+    """[sizes]: the standard errors of the means over the draws of values [draws, sizes].
 
-    Draws share their data, so they scatter less than new data would: Nadeau and Bengio 2003, equation 9.
+    Draws share their data, so they scatter less than new data would. The corrected variance multiplies their sample
+    variance by 1/J + n2/n1 instead of 1/J, for J draws with n1 rows in the fit and n2 held back: Nadeau and Bengio
+    2003, equation 9.
     """
     return np.asarray(values.std(axis=0, ddof=1) * np.sqrt(1 / len(values) + HELD_BACK / (1 - HELD_BACK)))
 
@@ -199,12 +211,16 @@ def _interval(values: Floats, column: int) -> tuple[float, float, float]:
 
 
 def fit_power_law(labels: Floats, errors: Floats) -> PowerLaw:
-    """Least squares over a grid of exponents; the floor is not below 0, the slope may be where errors rise."""
+    """Fits the power law to labels [sizes] and errors [sizes] by least squares over a grid of exponents.
+
+    The floor is not below 0; the slope is, where errors rise with the labels.
+    """
+    # For a fixed exponent the law is linear in floor and slope, so each has a closed form: no iteration can diverge.
     falling = labels ** -EXPONENTS[:, None]  # [exponents, sizes]
     centred = falling - falling.mean(axis=1, keepdims=True)
     slopes = centred @ (errors - errors.mean()) / (centred**2).sum(axis=1)
     floors = errors.mean() - slopes * falling.mean(axis=1)
-    # Without a floor, where the best one would lie below 0.
+    # An RMSE cannot fall below 0: where the best floor would, the slope is fitted again without a floor.
     slopes = np.where(floors < 0, falling @ errors / (falling**2).sum(axis=1), slopes)
     floors = np.maximum(floors, 0)
     best = ((floors[:, None] + slopes[:, None] * falling - errors) ** 2).sum(axis=1).argmin()
@@ -219,7 +235,8 @@ def _outlook(draws: Sequence[_Draw], *, labels: int, seed: int) -> tuple[PowerLa
     chosen = np.random.default_rng([seed, DRAWS]).integers(0, len(draws), size=(RESAMPLES, len(draws)))
     laws = (fit_power_law(sizes[rows].mean(axis=0), errors[rows].mean(axis=0)) for rows in chosen)
     gains = np.array([fitted.at(labels) - fitted.at(labels + NEXT) for fitted in laws])
-    # As in _spread: a bootstrap over draws alone gives the first term under the root.
+    # A bootstrap over draws gives the variance with 1/J only, and draws share their data: the root brings it to
+    # 1/J + n2/n1, as in _spread.
     wider = np.sqrt(1 + len(draws) * HELD_BACK / (1 - HELD_BACK))
     low, high = now - then + wider * (np.quantile(gains, [0.025, 0.975]) - gains.mean())
     far = labels + NEXT > FAR * labels

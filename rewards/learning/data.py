@@ -1,4 +1,4 @@
-"""Snapshots and items in: verified files become tasks, tasks become targets. No torch here."""
+"""Reads snapshots and items: verified files become tasks, tasks become targets. No torch here."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Floats = NDArray[np.float64]
 
 
 class MissingFile(Refused):
-    """A file that the directory must hold is not there."""
+    """A file that must exist is absent."""
 
 
 class BadManifest(Refused):
-    """The snapshot's manifest is not one, or is of another format."""
+    """The snapshot's manifest is not JSON, lacks a key, or is of another format."""
 
 
 class CorruptFile(Refused):
-    """A file of the snapshot is not the one that its manifest describes."""
+    """A file of the snapshot differs from the one that its manifest describes."""
 
 
 class BadRow(Refused):
-    """A line of a JSONL file cannot be used; the sentence gives file and line."""
+    """A row of a file cannot be used; the message gives the file and the line."""
 
 
 class EmptyPart(Refused):
-    """Train or validation holds no labelled response."""
+    """The train or the validation part holds neither a labelled nor a compared response."""
 
 
 class UnlabelledAttribute(Refused):
@@ -45,11 +45,11 @@ class UnlabelledAttribute(Refused):
 
 
 class OneClass(Refused):
-    """The train labels are all the same."""
+    """All train labels are the same, and no responses are compared."""
 
 
 class LeakedPrompt(Refused):
-    """A prompt stands in train and in validation."""
+    """A prompt is in the train part and in the validation part."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Turn:
 
 @dataclass(frozen=True)
 class Response:
-    """Scores are means of the kept ratings (0..4); labels and ratings are what they were made of.
+    """A response with its mean scores over the kept ratings (0..4), its consensus labels, and those ratings.
 
-    `model` wrote it, where the rows say so.
+    `model` is the model that wrote it, where the rows say so.
     """
 
     id: str
@@ -75,10 +75,11 @@ class Response:
 
 @dataclass(frozen=True)
 class Task:
-    """`preference` is the consensus: positive if the second response is better, None if nobody was asked.
+    """A prompt with its responses.
 
-    Of more than two responses `pairs` holds the places of every two that rankings tell apart, the better one first.
-    `source` is where the prompt came from, where the rows say so.
+    `preference` is the consensus: positive if the second response is better, None if nobody was asked. For more than
+    two responses `pairs` holds the places of every two that rankings tell apart, the better one first. `source` is
+    where the prompt came from, where the rows say so.
     """
 
     id: str
@@ -113,7 +114,14 @@ class Snapshot:
 
 
 def read_snapshot(directory: Path) -> Snapshot:
-    """The snapshot in `directory`, its files verified against the manifest and its two parts free of shared prompts."""
+    """Returns the snapshot in `directory`, after its files were compared with the manifest's sha256.
+
+    Raises:
+        MissingFile, BadManifest, CorruptFile: the directory is not what a snapshot writes.
+        BadRow: a line cannot be used.
+        EmptyPart, UnlabelledAttribute, OneClass: there is nothing to learn from, or nothing to judge by.
+        LeakedPrompt: both parts share a prompt, so a model would be judged by what it has learnt.
+    """
     manifest = _read_manifest(directory / "manifest.json")
     for name, digest in manifest["files"].items():
         _verify(directory / name, digest)
@@ -124,12 +132,12 @@ def read_snapshot(directory: Path) -> Snapshot:
 
 
 def read_tasks(path: Path) -> Iterator[Task]:
-    """The tasks of a JSONL file in its order; the first line that cannot be used raises BadRow."""
+    """Returns the tasks of a JSONL file in its order; the first line that cannot be used raises BadRow."""
     return tasks_of(path.name, read_rows(path))
 
 
 def tasks_of(name: str, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Task]:
-    """The tasks of numbered rows; `name` is what they are from."""
+    """Yields the tasks of numbered rows; `name` is the file that they are from, for the message of BadRow."""
     for number, row in rows:
         try:
             yield _task(row)
@@ -138,7 +146,7 @@ def tasks_of(name: str, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterat
 
 
 def read_items(path: Path) -> Iterator[Item]:
-    """The items {"id", "conversation", "response"} of a JSONL file."""
+    """Yields the items {"id", "conversation", "response"} of a JSONL file; raises BadRow at one that is not."""
     for number, row in read_rows(path):
         try:
             yield Item(str(row["id"]), _conversation(row["conversation"]), _text(row["response"]))
@@ -147,8 +155,10 @@ def read_items(path: Path) -> Iterator[Item]:
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields each line's number, from 1, and its JSON object; raises MissingFile or BadRow."""
     if not path.is_file():
         raise MissingFile(f"there is no {path}")
+    # As bytes: only b"\n" ends a line, while text mode would also take a lone carriage return for one.
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
@@ -161,21 +171,23 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def items_of(tasks: Sequence[Task]) -> list[Item]:
+    """Returns the responses of all tasks, each in its conversation."""
     return [Item(response.id, task.conversation, response.text) for task in tasks for response in task.responses]
 
 
 def targets_of(tasks: Sequence[Task], attributes: Sequence[str], *, rounded: bool = False) -> Floats:
-    """[responses, attributes] of mean scores or, `rounded`, of labels on 0..4, NaN where one is missing."""
-    given = [r.labels if rounded and r.labels else r.scores for task in tasks for r in task.responses]
-    rows = [[scores.get(name, math.nan) for name in attributes] for scores in given]
+    """[responses, attributes]: mean scores or, if `rounded`, consensus labels on 0..4; NaN where one is missing."""
+    targets = [r.labels if rounded and r.labels else r.scores for task in tasks for r in task.responses]
+    rows = [[scores.get(name, math.nan) for name in attributes] for scores in targets]
+    # Without a response the array would have one axis only.
     return np.array(rows, dtype=np.float64).reshape(-1, len(attributes))
 
 
 def better(task: Task, reward: Mapping[str, float]) -> Iterator[tuple[int, int, float]]:
-    """Of every two responses that people tell apart: the better one's place, the worse one's, by how much (1..3).
+    """Yields every two responses that people tell apart: the better one's place, the worse one's, and the strength.
 
-    Their preference or their rankings tell, else the labels' weighted sum; differences of these all count 1. What the
-    rankings of a task leave open the labels do not decide.
+    Rankings decide first, then the preference, whose strength is 1 to 3, then the labels' weighted sum. Pairs of
+    rankings and of labels all have strength 1. What the rankings of a task leave open, the labels do not decide.
     """
     if task.pairs:
         yield from ((first, second, 1.0) for first, second in task.pairs)
@@ -184,39 +196,40 @@ def better(task: Task, reward: Mapping[str, float]) -> Iterator[tuple[int, int, 
         first, second = (1, 0) if task.preference > 0 else (0, 1)
         yield first, second, float(abs(task.preference))
         return
-    sums = [_weighted(response.scores, reward) for response in task.responses]
+    # A sum is NaN where a label is missing; its comparisons are false, so it is in no pair.
+    sums = [
+        sum(weight * response.scores.get(name, math.nan) for name, weight in reward.items())
+        for response in task.responses
+    ]
     for i, j in combinations(range(len(sums)), 2):
-        # Sums of the same labels in another order differ by a rounding error.
+        # Sums that are equal on paper differ by a rounding error, which must not become a preference.
         if abs(sums[i] - sums[j]) >= 1e-9:
             yield (i, j, 1.0) if sums[i] > sums[j] else (j, i, 1.0)
 
 
-def _weighted(scores: Mapping[str, float], reward: Mapping[str, float]) -> float:
-    """NaN where a label is missing; it differs from nothing."""
-    return sum(weight * scores.get(name, math.nan) for name, weight in reward.items())
-
-
 def prompts_of(tasks: Sequence[Task]) -> list[str]:
-    """The prompt hash of every response, in the order of `items_of`."""
+    """Returns the prompt hash of every response, in the order of `items_of`."""
     return [task.prompt_hash for task in tasks for _ in task.responses]
 
 
 def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Task]]:
-    """Train tasks in two, (fit, dev), by a hash of the prompt; dev is empty when there is but one prompt.
+    """Divides train tasks into (fit, dev) by a hash of the prompt; dev is empty when there is only one prompt.
 
     Checkpoints are chosen on dev, so that the validation rows, which decide on promotion, choose nothing.
     """
+    # The "dev:" makes this order independent of the split into train and validation, which reads the same hash.
     order = sorted({task.prompt_hash for task in tasks}, key=lambda h: hashlib.sha256(f"dev:{h}".encode()).digest())
     dev = set(order[: math.ceil(share * len(order))]) if len(order) > 1 else set()
     return [t for t in tasks if t.prompt_hash not in dev], [t for t in tasks if t.prompt_hash in dev]
 
 
 def has_labels(tasks: Sequence[Task], attributes: Sequence[str]) -> bool:
-    """Whether any response is rated; preferences between responses are none."""
+    """Returns whether any response is rated; a preference between responses is not a rating."""
     return bool(np.isfinite(targets_of(tasks, attributes)).any())
 
 
 def file_sha256(path: Path) -> str:
+    """Returns the sha256 of the file's content in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -247,23 +260,17 @@ def _refuse_unusable(snapshot: Snapshot) -> None:
     for name, tasks in (("train", snapshot.train), ("validation", snapshot.validation)):
         if not has_labels(tasks, snapshot.attributes) and not any(task.is_compared for task in tasks):
             raise EmptyPart(f"the snapshot has no labelled response in its {name} part")
-    labels = np.isfinite(targets_of(snapshot.train, snapshot.attributes))
-    for name, known in zip(snapshot.attributes, labels.T, strict=True):
-        if labels.any() and not known.any():
+    labels = targets_of(snapshot.train, snapshot.attributes)
+    known = np.isfinite(labels)
+    for name, is_labelled in zip(snapshot.attributes, known.T, strict=True):
+        if known.any() and not is_labelled.any():
             raise UnlabelledAttribute(f"no train response has a label for {name}")
-    if labels.any() and not _differ(snapshot):
+    labels_differ = any(np.ptp(column[np.isfinite(column)]) > 0 for column in labels.T if np.isfinite(column).any())
+    if known.any() and not labels_differ and not any(task.is_compared for task in snapshot.train):
         raise OneClass("every train response has the same labels: there is nothing to tell apart")
     shared = {task.prompt_hash for task in snapshot.train} & {task.prompt_hash for task in snapshot.validation}
     if shared:
         raise LeakedPrompt(f"{len(shared)} prompts stand in train and in validation, {min(shared)} among them")
-
-
-def _differ(snapshot: Snapshot) -> bool:
-    """Whether people tell any two train responses apart, by a label or by their preference."""
-    labels = targets_of(snapshot.train, snapshot.attributes)
-    return any(np.ptp(column[np.isfinite(column)]) > 0 for column in labels.T) or any(
-        task.is_compared for task in snapshot.train
-    )
 
 
 def _task(row: Mapping[str, Any]) -> Task:

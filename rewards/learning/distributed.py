@@ -1,6 +1,7 @@
-"""Several processes, one run: torchrun starts them, FSDP2 shards the weights, every process plans the same batches.
+"""Lets several processes work on one run: torchrun starts them, FSDP2 shards the weights, all plan the same batches.
 
-Alone, each function is what it would be without the others. Every process must call them, in the same order.
+In a single process every function does nothing or returns its argument. With several, each must call them all in the
+same order: a collective call that one process skips blocks the others for ever.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ Value = TypeVar("Value")
 
 
 def join(device: torch.device) -> torch.device:
-    """Meets the other processes, if torchrun started any; returns the device that is ours."""
+    """Joins the other processes, if torchrun started any, and returns this process's device."""
     if not dist.is_torchelastic_launched() or dist.is_initialized():
         return device
     if device.type == "cuda":
+        # Before NCCL starts: without it every process would take the first GPU.
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
@@ -32,51 +34,57 @@ def join(device: torch.device) -> torch.device:
 
 
 def leave() -> None:
-    """Waits for the others, who may still write, and parts from them."""
+    """Waits for the other processes, which may still be writing, and leaves the group."""
     if dist.is_initialized():
         dist.barrier()
         dist.destroy_process_group()
 
 
 def size() -> int:
+    """Returns the number of processes, 1 when this one is alone."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def rank() -> int:
+    """Returns this process's number, from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def is_first() -> bool:
-    """Whether this process is the one that writes files."""
+    """Returns whether this process is the one that writes files."""
     return rank() == 0
 
 
 def wait() -> None:
-    """Until all have come here: what the first one wrote is there."""
+    """Waits until all processes have come here, so that what the first one wrote exists for all."""
     if size() > 1:
         dist.barrier()
 
 
 def share(values: Sequence[Value]) -> list[tuple[Value, bool]]:
-    """Our part of the values, as many for each process; those that only keep step with the others do not count."""
+    """Returns this process's part of the values, each with whether it counts; every process gets equally many.
+
+    A sharded forward pass is a collective call, so a process without a value of its own in the last round repeats the
+    last value, which does not count.
+    """
     if size() == 1:
         return [(value, True) for value in values]
     rounds = -(-len(values) // size())
-    ours = (rank() + turn * size() for turn in range(rounds))
-    return [(values[min(i, len(values) - 1)], i < len(values)) for i in ours]
+    indices = (rank() + turn * size() for turn in range(rounds))
+    return [(values[min(i, len(values) - 1)], i < len(values)) for i in indices]
 
 
 def agreed(value: Value) -> Value:
-    """What the first process found: the others' may differ from it by rounding."""
+    """Returns the first process's value in every process: the others' may differ from it by rounding."""
     if size() == 1:
         return value
-    said = [value]
-    dist.broadcast_object_list(said, src=0)
-    return said[0]
+    values = [value]
+    dist.broadcast_object_list(values, src=0)
+    return values[0]
 
 
 def gathered(values: dict[int, Any]) -> dict[int, Any]:
-    """What all processes found, together."""
+    """Returns the union of all processes' values; a key that several hold takes the value of the last of them."""
     if size() == 1:
         return values
     parts: list[Any] = [None] * size()
@@ -85,15 +93,16 @@ def gathered(values: dict[int, Any]) -> dict[int, Any]:
 
 
 def summed(value: Tensor) -> Tensor:
+    """Returns the sum of the value over all processes; changes it in place."""
     if size() > 1:
         dist.all_reduce(value)
     return value
 
 
 def shard(network: nn.Module) -> None:
-    """Each layer by itself, then the rest, in fp32: autocast computes a step in bf16, and an evaluation stays exact.
+    """Shards each layer by itself and then the rest, in fp32: autocast computes a step in bf16, evaluation stays exact.
 
-    Gathering in bf16 would halve the traffic, and make a model's dev loss one number here and another one when stored.
+    Gathering in bf16 would halve the traffic, but a model's dev loss would differ from that of the model once stored.
     """
     if size() == 1:
         return
@@ -103,25 +112,28 @@ def shard(network: nn.Module) -> None:
 
 
 def reduce_gradients(network: nn.Module, *, now: bool) -> None:
-    """Between the parts of a step gradients stay where they are; at its end they meet."""
+    """Says whether the next backward pass reduces gradients over the processes, as the last part of a step does.
+
+    Before that they stay in each process: reducing after every part would send the same amount several times.
+    """
     if isinstance(network, FSDPModule):
         network.set_requires_gradient_sync(now)
 
 
 def settle(network: nn.Module) -> None:
-    """After a pass without a backward one the weights lie about in one piece; shards again."""
+    """Shards the weights again after a pass without a backward one, which leaves them in one piece."""
     for module in network.modules():
         if isinstance(module, FSDPModule):
             module.reshard()
 
 
 def whole(value: Tensor) -> Tensor:
-    """A sharded tensor in one piece, in every process."""
+    """Returns a sharded tensor in one piece, in every process."""
     return value.full_tensor() if isinstance(value, DTensor) else value
 
 
 def like(value: Tensor, pattern: Tensor) -> Tensor:
-    """A tensor in one piece, sharded as the pattern is."""
+    """Returns a tensor that is in one piece, sharded as the pattern is."""
     if isinstance(pattern, DTensor):
         return distribute_tensor(value.to(pattern.device), pattern.device_mesh, pattern.placements)
     return value

@@ -1,4 +1,4 @@
-"""Text to tokens, the same way for training, evaluation and serving.
+"""Turns text into tokens, the same way for training, evaluation and serving.
 
 The response stays whole; a prompt that is too long loses its beginning.
 """
@@ -19,11 +19,11 @@ PROMPT_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}"
     "{% if not loop.last %}\n\n{% endif %}{% endfor %}"
 )
-# The tokens that mark begin and end stand in the text, and no tokenizer adds its own: never two of either.
+# The begin and end tokens are part of the text, and no tokenizer adds its own, so there are never two of either.
 CONVERSATION_TEMPLATE = "{{ bos_token }}" + PROMPT_TEMPLATE + "{{ eos_token }}"
-# A content that no response begins with: where two renderings part, the response begins.
+# A content that no response begins with: the response begins where its rendering differs from this one's.
 SENTINEL = "\x00"
-# Some chat templates insert today's date, and would change a model's scores overnight.
+# Some chat templates (Llama 3's own) insert today's date, which would change a model's scores overnight.
 FROZEN_DATE = "26 Jul 2024"
 
 
@@ -33,7 +33,10 @@ class UnrenderableConversation(Refused):
 
 @dataclass(frozen=True)
 class Encoded:
-    """Token ids of one item; `response_tokens` counts the response before any cut, the cuts count lost tokens."""
+    """The token ids of one item; the response begins at `response_start`.
+
+    `response_tokens` counts the response's tokens before any cut; `prompt_cut` and `response_cut` count lost tokens.
+    """
 
     ids: tuple[int, ...]
     response_start: int
@@ -44,7 +47,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Truncation:
-    """What the token limit cost: prompts that lost their beginning, responses that alone exceed the limit."""
+    """The effect of the token limit: prompts that lost their beginning, and responses that alone exceed the limit."""
 
     items: int
     prompts_cut: int
@@ -53,7 +56,10 @@ class Truncation:
 
 @dataclass(frozen=True)
 class PairFrame:
-    """Encoders read prompt and response as the pair that their tokenizer makes: [CLS] prompt [SEP] response [SEP]."""
+    """Encodes for encoders, which read the pair that their tokenizer makes: [CLS] prompt [SEP] response [SEP].
+
+    `before`, `between` and `after` are the special tokens around the two texts.
+    """
 
     tokenizer: Any
     template: str
@@ -79,7 +85,10 @@ class PairFrame:
 
 @dataclass(frozen=True)
 class ChatFrame:
-    """Decoders read the whole conversation, rendered and tokenised once, so that no token straddles a seam."""
+    """Encodes for decoders, which read the whole conversation.
+
+    It is rendered and tokenised once: tokens of parts that were tokenised separately differ at the seams.
+    """
 
     tokenizer: Any
     template: str
@@ -87,43 +96,42 @@ class ChatFrame:
 
     def encode(self, item: Item) -> Encoded:
         text = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", item.response)))
-        other = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", SENTINEL)))
-        boundary = common_prefix(text, other)
+        reference = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", SENTINEL)))
+        boundary = common_prefix(text, reference)
         tokens = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         ids: list[int] = tokens["input_ids"]
+        # A token across the boundary holds some of the response, so it belongs to the response.
         start = sum(1 for _, end in tokens["offset_mapping"] if end <= boundary)
-        return self._cut(ids, start)
-
-    def _cut(self, ids: list[int], start: int) -> Encoded:
         bos = 1 if start and ids[0] == self.tokenizer.bos_token_id else 0
         room = self.max_length - bos
         response = ids[start:]
-        # The last token closes the turn, and the reward is read there: an overlong response loses what is before it.
+        # The last token closes the turn and the reward is read there, so an overlong response loses what is before it.
         kept = response if len(response) <= room else [*response[: room - 1], response[-1]]
         tail = last(ids[bos:start], room - len(kept))
-        cut = (*ids[:bos], *tail, *kept)
         start_kept = bos + len(tail)
-        return Encoded(cut, start_kept, len(response), start - start_kept, len(response) - len(kept))
+        prompt_cut, response_cut = start - start_kept, len(response) - len(kept)
+        return Encoded((*ids[:bos], *tail, *kept), start_kept, len(response), prompt_cut, response_cut)
 
 
 Frame = PairFrame | ChatFrame
 
 
 def pair_frame(tokenizer: Any, *, template: str, max_length: int) -> PairFrame:
+    """Returns the frame of an encoder's tokenizer, whose special tokens are found by encoding a pair of letters."""
     probe = tokenizer("a", "b")
-    parts: list[list[int]] = [[], [], []]
-    seen = 0
-    for token, part in zip(probe["input_ids"], probe.sequence_ids(0), strict=True):
-        if part is None:
-            parts[seen].append(token)
+    special: list[list[int]] = [[], [], []]
+    texts_passed = 0
+    for token, sequence in zip(probe["input_ids"], probe.sequence_ids(0), strict=True):
+        if sequence is None:
+            special[texts_passed].append(token)
         else:
-            seen = part + 1
-    before, between, after = map(tuple, parts)
+            texts_passed = sequence + 1
+    before, between, after = map(tuple, special)
     return PairFrame(tokenizer, template, max_length, before, between, after)
 
 
 def render(tokenizer: Any, template: str, turns: Sequence[Turn]) -> str:
-    """The text that the model reads. Raises UnrenderableConversation where the template refuses the turns."""
+    """Returns the text that the model reads; raises UnrenderableConversation where the template refuses the turns."""
     messages = [{"role": turn.role, "content": turn.content} for turn in turns]
     words = {"chat_template": template, "tokenize": False, "date_string": FROZEN_DATE}
     try:
@@ -138,15 +146,16 @@ def template_hash(template: str) -> str:
 
 
 def truncation_of(encoded: Sequence[Encoded]) -> Truncation:
+    """Counts the items that the token limit cut."""
     prompts, responses = (e.prompt_cut > 0 for e in encoded), (e.response_cut > 0 for e in encoded)
     return Truncation(len(encoded), sum(prompts), sum(responses))
 
 
 def common_prefix(a: str, b: str) -> int:
-    """How many characters both begin with."""
+    """Returns the number of characters that both texts begin with."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def last(tokens: list[int], count: int) -> list[int]:
-    """The last `count` tokens; of 0 none, where a plain negative slice would keep all."""
+    """Returns the last `count` tokens; for 0 none, where tokens[-0:] would be all of them."""
     return tokens[len(tokens) - min(count, len(tokens)) :]

@@ -1,7 +1,7 @@
-"""How sure a model is: several ridge heads on the same features, each fitted on prompts drawn anew with replacement.
+"""Measures how sure a model is by several ridge heads, each fitted on prompts drawn with replacement.
 
 Where they disagree about the reward, more labels would teach the most. They are fitted in closed form, in seconds, and
-lie in a folder of their own in the model's directory: other software reads every safetensors file beside the config.
+have a folder of their own in the model's directory: other software reads every safetensors file beside the config.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ class Ensemble:
     bias: Floats
 
     def deviation(self, features: Floats, reward: Sequence[float]) -> Floats:
-        """[items]: the standard deviation over the heads of the weighted sum of the scores."""
+        """[items]: the standard deviation over the heads of the reward of features [items, features].
+
+        reward [attributes]: the weights of the scores in the reward.
+        """
         weight, bias = np.einsum("a,haf->hf", reward, self.weight), self.bias @ np.asarray(reward)
+        # [items, heads]; ddof=1, as eight heads are a sample: without it the deviation would be 6 % too small.
         spread: Floats = (features @ weight.T + bias).std(axis=1, ddof=1)
         return spread
 
@@ -47,32 +51,34 @@ def fit_ensemble(
     seed: int,
     heads: int = HEADS,
 ) -> Ensemble:
-    """features: [n, d], split into `blocks`; targets: [n, k] with NaN for a missing label; alphas: [k], as chosen."""
+    """Fits each head on prompts drawn with replacement.
+
+    features [n, d], split into `blocks` columns each; targets [n, k] with NaN for a missing label; alphas [k]: the
+    penalty per attribute, as chosen on all rows.
+    """
     scaling = scaling_of(features, blocks)
     scaled = scaling.apply(features)
     group = np.unique(np.asarray(prompts), return_inverse=True)[1]
-    draws = np.random.default_rng(seed).multinomial(group.max() + 1, _equal(group.max() + 1), size=heads)
+    number = group.max() + 1
+    # Prompts are drawn, not rows: the rows of one prompt are alike, and drawing them apart would make heads agree.
+    draws = np.random.default_rng(seed).multinomial(number, np.full(number, 1 / number), size=heads)
     fits = [_fit(scaled, targets, times[group], alphas) for times in draws]
     weight = np.stack([fit[0] for fit in fits]) / scaling.scale
     bias = np.stack([fit[1] for fit in fits]) - weight @ scaling.mean
     return Ensemble(weight, bias)
 
 
-def _equal(number: int) -> Floats:
-    return np.full(number, 1 / number)
-
-
 def _fit(features: Floats, targets: Floats, times: Floats, alphas: Sequence[float]) -> tuple[Floats, Floats]:
-    """(weight [k, d], bias [k]) on rows that count so many times. Attributes labelled alike share the work."""
+    """Returns (weight [k, d], bias [k]) of a ridge on rows that each count `times` [n] times."""
     known = np.isfinite(targets)
-    # What none of the drawn prompts has a label for keeps the mean of all.
+    # An attribute for which none of the drawn prompts has a label keeps the mean of all its labels.
     weight = np.zeros((len(alphas), features.shape[1]))
     bias = np.where(known, targets, 0).sum(axis=0) / known.sum(axis=0).clip(min=1)
-    for of in labelled_alike(known):
-        rows = np.flatnonzero(known[:, of[0]] & (times > 0))
+    for columns in labelled_alike(known):
+        rows = np.flatnonzero(known[:, columns[0]] & (times > 0))
         if len(rows):
-            drawn, penalties = targets[np.ix_(rows, of)], np.array(alphas)[of]
-            weight[of], bias[of] = solve_ridge(features[rows], drawn, penalties, times=times[rows])
+            drawn, penalties = targets[np.ix_(rows, columns)], np.array(alphas)[columns]
+            weight[columns], bias[columns] = solve_ridge(features[rows], drawn, penalties, times=times[rows])
     return weight, bias
 
 
@@ -81,6 +87,7 @@ def add_ensemble(directory: Path, ensemble: Ensemble) -> None:
     path = directory / FILE
     path.parent.mkdir(exist_ok=True)
     save_file({"weight": ensemble.weight.astype(np.float32), "bias": ensemble.bias.astype(np.float32)}, path)
+    # The heads reach the disk before the manifest that names them: a manifest is never newer than its files.
     sync(path)
     manifest = read_manifest(directory)
     files = {**manifest.files, FILE: file_sha256(path)}
@@ -88,7 +95,7 @@ def add_ensemble(directory: Path, ensemble: Ensemble) -> None:
 
 
 def read_ensemble(directory: Path, manifest: Manifest) -> Ensemble | None:
-    """That of a verified model; None where it has none."""
+    """Returns the ensemble of a model whose files were verified; None where it has none."""
     if FILE not in manifest.files:
         return None
     stored = load_file(directory / FILE)

@@ -1,6 +1,6 @@
-"""Stage: a stored model against labels on held-out prompts, or against a published benchmark.
+"""Stage: evaluates a stored model on labelled rows or on a published benchmark, as the rows' columns say.
 
-The rows' columns tell which. A task whose prompt the model was trained on judges nothing, and is left out.
+A labelled task whose prompt the model was trained on is left out: it would judge the model by what it has learnt.
 """
 
 from __future__ import annotations
@@ -41,7 +41,13 @@ from rewards.learning.slices import length_correlation, slices
 
 
 def evaluate(directory: Path) -> None:
-    """Reads config.json of `directory`, writes predictions.jsonl and then metrics.json."""
+    """Reads config.json of `directory`, writes predictions.jsonl and then metrics.json.
+
+    Raises:
+        BadConfig, MissingFile, BadRow, UnknownFormat, NoHub: the configuration or the rows cannot be used.
+        EmptyPart: no row judges the model.
+        NoCheckpoint, CorruptCheckpoint, IncompleteWeights, NoSuchDevice: the model cannot be loaded.
+    """
     config = read_config(EvaluateConfig, directory / "config.json")
     name = config.data.removeprefix(HUB) if config.data.startswith(HUB) else Path(config.data).name
     rows = rows_of(config.data)
@@ -58,13 +64,13 @@ def evaluate(directory: Path) -> None:
 
 
 def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, every: list[Task]) -> Measures:
-    seen = _trained_on(config)
-    tasks = [task for task in every if _prompt(task.conversation) not in seen]
+    learnt = _trained_on(config)
+    tasks = [task for task in every if _prompt(task.conversation) not in learnt]
     labelled = np.isfinite(targets_of(tasks, checkpoint.manifest.attributes)).any()
     if not labelled and not any(task.is_compared for task in tasks):
         left_out = f"; {len(every) - len(tasks)} tasks are left out, as the model was trained on their prompts"
         raise EmptyPart(
-            f"{config.data} has no response with a label that the model predicts" + (left_out if seen else "")
+            f"{config.data} has no response with a label that the model predicts" + (left_out if learnt else "")
         )
     encoded = _encoded(checkpoint, items_of(tasks))
     predicted = _predicted(checkpoint, encoded, config)
@@ -79,15 +85,15 @@ def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, 
 def _on_benchmark(
     directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, benchmark: Benchmark, rows: Sequence[Row]
 ) -> Measures:
-    cases, seen = cases_of(Path(config.data).name, rows, benchmark), _trained_on(config)
+    cases, learnt = cases_of(Path(config.data).name, rows, benchmark), _trained_on(config)
     encoded = _encoded(checkpoint, [item for case in cases for item in case.items])
     predicted = _predicted(checkpoint, encoded, config)
     rewards = judged(cases, (predicted @ _weights(checkpoint.manifest)).tolist())
     write_rows(directory / "predictions.jsonl", _judged_rows(rewards, benchmark))
     return {
         **benchmark.measure(rewards),
-        # Without some of its rows it would be another benchmark: they are counted only.
-        "seen_in_training": sum(_prompt(case.conversation) in seen for case in cases),
+        # Without some of its rows it would be another benchmark, so they are only counted.
+        "seen_in_training": sum(_prompt(case.conversation) in learnt for case in cases),
         "truncation": dataclasses.asdict(truncation_of(encoded)),
     }
 
@@ -103,19 +109,19 @@ def _encoded(checkpoint: Checkpoint, items: Sequence[Item]) -> list[Encoded]:
 
 
 def _predicted(checkpoint: Checkpoint, encoded: Sequence[Encoded], config: EvaluateConfig) -> Floats:
-    """[items, attributes]. The same tokens are read once, so that no rounding error breaks their tie."""
+    """[items, attributes]: the predictions. Equal tokens are read once, so that no rounding error breaks their tie."""
     places = {sample: place for place, sample in enumerate(dict.fromkeys(encoded))}
     rows = predict(checkpoint.loaded, list(places), batch_tokens=config.batch_tokens)
     return rows[[places[sample] for sample in encoded]]
 
 
 def _trained_on(config: EvaluateConfig) -> set[str]:
-    """The prompts of the rows that the model was trained on, where it is known which those are."""
+    """Returns the prompts that the model was trained on; an empty set where its training rows are unknown."""
     return {_prompt(task.conversation) for task in read_tasks(Path(config.train))} if config.train else set()
 
 
 def _prompt(conversation: Sequence[Turn]) -> str:
-    """Whatever its spaces and letter case."""
+    """Returns the conversation's text without differences in white space and letter case, as copies often differ so."""
     return "\0".join(f"{turn.role} {' '.join(turn.content.split()).casefold()}" for turn in conversation)
 
 
@@ -124,7 +130,7 @@ def _weights(manifest: Manifest) -> Floats:
 
 
 def measure(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> Measures:
-    """All measures of one model's predictions [responses, attributes] on these tasks."""
+    """Returns all measures of one model's predictions [responses, attributes] on these tasks."""
     labels, prompts = targets_of(tasks, manifest.attributes), prompts_of(tasks)
     weights = _weights(manifest)
     rewards = predicted @ weights
@@ -146,10 +152,10 @@ def measure(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> Mea
 
 
 def _overall(errors: Floats, labels: Floats, prompts: Sequence[str]) -> Measures:
-    """RMSE over all labels of all attributes; None where there is no label, or a prediction is no number."""
+    """Returns the RMSE over all labels of all attributes; None without labels, or where a prediction is not finite."""
     known = np.isfinite(labels)
-    rows, lost = np.nonzero(known)[0], not np.isfinite(errors[known]).all()
-    if not len(rows) or lost:
+    rows = np.nonzero(known)[0]
+    if not len(rows) or not np.isfinite(errors[known]).all():
         return {"rmse": None, "n": len(rows), "intervals": {}}
     statistic = root_mean_square(errors[known])
     intervals = by_prompt([prompts[row] for row in rows.tolist()], lambda w: {"rmse": statistic(w)})
@@ -157,7 +163,10 @@ def _overall(errors: Floats, labels: Floats, prompts: Sequence[str]) -> Measures
 
 
 def prediction_rows(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """A row per response; `squared_error` sums over its `labels` known labels, for bootstraps over prompts."""
+    """Yields a row per response; `squared_error` is summed over its `labels` known labels.
+
+    Promotion sums both by prompt and resamples the prompts.
+    """
     errors = (predicted - targets_of(tasks, manifest.attributes)) ** 2
     responses = [(task, response) for task in tasks for response in task.responses]
     for (task, response), row, error in zip(responses, predicted.tolist(), errors, strict=True):

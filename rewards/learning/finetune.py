@@ -1,4 +1,4 @@
-"""The fine-tuning loop: head and backbone together, from the ridge head on, stage after stage, the best step kept.
+"""The fine-tuning loop trains head and backbone together from the ridge head on, and keeps each stage's best step.
 
 Linear probing first and fine-tuning after it leaves the pretrained features less distorted (Kumar et al. 2022).
 """
@@ -29,16 +29,16 @@ from rewards.learning.resume_point import Place, StaleState, State, restore_stat
 
 
 class Diverged(Refused):
-    """The loss or the gradient is no longer a number."""
+    """The loss or the gradient is no longer finite."""
 
 
 class OutOfMemory(Refused):
-    """Not even the smallest part of a step fits into the device's memory."""
+    """Not even the smallest part of a step fits into the device's memory, or several processes ran out of it."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded responses, what should be said about them, and the units, lists of rows, that stay together."""
+    """Encoded responses [rows], what the network should say about them, and the units: lists of rows kept together."""
 
     encoded: Sequence[Encoded]
     answers: Answers
@@ -46,12 +46,13 @@ class Rows:
 
     @property
     def lengths(self) -> list[int]:
+        """[rows]: the tokens of every response with its prompt."""
         return [len(e.ids) for e in self.encoded]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What the loop works on. `identity` names configuration and snapshot: only such a state is resumed."""
+    """The inputs of the loop. Only a checkpoint with the same `identity`, configuration and snapshot, is resumed."""
 
     config: TrainConfig
     loaded: Loaded
@@ -67,10 +68,24 @@ class Run:
 
 
 def fine_tune(run: Run) -> Place:
-    """Trains `run.loaded` in place; every stage leaves it at its best step, which may be 0, and `place.kept` tells."""
+    """Trains `run.loaded` in place and returns where the loop ended.
+
+    Every stage leaves the network at its best step, which is listed in `place.kept`; step 0 means that the stage has
+    not improved the network.
+
+    Raises:
+        Diverged: the loss or the gradient is no longer finite.
+        OutOfMemory: the smallest part of a step does not fit into memory.
+    """
     prepare(run.loaded.network, run.config)
     state = State(run.loaded.network, make_optimizer(run), Place(), {})
-    _resume(run, state)
+    if run.checkpoint.exists():
+        try:
+            restore_state(run.checkpoint, state, identity=run.identity)
+        except StaleState as error:
+            run.progress.tell("checkpoint_refused", reason=str(error))
+        else:
+            run.progress.tell("resumed", stage=state.place.stage, step=state.place.step, epoch=state.place.epoch)
     for _ in range(state.place.stage, len(run.config.stages)):
         _stage(run, state)
         _next_stage(run, state)
@@ -85,22 +100,32 @@ def _stage(run: Run, state: State) -> None:
         state.best = parameters_of(state)
         place.best_loss = dev_loss(run, place)
         if math.isnan(place.best_loss):
-            return  # nothing to choose a step by
+            return  # there is nothing to choose a step by
         _tell_dev(run, place, place.best_loss)
     while place.step < total and place.stale < config.patience:
         batches = _epoch(config, sizes, place.epoch)
+        # A resumed run begins in the middle of an epoch, whose order follows from seed and epoch.
         for index in range(place.batch, min(len(batches), place.batch + total - place.step)):
             take_step(run, state, sizes, batches[index], steps=total)
             place.batch = index + 1
             if place.step % config.checkpoint_steps == 0:
                 save_state(run.checkpoint, state, identity=run.identity)
         place.epoch, place.batch = place.epoch + 1, 0
-        _judge(run, state)
+        loss = dev_loss(run, place)
+        if loss < place.best_loss:
+            place.best_loss, place.best_step, place.stale = loss, place.step, 0
+            state.best = parameters_of(state)
+        else:
+            place.stale += 1
+        _tell_dev(run, place, loss)
         save_state(run.checkpoint, state, identity=run.identity)
 
 
 def _next_stage(run: Run, state: State) -> None:
-    """From the best step of this stage on, with an optimizer that remembers nothing."""
+    """Goes back to the best step of this stage and prepares the next one, with a new optimizer.
+
+    The moments of the old optimizer belong to another loss and to other weights.
+    """
     place = state.place
     with torch.no_grad():
         for name, parameter in trained_parameters(state.network).items():
@@ -115,7 +140,11 @@ def _next_stage(run: Run, state: State) -> None:
 
 
 def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, steps: int) -> None:
-    """One optimizer step on these units of the fit rows, told as an event."""
+    """Takes one optimizer step on these units of the fit rows and writes it to the progress.
+
+    Raises:
+        Diverged: the loss or the gradient's norm is not finite; the weights are still those of the step before.
+    """
     started = time.monotonic()
     config, place = run.config, state.place
     for group in state.optimizer.param_groups:
@@ -123,7 +152,9 @@ def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, ste
     loss = _gradients(run, state, sizes, units)
     parameters = list(trained_parameters(state.network).values())
     norm = distributed.whole(torch.nn.utils.clip_grad_norm_(parameters, config.max_grad_norm))
-    _refuse_nan(loss, norm, place.step)
+    # Checked before the step: one update with NaN would destroy the weights and the optimizer's moments for good.
+    if not bool(torch.isfinite(loss) & torch.isfinite(norm)):
+        raise Diverged(f"the loss is no longer a number at step {place.step + 1}: lower learning_rate")
     state.optimizer.step()
     place.losses.append(loss.item())
     seconds = time.monotonic() - started
@@ -143,21 +174,27 @@ def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, ste
 
 
 def _gradients(run: Run, state: State, sizes: Sizes, units: Sequence[int]) -> Tensor:
-    """Leaves the whole step's gradient on the parameters. Parts that memory cannot hold are halved, and the step is
-    computed anew: the gradient does not depend on the parts."""
-    place = state.place
-    place.micro_tokens = place.micro_tokens or run.config.micro_tokens or _most(sizes, units, run.config)
+    """Leaves the whole step's gradient on the parameters and returns the step's loss.
+
+    When the parts of the step exceed the device's memory, they are halved and the step is computed again: the gradient
+    does not depend on how the step is cut.
+    """
+    place, config = state.place, run.config
+    whole_step = sizes.tokens(units) if config.batch_size else config.batch_tokens
+    place.micro_tokens = place.micro_tokens or config.micro_tokens or whole_step
     while True:
         try:
             return _in_parts(run, state, sizes.batches(units, place.micro_tokens), units)
         except torch.OutOfMemoryError as error:
             parts = sizes.batches(units, place.micro_tokens)
+            # With several processes the others wait in a collective call that this one has left: no way to go on.
             if distributed.size() > 1 or all(len(part) == 1 for part in parts):
                 raise OutOfMemory(
                     "the device's memory does not hold one step: lower max_length or micro_tokens, or set "
                     "activation_checkpointing or lora_rank"
                 ) from error
             place.micro_tokens = max(map(sizes.tokens, parts)) // 2
+            # Cached blocks of the sizes that have just failed would leave no room for the smaller ones.
             torch.cuda.empty_cache()
             run.progress.tell("out_of_memory", micro_tokens=place.micro_tokens)
 
@@ -165,23 +202,27 @@ def _gradients(run: Run, state: State, sizes: Sizes, units: Sequence[int]) -> Te
 def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Sequence[int]) -> Tensor:
     fit, objective, network = run.fit, run.objective(state.place), run.loaded.network
     device = run.loaded.device
+    # Sums are divided by the counts of the whole step, not of the part: a mean of the parts' means would weigh labels
+    # by the part that they happen to be in, and depend on how the step is cut.
     counts = objective.counts(fit.answers.of_rows(_rows(fit, units)))
     state.optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
-    ours = distributed.share(parts)
-    for number, (part, counted) in enumerate(ours, start=1):
-        distributed.reduce_gradients(network, now=number == len(ours))
+    shares = distributed.share(parts)
+    for number, (part, counted) in enumerate(shares, start=1):
+        distributed.reduce_gradients(network, now=number == len(shares))
         groups = [[fit.encoded[row] for row in fit.units[unit]] for unit in part]
+        # The master weights stay in fp32, as bf16 weights lose small updates; only the pass is in bf16.
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             scores = network(run.loaded.arranged(groups))
         loss = objective.loss(scores, fit.answers.of_rows(_rows(fit, part)), counts) * counted
-        (loss * distributed.size()).backward()  # type: ignore[no-untyped-call]  # sharded gradients are means over the processes
+        # FSDP averages gradients over the processes, while ours are to be summed.
+        (loss * distributed.size()).backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
     return distributed.summed(total)
 
 
 def rate(config: TrainConfig, step: int, steps: int) -> float:
-    """The share of the peak learning rate at a step: warm-up, then constant or half a cosine down to 0."""
+    """Returns the share of the peak learning rate at a step: warm-up, then constant or half a cosine down to 0."""
     warm = min(1.0, (step + 1) / max(1, config.warmup_steps))
     if config.schedule == "constant":
         return warm
@@ -190,10 +231,11 @@ def rate(config: TrainConfig, step: int, steps: int) -> float:
 
 
 def make_optimizer(run: Run) -> torch.optim.AdamW:
-    """AdamW in three groups: matrices of the backbone decay, its vectors do not, the head has a rate of its own."""
+    """Returns AdamW with three groups: the backbone's matrices decay, its vectors do not, the head has its own rate."""
     config, network = run.config, run.loaded.network
     head = {id(p) for p in network.head.parameters()}
     backbone = [p for p in trained_parameters(network).values() if id(p) not in head]
+    # Vectors are biases and the scales of norms, which decay would pull away from where the norm needs them.
     matrices, vectors = [p for p in backbone if p.ndim > 1], [p for p in backbone if p.ndim < 2]
     rate, decay = config.learning_rate, config.weight_decay
     groups = [
@@ -205,12 +247,14 @@ def make_optimizer(run: Run) -> torch.optim.AdamW:
 
 
 def total_steps(run: Run, sizes: Sizes) -> int:
+    """Returns the optimizer steps of one stage."""
+    # Epochs are counted one by one: packed batches of another order may be another number.
     steps = sum(len(_epoch(run.config, sizes, epoch)) for epoch in range(run.config.epochs))
     return min(steps, run.config.max_steps) if run.config.max_steps else steps
 
 
 def dev_loss(run: Run, place: Place) -> float:
-    """What the stage lowers, over all of the dev rows at once; NaN where they have no answers."""
+    """Returns the stage's loss over all dev rows at once; NaN where they have no answers."""
     if not run.dev.encoded:
         return math.nan
     predicted = predict(run.loaded, run.dev.encoded, batch_tokens=run.config.batch_tokens)
@@ -218,6 +262,7 @@ def dev_loss(run: Run, place: Place) -> float:
 
 
 def parameters_of(state: State) -> dict[str, Tensor]:
+    """Returns a copy of the trained parameters by name."""
     return {name: parameter.detach().clone() for name, parameter in trained_parameters(state.network).items()}
 
 
@@ -225,43 +270,12 @@ def _epoch(config: TrainConfig, sizes: Sizes, epoch: int) -> list[list[int]]:
     return sizes.epoch(batch_tokens=config.batch_tokens, batch_size=config.batch_size, seed=config.seed, epoch=epoch)
 
 
-def _most(sizes: Sizes, units: Sequence[int], config: TrainConfig) -> int:
-    return config.batch_tokens if not config.batch_size else sizes.tokens(units)
-
-
 def _rows(rows: Rows, units: Sequence[int]) -> list[int]:
     return [row for unit in units for row in rows.units[unit]]
 
 
-def _judge(run: Run, state: State) -> None:
-    place = state.place
-    loss = dev_loss(run, place)
-    if loss < place.best_loss:
-        place.best_loss, place.best_step, place.stale = loss, place.step, 0
-        state.best = parameters_of(state)
-    else:
-        place.stale += 1
-    _tell_dev(run, place, loss)
-
-
 def _tell_dev(run: Run, place: Place, loss: float) -> None:
-    """Steps count over all stages, as the losses do."""
+    # Steps count over all stages, as the losses do.
     point = {"stage": run.config.stages[place.stage], "step": len(place.losses), "validation_loss": loss}
     place.curve.append(point)
     run.progress.tell("epoch", epoch=place.epoch, best_step=place.best_step, **point)
-
-
-def _resume(run: Run, state: State) -> None:
-    if not run.checkpoint.exists():
-        return
-    try:
-        restore_state(run.checkpoint, state, identity=run.identity)
-    except StaleState as error:
-        run.progress.tell("checkpoint_refused", reason=str(error))
-    else:
-        run.progress.tell("resumed", stage=state.place.stage, step=state.place.step, epoch=state.place.epoch)
-
-
-def _refuse_nan(loss: Tensor, norm: Tensor, step: int) -> None:
-    if not bool(torch.isfinite(loss) & torch.isfinite(norm)):
-        raise Diverged(f"the loss is no longer a number at step {step + 1}: lower learning_rate")

@@ -1,4 +1,4 @@
-"""How much of a GPU's arithmetic a step uses."""
+"""Computes how much of a GPU's arithmetic a training step uses."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12, "B200":
 
 
 def model_flops_utilization(loaded: Loaded, tokens: int, seconds: float) -> dict[str, float]:
-    """{"mfu": ...} on a GPU that we know: 6 operations a weight and token (arXiv 2204.02311, appendix B), attention
-    and recomputation left out; `tokens` are those that were computed, each once."""
+    """Returns {"mfu": share of the peak} on a GPU whose peak is known, else nothing.
+
+    Counts 6 operations for each weight and token (arXiv 2204.02311, appendix B), without attention and recomputation.
+    tokens: those that were computed, each once; seconds: the time of the step.
+    """
     if loaded.device.type != "cuda":
         return {}
     name = torch.cuda.get_device_name(loaded.device)
     peak = next((peak for known, peak in PEAKS.items() if known in name), None)
-    return {"mfu": round(6 * _weights(loaded) * tokens / seconds / peak / distributed.size(), 4)} if peak else {}
-
-
-def _weights(loaded: Loaded) -> int:
-    """All but the embeddings, which are looked up."""
+    if peak is None:
+        return {}
     network = loaded.network.network
+    # Embeddings are looked up, not multiplied.
     embeddings: int = sum(p.numel() for p in network.get_input_embeddings().parameters())
-    weights: int = sum(p.numel() for p in network.parameters())
-    return weights - embeddings
+    weights: int = sum(p.numel() for p in network.parameters()) - embeddings
+    return {"mfu": round(6 * weights * tokens / seconds / peak / distributed.size(), 4)}

@@ -1,5 +1,7 @@
-"""Numbers out of a network, in the order of the items, whoever their neighbours are: fp32, batches by length, one pass
-over a prompt that several responses share."""
+"""Computes scores and features of items in their order, independent of which items share a batch.
+
+It runs in fp32, with batches by length and one pass over a prompt that several responses share.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +18,30 @@ from rewards.learning.model import Input, Loaded
 from rewards.learning.refusals import Refused
 
 CPU_TOKENS = 2_048
-"""In a pass of a CPU, at most: what more tokens leave behind does not stay in its caches, and each takes longer."""
+"""The most tokens in one pass on a CPU: activations of more do not stay in its caches, so each token takes longer."""
 
 
 class NoSuchDevice(Refused):
-    """The device asked for is not on this machine."""
+    """The configured device does not exist on this machine."""
 
 
 def choose_device(name: str) -> torch.device:
+    """Returns the device of a configuration's `device`; raises NoSuchDevice where cuda is asked for and absent."""
     if name == "cuda" and not torch.cuda.is_available():
         raise NoSuchDevice("device is cuda, but torch finds none here")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def predict(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> Floats:
-    """[items, attributes]: unclamped scores, in passes of at most so many tokens."""
+    """[items, attributes]: unclamped scores, computed in passes of at most `batch_tokens` tokens."""
     return _gather(loaded, encoded, batch_tokens, loaded.network)
 
 
 def frozen_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> Floats:
-    """[items, features]: what the head would read. Before the network is sharded only."""
+    """[items, features]: the features that the head reads.
+
+    Only before the network is sharded: FSDP gathers the weights in the network's own forward pass.
+    """
     return _gather(loaded, encoded, batch_tokens, loaded.network.features)
 
 
@@ -48,6 +54,7 @@ def _gather(
     for groups, _ in distributed.share(loaded.batches(encoded, budget)):
         values = compute(loaded.arranged([[encoded[i] for i in group] for group in groups]))
         rows = [i for group in groups for i in group]
+        # float64 from here on: sums over many rows must not add rounding errors of their own.
         by_row |= dict(zip(rows, values.double().cpu().numpy(), strict=True))
     distributed.settle(loaded.network)
     by_row = distributed.gathered(by_row)

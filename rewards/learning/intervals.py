@@ -1,4 +1,8 @@
-"""95 % intervals by a seeded bootstrap. Prompts are what is drawn again: the rows of one come or stay away together."""
+"""Computes 95 % intervals by a seeded bootstrap over prompts.
+
+Prompts are resampled rather than rows, because the rows of one prompt are alike: to draw them independently would make
+the intervals too narrow.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,10 @@ Statistics = Callable[[Floats], Mapping[str, float | None]]
 
 
 def by_prompt(prompts: Sequence[str], statistics: Statistics, *, seed: int = SEED) -> dict[str, Interval | None]:
-    """The interval of each statistic of weighted rows; None where one prompt, or too few draws, say nothing.
+    """Returns the interval of each statistic; None where too few draws define it, and nothing for a single prompt.
 
-    prompts: of each row [rows]; statistics: from the rows' weights [rows], how often each was drawn, to named values.
+    prompts [rows]: the prompt of each row. statistics: a function from the rows' weights [rows], which say how often
+    each row was drawn, to named values.
     """
     names, rows = np.unique(np.asarray(prompts), return_inverse=True)
     if len(names) < 2:
@@ -32,7 +37,7 @@ def by_prompt(prompts: Sequence[str], statistics: Statistics, *, seed: int = SEE
 
 
 def drawn_means(values: Floats, *, seed: int = SEED) -> Floats:
-    """Means of values drawn again with replacement [resamples]; of one value alone nothing can be said: NaN."""
+    """[resamples]: means of values drawn with replacement; NaN for a single value, which says nothing about spread."""
     if len(values) < 2:
         return np.full(RESAMPLES, np.nan)
     dice = np.random.default_rng(seed)
@@ -40,7 +45,7 @@ def drawn_means(values: Floats, *, seed: int = SEED) -> Floats:
 
 
 def bounds(drawn: Floats) -> Interval | None:
-    """The middle 95 % of what was drawn; None where more than one draw in twenty was undefined."""
+    """Returns the middle 95 % of the drawn values; None where more than one draw in twenty was undefined."""
     defined = drawn[np.isfinite(drawn)]
     if len(defined) < 0.95 * len(drawn) or not len(defined):
         return None

@@ -1,6 +1,7 @@
-"""Losses: pure functions of tensors, one value per label or pair, so that whoever sums them knows the divisor.
+"""Losses as pure functions of tensors. They return one value per label or pair, so that the caller chooses the divisor.
 
-`strength` is how much better people found the one response, 1 to 3.
+`chosen` and `rejected` [pairs] are rewards; `strength` [pairs] is how much better people found the chosen response,
+1 to 3. logsigmoid is used instead of log(sigmoid), which in fp32 is log(0) for differences below about -100.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def bradley_terry(chosen: Tensor, rejected: Tensor, strength: Tensor) -> Tensor:
 
 
 def margin_bradley_terry(chosen: Tensor, rejected: Tensor, strength: Tensor) -> Tensor:
-    """[pairs]: -log s(r_c - r_r - m): the rewards must part by the strength m. Ibid., eq. 2."""
+    """[pairs]: -log s(r_c - r_r - m): the rewards must differ by the strength m. Ibid., eq. 2."""
     return -logsigmoid(chosen - rejected - strength)
 
 

@@ -1,4 +1,4 @@
-"""How far predictions are from labels: pure statistics of weighted rows, None where one is not defined."""
+"""Measures how far predictions are from labels: pure statistics of weighted rows, None where one is undefined."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rewards.learning.intervals import by_prompt
 
 LOWEST, HIGHEST = 0, 4
 CONSTANT = 1e-6
-"""A standard deviation of predictions below which they say nothing."""
+"""Predictions with a standard deviation below this are all the same."""
 NOTHING = 1e-12
-"""A variance that is only a rounding error."""
+"""A variance below this is only a rounding error."""
 Measures = dict[str, Any]
 Statistic = Callable[[Floats], float | None]
 
@@ -23,12 +23,14 @@ Statistic = Callable[[Floats], float | None]
 def attribute_measures(
     predicted: Floats, labels: Floats, *, mean: float, prompts: Sequence[str] | None = None
 ) -> Measures:
-    """One attribute over the responses that have a label; `mean` is the training mean, the trivial predictor.
+    """Measures one attribute over the responses that have a label.
 
-    With the responses' prompts also intervals and calibration. A prediction that is no number leaves all undefined.
+    predicted [responses]; labels [responses], NaN where one is missing; mean: the training mean, which is the trivial
+    predictor. With the responses' prompts, intervals and calibration are included. If any prediction is not finite,
+    every measure is None.
     """
     known = np.isfinite(labels)
-    p, y = predicted[known], labels[known]
+    p, y = predicted[known], labels[known]  # [labelled responses]
     lost = int((~np.isfinite(p)).sum())
     empty = dict.fromkeys(["rmse", "mae", "spearman", "qwk", "mean_rmse", "r2"])
     if not len(y) or lost:
@@ -41,37 +43,40 @@ def attribute_measures(
     measures = {"n": len(y), "not_finite": 0, **values, "mean_rmse": mean_rmse, "r2": r2, **_undefined(p, y)}
     if prompts is None:
         return measures
-    whose = [prompt for prompt, known_here in zip(prompts, known, strict=True) if known_here]
-    intervals = by_prompt(whose, lambda w: {name: statistic(w) for name, statistic in statistics.items()})
-    return {**measures, "prompts": len(set(whose)), "intervals": intervals, "calibration": calibration(p, y)}
+    labelled = [prompt for prompt, is_labelled in zip(prompts, known, strict=True) if is_labelled]
+    intervals = by_prompt(labelled, lambda w: {name: statistic(w) for name, statistic in statistics.items()})
+    return {**measures, "prompts": len(set(labelled)), "intervals": intervals, "calibration": calibration(p, y)}
 
 
 def _undefined(predicted: Floats, labels: Floats) -> Measures:
-    """Why there is no correlation, where there is none."""
+    """Returns the reason why there is no correlation, where there is none."""
     if is_constant(predicted):
         return {"reason": "the same score for every response"}
     return {"reason": "the same label for every response"} if is_constant(labels) else {}
 
 
 def is_constant(values: Floats) -> bool:
+    """Returns whether values [n] are all the same but for rounding errors."""
     return bool(values.std() < CONSTANT)
 
 
 def rmse(predicted: Floats, labels: Floats) -> float:
+    """Returns the root mean squared error; both of one shape, finite and not empty."""
     return float(np.sqrt(((predicted - labels) ** 2).mean()))
 
 
 def as_label(values: Floats) -> Floats:
+    """Returns the values rounded to whole levels and clipped to 0..4; a half goes to the even level."""
     return np.clip(np.rint(values), LOWEST, HIGHEST)
 
 
 def spearman(a: Floats, b: Floats) -> float | None:
-    """Pearson's correlation of average ranks; undefined when either side is constant."""
+    """Returns Pearson's correlation of the average ranks; None when either side is constant."""
     return ranked(a, b)(np.ones(len(a)))
 
 
 def quadratic_weighted_kappa(a: Floats, b: Floats) -> float | None:
-    """Cohen's kappa with quadratic weights in closed form; undefined when chance alone would agree fully."""
+    """Returns Cohen's kappa with quadratic weights in closed form; None when chance alone would agree fully."""
     return agreeing(a, b)(np.ones(len(a)))
 
 
@@ -79,14 +84,17 @@ def quadratic_weighted_kappa(a: Floats, b: Floats) -> float | None:
 
 
 def root_mean_square(errors: Floats) -> Statistic:
+    """Returns the root mean square of errors [rows] as a function of the rows' weights [rows]."""
     squares = errors**2
     return lambda w: float(np.sqrt(_mean_of(squares, w))) if len(w) else None
 
 
 def ranked(a: Floats, b: Floats) -> Statistic:
-    """Spearman's correlation; a row of weight 2 counts as two rows."""
-    if not len(a) or is_constant(a) or is_constant(b):  # rounding errors have ranks too
+    """Returns Spearman's correlation as a function of the rows' weights; a row of weight 2 counts as two rows."""
+    # Rounding errors of a constant have ranks too, and would give a correlation of noise.
+    if not len(a) or is_constant(a) or is_constant(b):
         return lambda _: None
+    # The sort is done once for all resamples: weights change the ranks, never the order.
     first, second = _levels(a), _levels(b)
 
     def statistic(w: Floats) -> float | None:
@@ -99,12 +107,16 @@ def ranked(a: Floats, b: Floats) -> Statistic:
 
 
 def agreeing(a: Floats, b: Floats) -> Statistic:
-    """Cohen's kappa with quadratic weights."""
+    """Returns Cohen's kappa with quadratic weights as a function of the rows' weights [rows].
+
+    In closed form: 1 - mean (a - b)^2 / (Var a + Var b + (mean a - mean b)^2), with population variances. The divisor
+    is what the mean of (a - b)^2 would be if both sides were independent.
+    """
     squares = (a - b) ** 2
 
     def statistic(w: Floats) -> float | None:
-        one, other = _mean_of(a, w), _mean_of(b, w)
-        by_chance = _mean_of((a - one) ** 2, w) + _mean_of((b - other) ** 2, w) + (one - other) ** 2
+        mean_a, mean_b = _mean_of(a, w), _mean_of(b, w)
+        by_chance = _mean_of((a - mean_a) ** 2, w) + _mean_of((b - mean_b) ** 2, w) + (mean_a - mean_b) ** 2
         return float(1 - _mean_of(squares, w) / by_chance) if by_chance > NOTHING else None
 
     return statistic if len(a) else lambda _: None
@@ -115,7 +127,7 @@ def _mean(values: Floats) -> Statistic:
 
 
 def _mean_of(values: Floats, weights: Floats) -> float:
-    # No matrix product: for a vector, waking its threads takes longer than the sum.
+    # Not values @ weights: BLAS wakes its threads even for a vector, which takes longer than the sum.
     return float((values * weights).sum() / weights.sum())
 
 
@@ -124,7 +136,7 @@ def _levels(values: Floats) -> Any:
 
 
 def _ranks(levels: Any, weights: Floats) -> Floats:
-    """Average ranks, counted from 1."""
+    """[rows]: average ranks, counted from 1, so that ties share a rank."""
     counts = np.bincount(levels, weights)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[levels], dtype=np.float64)
 
@@ -133,24 +145,28 @@ def _ranks(levels: Any, weights: Floats) -> Floats:
 
 
 def beyond_chance(gains: Floats) -> bool:
-    """Whether the mean of the gains lies more than one standard error above 0; one gain alone tells nothing."""
+    """Returns whether the mean of the gains lies more than one standard error above 0; never for a single gain."""
     if len(gains) < 2:
         return False
     return bool(gains.mean() > gains.std(ddof=1) / np.sqrt(len(gains)))
 
 
 def human_ceiling(tasks: Sequence[Task], predicted: Floats, attribute: str, index: int) -> Measures:
-    """The other raters' mean against the rater left out, and the model against the same ratings."""
+    """Compares the mean of the other raters with the rater left out, and the model with the same ratings.
+
+    predicted [responses, attributes], of which the attribute is column `index`. Responses with fewer than two ratings
+    are left out, as nobody is left to predict the one rating by.
+    """
     others: list[float] = []
     left_out: list[float] = []
     model: list[float] = []
     responses = [response for task in tasks for response in task.responses]
     for row, response in enumerate(responses):
-        given = [rating[attribute] for rating in response.ratings if attribute in rating]
-        if len(given) < 2:
+        ratings = [rating[attribute] for rating in response.ratings if attribute in rating]
+        if len(ratings) < 2:
             continue
-        for rating in given:
-            others.append((sum(given) - rating) / (len(given) - 1))
+        for rating in ratings:
+            others.append((sum(ratings) - rating) / (len(ratings) - 1))
             left_out.append(rating)
             model.append(predicted[row, index])
     return {
@@ -171,4 +187,5 @@ def _against(guesses: Floats, ratings: Floats, *, prefix: str) -> Measures:
 
 
 def weighted_sum(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Returns the scalar reward of the scores; every weight needs a score."""
     return sum(weights[name] * scores[name] for name in weights)

@@ -1,4 +1,4 @@
-"""A backbone, pooling by the mask, and one linear head in fp32 for all attributes.
+"""The reward model: a backbone, pooling by the mask, and one linear head in fp32 for all attributes.
 
 An encoder is an AutoModel with our head: no class of transformers pools a BERT by its mean. A decoder is a plain
 AutoModelForSequenceClassification, so that other software loads what we store.
@@ -38,21 +38,24 @@ from rewards.learning.refusals import Refused
 
 PAD_TOKEN = "<|pad|>"
 SAFE: dict[str, Any] = {"use_safetensors": True, "trust_remote_code": False}
-"""A pickle and a repository's own classes run code when they are loaded."""
-ENCODER, DECODER = "mean+length", "last"  # the two ways to pool, and the names of them in a manifest
+"""Loads safetensors and transformers' own classes only: a pickle or a repository's classes run code when loaded."""
+ENCODER, DECODER = "mean+length", "last"  # the two ways to pool, as a manifest names them
 
 
 class UnknownArchitecture(Refused):
-    """The backbone is neither an encoder nor a decoder that transformers knows."""
+    """The backbone's type is neither an encoder nor a decoder that transformers knows."""
 
 
 class IncompleteWeights(Refused):
-    """The files lack weights that the architecture needs."""
+    """The files lack weights that the architecture needs; transformers would fill them with random numbers."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded items: ids, mask, response [batch, length] (`response` marks the response's tokens), lengths [batch]."""
+    """Padded items: ids, mask and response are [batch, length], response_tokens [batch] in fp32.
+
+    `mask` is 1 for real tokens and `response` for those of the response.
+    """
 
     ids: Tensor
     mask: Tensor
@@ -61,6 +64,7 @@ class Batch:
 
 
 def collate(encoded: Sequence[Encoded], *, pad: int, device: torch.device, left: bool = False) -> Batch:
+    """Pads the items with the token `pad` to the length of the longest one, on the right or on the left."""
     width = max(len(e.ids) for e in encoded)
     ids = torch.full((len(encoded), width), pad)
     mask, response = torch.zeros_like(ids), torch.zeros_like(ids)
@@ -77,7 +81,10 @@ Input = Batch | Packed
 
 
 class EncoderReward(nn.Module):
-    """Means over the response's tokens and over the prompt's, and the response's length, which a mean forgets."""
+    """Pools an encoder: means over the response's tokens and over the prompt's, and the response's length.
+
+    The length is a feature of its own because a mean forgets it.
+    """
 
     pooling = ENCODER
     packs = False
@@ -90,12 +97,14 @@ class EncoderReward(nn.Module):
         self.head = nn.Linear(sum(self.blocks), outputs)
 
     def features(self, batch: Input) -> Tensor:
-        """[batch, 2 * hidden + 1] in fp32; whatever padding holds has no part in it."""
+        """[batch, 2 * hidden + 1] in fp32; what padding holds has no influence."""
         assert isinstance(batch, Batch)
+        # [batch, length, hidden]; fp32, as a mean over hundreds of tokens in bf16 loses its last digits.
         hidden = self.network(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state.float()
-        response = masked_mean(hidden, batch.response)
+        response = masked_mean(hidden, batch.response)  # [batch, hidden]
         prompt = masked_mean(hidden, batch.mask - batch.response)
-        length = torch.log1p(batch.response_tokens)[:, None]
+        # The logarithm keeps one long response from dominating the column.
+        length = torch.log1p(batch.response_tokens)[:, None]  # [batch, 1]
         return torch.cat([response, prompt, length], dim=1)
 
     def forward(self, batch: Input) -> Tensor:
@@ -108,9 +117,10 @@ class EncoderReward(nn.Module):
 
 
 class DecoderReward(nn.Module):
-    """The hidden state of the last real token, found by the mask; looking for a pad id finds the wrong one.
+    """Pools a decoder: the hidden state of the last real token, which the mask finds.
 
-    Reads packed rows where the architecture allows it (`packs`), padded ones always.
+    Looking for the pad id, as transformers does, finds the token before the end where pad equals end of text. Packed
+    rows are read where the architecture allows it (`packs`), padded ones always.
     """
 
     pooling = DECODER
@@ -127,10 +137,12 @@ class DecoderReward(nn.Module):
         return head
 
     def features(self, batch: Input) -> Tensor:
-        """[items, hidden] in fp32. Positions count real tokens, so padding on the left changes nothing."""
+        """[items, hidden] in fp32."""
         if isinstance(batch, Packed):
             return packed_hidden(self.network, batch)[batch.last].float()
+        # Positions count real tokens, so that padding on the left moves none of them. [batch, length]
         positions = (batch.mask.cumsum(dim=1) - 1).clamp(min=0)
+        # transformers builds no mask for an attention function that is not its own, so it is given a finished one.
         mask = causal_mask(batch.mask) if self.packs else batch.mask
         output = self.network.base_model(
             input_ids=batch.ids, attention_mask=mask, position_ids=positions, use_cache=False
@@ -142,7 +154,11 @@ class DecoderReward(nn.Module):
         return in_fp32(self.head, self.features(batch))
 
     def set_head(self, weight: Tensor, bias: Tensor, constant: Tensor) -> None:
-        """These classes have a head without bias: it goes along `constant`, the direction that is 1 on the features."""
+        """Sets the head to weight [attributes, hidden] and bias [attributes].
+
+        The head of these classes has no bias, so it is added along `constant` [hidden], the direction whose product
+        with the features is 1.
+        """
         with torch.no_grad():
             self.head.weight.copy_(weight + bias[:, None] * constant[None, :])
 
@@ -152,7 +168,7 @@ RewardNetwork = EncoderReward | DecoderReward
 
 @dataclass(frozen=True)
 class Loaded:
-    """A network with what turns text into its input."""
+    """A network with the frame that turns text into its input."""
 
     network: RewardNetwork
     frame: Frame
@@ -162,16 +178,17 @@ class Loaded:
         return self.network.head.weight.device
 
     def collate(self, encoded: Sequence[Encoded]) -> Batch:
+        """Pads the items on the network's device."""
         return collate(encoded, pad=self.frame.tokenizer.pad_token_id, device=self.device)
 
     def arranged(self, groups: Sequence[Sequence[Encoded]]) -> Input:
-        """The items of the groups in their order, packed where the network can read that, else padded."""
+        """Returns the items of the groups in their order, packed where the network can read that, else padded."""
         if self.network.packs:
             return pack(groups, device=self.device)
         return self.collate([item for group in groups for item in group])
 
     def sizes(self, encoded: Sequence[Encoded], units: Sequence[Sequence[int]]) -> Sizes:
-        """What each unit, a list of rows, costs in a batch."""
+        """Returns what each unit, a list of rows, costs in a batch."""
         groups = [[encoded[row] for row in unit] for unit in units]
         rows = [len(group) for group in groups]
         if self.network.packs:
@@ -181,33 +198,47 @@ class Loaded:
         return Sizes(widths, rows, [sum(len(item.ids) for item in group) for group in groups], padded=True)
 
     def batches(self, encoded: Sequence[Encoded], budget: int) -> list[list[list[int]]]:
-        """The rows in batches of groups that share their prompt, where that saves work."""
+        """Returns the rows in batches of at most `budget` tokens, each a list of groups.
+
+        A group shares its prompt where the network reads packed rows; else it is a single row.
+        """
         units = by_prompt(encoded, budget) if self.network.packs else [[row] for row in range(len(encoded))]
         batches = self.sizes(encoded, units).batches(range(len(units)), budget)
         return [[units[unit] for unit in batch] for batch in batches]
 
 
 def in_fp32(head: nn.Linear, features: Tensor) -> Tensor:
-    """[batch, attributes]. Near 3 bf16 has a step of 0.016: responses would tie that do not."""
+    """[batch, attributes]: the scores of features [batch, features], computed in fp32."""
+    # Near 3 bf16 has a step of 0.016: responses would tie that do not.
     with torch.autocast(features.device.type, enabled=False):
         scores: Tensor = head(features.float())
     return scores
 
 
 def last_real(mask: Tensor) -> Tensor:
-    """[batch]: the index of each row's last real token, wherever the padding is. mask: [batch, length] of 0 and 1."""
+    """[batch]: the index of each row's last real token, on whichever side the padding is; mask [batch, length]."""
     positions = torch.arange(mask.shape[1], device=mask.device)
     return (positions * mask).argmax(dim=1)
 
 
 def masked_mean(hidden: Tensor, mask: Tensor) -> Tensor:
-    """[batch, hidden]: the mean over the positions where the mask is 1, zero where there is none."""
+    """[batch, hidden]: the mean of hidden [batch, length, hidden] over the positions where mask [batch, length] is 1.
+
+    It is zero where there is none.
+    """
+    # Filled, not multiplied: an infinity or NaN at a padded position times 0 would still be NaN.
     kept = hidden.masked_fill(mask[:, :, None] == 0, 0.0)
     return kept.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
 
 
 def load_backbone(source: Source, *, attributes: Sequence[str], max_length: int) -> Loaded:
-    """A fresh reward model on a pretrained backbone, in fp32 and with dropout off."""
+    """Returns a new reward model on a pretrained backbone, in fp32 and with dropout off.
+
+    Raises:
+        MissingBackbone: the files cannot be loaded.
+        UnknownArchitecture: the backbone is neither an encoder nor a decoder.
+        IncompleteWeights: the files lack weights.
+    """
     try:
         config = AutoConfig.from_pretrained(source.path, local_files_only=source.local, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(source.path, local_files_only=source.local, trust_remote_code=False)
@@ -216,19 +247,24 @@ def load_backbone(source: Source, *, attributes: Sequence[str], max_length: int)
     except (OSError, ValueError) as error:
         raise MissingBackbone(f"the backbone {source} cannot be loaded: {str(error).splitlines()[0]}") from error
     template = PROMPT_TEMPLATE if encoder else tokenizer.chat_template or CONVERSATION_TEMPLATE
-    frame = make_frame(tokenizer, encoder=encoder, template=template, max_length=_limit(config, max_length))
+    # More tokens than the backbone has positions for would be an index error, or nonsense.
+    positions = config.get_text_config().to_dict().get("max_position_embeddings")
+    limit = min(max_length, positions) if positions else max_length
+    frame = make_frame(tokenizer, encoder=encoder, template=template, max_length=limit)
     return Loaded(network.eval(), frame)
 
 
 def make_frame(tokenizer: Any, *, encoder: bool, template: str, max_length: int) -> Frame:
+    """Returns what turns text into the tokens that such a model reads; a decoder's tokenizer gets the template."""
     if encoder:
         return pair_frame(tokenizer, template=template, max_length=max_length)
-    # Stored with the tokenizer: other software then renders conversations as we do.
+    # Stored with the tokenizer, so that other software renders conversations as we do.
     tokenizer.chat_template = template
     return ChatFrame(tokenizer, template, max_length)
 
 
 def is_encoder(model_type: str) -> bool:
+    """Returns whether the type of a backbone is an encoder's; raises UnknownArchitecture if it is neither kind."""
     if model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return True
     if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
@@ -237,6 +273,7 @@ def is_encoder(model_type: str) -> bool:
 
 
 def require_complete(missing: Sequence[str]) -> None:
+    """Raises IncompleteWeights if a load has reported missing weights."""
     if missing:
         raise IncompleteWeights(f"the files lack {len(missing)} weights, {min(missing)} among them")
 
@@ -262,7 +299,7 @@ def _decoder(source: Source, attributes: Sequence[str], tokenizer: Any) -> Decod
         output_loading_info=True,
         **SAFE,
         num_labels=len(attributes),
-        problem_type="regression",  # else others put a softmax over the attributes
+        problem_type="regression",  # without it vLLM puts a softmax over the attributes
         id2label=dict(enumerate(attributes)),
         label2id={name: index for index, name in enumerate(attributes)},
     )
@@ -272,16 +309,13 @@ def _decoder(source: Source, attributes: Sequence[str], tokenizer: Any) -> Decod
 
 
 def _separate_pad(network: Any, tokenizer: Any) -> None:
-    """A pad that is no end of text: with pad == eos, plain transformers would score the token before the end."""
+    """Gives the tokenizer and the network a padding token that is not the end of text.
+
+    With pad == eos, plain transformers, which looks for the pad id, would score the token before the end.
+    """
     if tokenizer.pad_token_id is None or tokenizer.pad_token_id == tokenizer.eos_token_id:
         tokenizer.add_special_tokens({"pad_token": PAD_TOKEN})
     if len(tokenizer) > network.get_input_embeddings().num_embeddings:
         network.resize_token_embeddings(len(tokenizer))
     network.config.get_text_config().pad_token_id = tokenizer.pad_token_id
     network.config.pad_token_id = tokenizer.pad_token_id
-
-
-def _limit(config: Any, max_length: int) -> int:
-    """Tokens that the backbone has positions for, at most `max_length`."""
-    positions = config.get_text_config().to_dict().get("max_position_embeddings")
-    return min(max_length, positions) if positions else max_length

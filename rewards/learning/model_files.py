@@ -1,4 +1,4 @@
-"""Reward models on disk: a standard Hugging Face directory, plus `reward_model.json` that says what it is.
+"""Stores and loads reward models: a standard Hugging Face directory plus `reward_model.json`, its manifest.
 
 Only safetensors and JSON are read or written, so a checkpoint from elsewhere cannot run code.
 """
@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from rewards.learning import distributed
@@ -45,12 +44,15 @@ class NoCheckpoint(Refused):
 
 
 class CorruptCheckpoint(Refused):
-    """A file of the checkpoint is missing, or is not the one that was written."""
+    """A file of the checkpoint is missing, or differs from the one that was written."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a stored model is and how it came to be. `means` are the training labels' means, the trivial predictor."""
+    """Describes a stored model and how it was made.
+
+    `means` are the training labels' means by attribute, the trivial predictor; `files` the sha256 of every other file.
+    """
 
     kind: str
     attributes: tuple[str, ...]
@@ -78,27 +80,29 @@ def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
 
     Every process calls it, as each holds a part of the weights; the first one writes.
     """
-    network = checkpoint.loaded.network
+    network, tokenizer = checkpoint.loaded.network, checkpoint.loaded.frame.tokenizer
+    # Gathering the parts is a collective call, so it stands before the condition.
     weights = {name: distributed.whole(tensor) for name, tensor in network.network.state_dict().items()}
     head = {name: distributed.whole(tensor).contiguous() for name, tensor in network.head.state_dict().items()}
     if distributed.is_first():
-        _write(place, checkpoint, weights, head)
+        with whole_directory(place) as directory:
+            network.network.save_pretrained(directory, state_dict=weights)
+            tokenizer.save_pretrained(directory)
+            # No class of transformers has an encoder's head; a decoder's is part of its network.
+            if isinstance(network, EncoderReward):
+                save_file(head, directory / HEAD)
+            files = {path.name: file_sha256(path) for path in sorted(directory.iterdir())}
+            write_json(directory / MANIFEST, dataclasses.asdict(dataclasses.replace(checkpoint.manifest, files=files)))
     distributed.wait()
 
 
-def _write(place: Path, checkpoint: Checkpoint, weights: dict[str, Tensor], head: dict[str, Tensor]) -> None:
-    network, tokenizer = checkpoint.loaded.network, checkpoint.loaded.frame.tokenizer
-    with whole_directory(place) as directory:
-        network.network.save_pretrained(directory, state_dict=weights)
-        tokenizer.save_pretrained(directory)
-        if isinstance(network, EncoderReward):
-            save_file(head, directory / HEAD)
-        files = {path.name: file_sha256(path) for path in sorted(directory.iterdir())}
-        write_json(directory / MANIFEST, dataclasses.asdict(dataclasses.replace(checkpoint.manifest, files=files)))
-
-
 def load_checkpoint(directory: Path, *, device: torch.device) -> Checkpoint:
-    """The verified model in fp32; raises NoCheckpoint, CorruptCheckpoint or IncompleteWeights."""
+    """Returns the model in fp32 after its files were verified.
+
+    Raises:
+        NoCheckpoint, CorruptCheckpoint: the directory holds no model, or not the one that was written.
+        IncompleteWeights: the files lack weights.
+    """
     manifest = read_manifest(directory)
     verify(directory, manifest)
     tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
@@ -110,12 +114,13 @@ def load_checkpoint(directory: Path, *, device: torch.device) -> Checkpoint:
 
 
 def read_manifest(directory: Path) -> Manifest:
+    """Returns a stored model's manifest without looking at its files; raises NoCheckpoint or CorruptCheckpoint."""
     path = directory / MANIFEST
     if not path.is_file():
         raise NoCheckpoint(f"{directory} holds no reward model: it has no {MANIFEST}")
     try:
-        given = json.loads(path.read_bytes())
-        manifest = Manifest(**{**given, "attributes": tuple(given["attributes"]), "means": tuple(given["means"])})
+        fields = json.loads(path.read_bytes())
+        manifest = Manifest(**{**fields, "attributes": tuple(fields["attributes"]), "means": tuple(fields["means"])})
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptCheckpoint(f"{path} is not a reward model's manifest: {error}") from None
     if manifest.format != FORMAT or manifest.pooling not in (ENCODER, DECODER):
@@ -124,6 +129,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def verify(directory: Path, manifest: Manifest) -> None:
+    """Raises CorruptCheckpoint unless every file and the template have the hashes of the manifest."""
     for name, digest in manifest.files.items():
         path = directory / name
         if not path.is_file():

@@ -1,7 +1,7 @@
-"""What a stage of training lowers: errors of the attributes, losses of the pairs, or both.
+"""Defines what a stage of training lowers: errors of the attributes, losses of the pairs, or both.
 
-Sums over a part of a batch, divided by the counts of the whole batch: however it is cut into parts, and over however
-many processes, the gradient is the same.
+A part's sums are divided by the counts of the whole batch, so the gradient is the same however the batch is cut into
+parts and over however many processes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Answers:
-    """What the network should say about rows: labels and their weights [rows, attributes], NaN and 0 where missing.
+    """The answers that the network should give: labels and their weights [rows, attributes], NaN and 0 where missing.
 
     pairs [pairs, 2] holds the better row and the worse one, strengths [pairs] how much better it is.
     """
@@ -40,7 +40,7 @@ class Answers:
     strengths: Floats
 
     def of_rows(self, rows: Sequence[int]) -> Answers:
-        """The answers about some rows, which take new numbers, in their order; a pair needs both of its rows."""
+        """Returns the answers about some rows, which are numbered anew in the given order; a pair needs both rows."""
         chosen = np.asarray(rows, dtype=np.int64)
         place = np.full(len(self.labels), -1)
         place[chosen] = np.arange(len(chosen))
@@ -51,7 +51,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Objective:
-    """`name` is one of config.OBJECTIVES; `reward` [attributes] makes the scalar reward that pairs compare."""
+    """A loss by its name in config.OBJECTIVES; `reward` [attributes] makes the scalar reward that pairs compare."""
 
     name: str
     reward: tuple[float, ...]
@@ -65,13 +65,14 @@ class Objective:
         return self.name in PAIR_LOSSES
 
     def counts(self, answers: Answers) -> tuple[float, float]:
-        """The weight of the labels and the number of pairs: what sums over them are divided by."""
+        """Returns the sum of the labels' weights and the number of pairs, by which their losses are divided."""
         return float(answers.weights.sum()), float(len(answers.pairs))
 
     def loss(self, scores: Tensor, answers: Answers, counts: tuple[float, float]) -> Tensor:
-        """scores [rows, attributes] of these rows; `counts` those of the whole batch that they are part of."""
+        """Returns the loss of scores [rows, attributes]; `counts` are those of the whole batch."""
         labels, pairs = counts
-        loss = scores.sum() * 0.0  # a part without labels still has a gradient, of zeros
+        # A part without labels still needs a gradient, of zeros: backward() fails on a loss that depends on nothing.
+        loss = scores.sum() * 0.0
         if self.regresses and labels:
             errors = squared_errors(scores, tensor(answers.labels, scores))
             loss = loss + (errors * tensor(answers.weights, scores)).sum() / labels
@@ -82,7 +83,7 @@ class Objective:
         return loss
 
     def total(self, scores: Floats, answers: Answers) -> float:
-        """The loss over all rows at once; NaN where there is nothing to lose by."""
+        """Returns the loss over all rows at once; NaN where the answers hold nothing that it measures."""
         if not (self.regresses and answers.weights.any()) and not (self.compares and len(answers.pairs)):
             return float("nan")
         return float(self.loss(torch.from_numpy(scores), answers, self.counts(answers)))
@@ -91,12 +92,16 @@ class Objective:
 def answers_of(
     tasks: Sequence[Task], attributes: Sequence[str], *, reward: Mapping[str, float], rounded: bool, by_agreement: bool
 ) -> Answers:
-    """Labels are the means of the kept ratings or, `rounded`, the consensus. `by_agreement`: a label counts the less
-    the more its ratings vary, 1 / (1 + variance), and 1 on the average."""
+    """Returns the answers of the tasks' responses.
+
+    Labels are the means of the kept ratings or, if `rounded`, the consensus. With `by_agreement` a label counts less
+    the more its ratings vary: 1 / (1 + variance), scaled to 1 on average.
+    """
     labels = targets_of(tasks, attributes, rounded=rounded)
     weights = np.isfinite(labels).astype(float)
     if by_agreement:
         weights *= agreement_weights(tasks, attributes)
+        # Scaled to 1 on average, so that the learning rate means the same with and without these weights.
         weights *= np.isfinite(labels).sum() / max(weights.sum(), 1e-12)
     pairs, strengths, start = [], [], 0
     for task in tasks:
@@ -112,14 +117,16 @@ def agreement_weights(tasks: Sequence[Task], attributes: Sequence[str]) -> Float
     rows = []
     for task in tasks:
         for response in task.responses:
-            given = [[rating[name] for rating in response.ratings if name in rating] for name in attributes]
-            rows.append([1 / (1 + np.var(ratings)) if len(ratings) > 1 else 1.0 for ratings in given])
+            by_attribute = [[rating[name] for rating in response.ratings if name in rating] for name in attributes]
+            rows.append([1 / (1 + np.var(ratings)) if len(ratings) > 1 else 1.0 for ratings in by_attribute])
     return np.array(rows, dtype=np.float64).reshape(-1, len(attributes))
 
 
 def as_pairs(pairs: Sequence[Sequence[int]]) -> Ints:
+    """[pairs, 2], also where there are no pairs."""
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def tensor(values: Floats, like: Tensor) -> Tensor:
+    """Returns the values as a tensor of the same type and on the same device as `like`."""
     return torch.from_numpy(values).to(device=like.device, dtype=like.dtype)

@@ -1,7 +1,7 @@
-"""Sequences side by side in one row, without padding: those that begin alike share their beginning.
+"""Packs sequences into one row without padding; those that begin alike share their beginning.
 
-A task's responses read one pass over the prompt. Attention is told what each stretch of tokens may look at; positions
-restart, so every token has the place it would have alone. Equal to separate passes but for rounding.
+A task's responses share one pass over the prompt. Attention is told which tokens each stretch may see, and positions
+restart, so that every token has the position it would have alone. The results equal separate passes up to rounding.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _PROBE = ((5, 6, 7, 8, 9), (10, 11, 12), (13, 14))
 
 @dataclass(frozen=True)
 class Stretch:
-    """Tokens start..end, causal among themselves; they see all of the stretch, by its number, that they go on from."""
+    """The tokens start..end, causal among themselves.
+
+    They also see all of the stretch with the number `after`, which they continue.
+    """
 
     start: int
     end: int
@@ -39,9 +42,10 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Packed:
-    """ids, positions [1, tokens]; `last` [items] is each item's last token; `keys` gathers what each stretch sees.
+    """A packed row: ids and positions are [1, tokens], `last` [items] is the index of each item's last token.
 
-    `bounds` [2, stretches + 1] are the cumulative lengths of queries and keys, as kernels for ragged rows want them.
+    `keys` lists, stretch after stretch, the tokens that each stretch sees. `bounds` [2, stretches + 1] are the
+    cumulative lengths of queries and keys, as kernels for ragged rows want them.
     """
 
     ids: Tensor
@@ -53,25 +57,26 @@ class Packed:
 
     @property
     def longest(self) -> tuple[int, int]:
-        """The most queries and the most keys of a stretch."""
+        """Returns the largest number of queries and the largest number of keys of a stretch."""
         return max(s.length for s in self.stretches), int(self.bounds[1].diff().max())
 
     @cached_property
     def masks(self) -> list[Tensor | None]:
-        """Of each stretch [queries, keys], to be added to what attention compares; None where it goes on from no other.
+        """Returns for each stretch a mask [queries, keys] that is added to the attention scores.
 
-        Booleans would be turned into such numbers in every layer.
+        It is None where a stretch continues no other: then plain causal attention is enough. The masks hold 0 and -inf,
+        as booleans would be turned into those in every layer.
         """
         return [
             None if s.after is None else self._mask(s.length, self.stretches[s.after].length) for s in self.stretches
         ]
 
-    def _mask(self, own: int, seen: int) -> Tensor:
-        return torch.full((own, seen + own), -torch.inf, device=self.ids.device).triu(seen + 1)
+    def _mask(self, own: int, before: int) -> Tensor:
+        return torch.full((own, before + own), -torch.inf, device=self.ids.device).triu(before + 1)
 
 
 def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed:
-    """Items come out in the order of the groups; within a group the common beginning is stored once."""
+    """Returns the items in the order of the groups; within a group the common beginning is stored once."""
     ids: list[int] = []
     positions: list[int] = []
     stretches: list[Stretch] = []
@@ -90,28 +95,31 @@ def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed
         for item in group:
             append(item.ids[shared:], shared, after)
             last.append(len(ids) - 1)
-    seen = [list(_keys(stretches, stretch)) for stretch in stretches]
-    counts = [[stretch.length for stretch in stretches], [len(keys) for keys in seen]]
+    keys_of = [list(_keys(stretches, stretch)) for stretch in stretches]
+    counts = [[stretch.length for stretch in stretches], [len(keys) for keys in keys_of]]
     bounds = [list(accumulate(row, initial=0)) for row in counts]
     return Packed(
         torch.tensor([ids], device=device),
         torch.tensor([positions], device=device),
         torch.tensor(last, device=device),
         tuple(stretches),
-        torch.tensor([key for keys in seen for key in keys], device=device),
+        torch.tensor([key for keys in keys_of for key in keys], device=device),
         torch.tensor(bounds, dtype=torch.int32, device=device),
     )
 
 
 def _keys(stretches: Sequence[Stretch], stretch: Stretch) -> Iterator[int]:
-    """The tokens that it sees, itself included."""
+    """Yields the tokens that the stretch sees, its own included."""
     if stretch.after is not None:
         yield from _keys(stretches, stretches[stretch.after])
     yield from range(stretch.start, stretch.end)
 
 
 def shared_length(group: Sequence[Encoded]) -> int:
-    """Tokens that all items of the group begin with; each keeps at least its last token for itself."""
+    """Returns the number of tokens that all items of the group begin with.
+
+    Each item keeps at least its last token for itself, as its reward is read there.
+    """
     if len(group) < 2:
         return 0
     first = min(group, key=lambda item: len(item.ids)).ids
@@ -123,12 +131,15 @@ def shared_length(group: Sequence[Encoded]) -> int:
 
 
 def packed_length(group: Sequence[Encoded]) -> int:
-    """Tokens that the group takes in a row."""
+    """Returns the number of tokens that the group takes in a row."""
     return sum(len(item.ids) for item in group) - (len(group) - 1) * shared_length(group)
 
 
 def by_prompt(encoded: Sequence[Encoded], budget: int) -> list[list[int]]:
-    """Rows that share their prompt's tokens, in groups of at most `budget` tokens; one row is a group too."""
+    """Returns rows that share their prompt's tokens in groups of at most `budget` tokens.
+
+    One row is a group too, whatever its length.
+    """
     groups: dict[tuple[int, ...], list[list[int]]] = {}
     room: dict[tuple[int, ...], int] = {}
     for row, item in enumerate(encoded):
@@ -138,7 +149,7 @@ def by_prompt(encoded: Sequence[Encoded], budget: int) -> list[list[int]]:
             room[prompt] = budget - len(prompt)
         groups[prompt][-1].append(row)
         room[prompt] -= own
-    return [group for of_length in groups.values() for group in of_length]
+    return [group for prompt_groups in groups.values() for group in prompt_groups]
 
 
 def packed_attention(
@@ -152,15 +163,17 @@ def packed_attention(
     scaling: float | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """query [batch, heads, tokens, width], key and value with their own heads -> [batch, tokens, heads, width].
+    """[batch, tokens, heads, width]: attention of query [batch, heads, tokens, width] over key and value.
 
-    Without `packing` the rows are padded, and the mask, [batch, 1, tokens, tokens], says who sees whom.
+    Key and value may have fewer heads. Without `packing` the rows are padded, and attention_mask [batch, 1, tokens,
+    tokens] says which token sees which.
     """
     if packing is None:
         out = scaled_dot_product_attention(
             query, *_repeated(query, key, value), attn_mask=attention_mask, scale=scaling
         )
         return out.transpose(1, 2), None
+    # The ragged kernel takes half precision only. Under autocast rotary embeddings can leave query and key in fp32.
     if query.is_cuda and value.dtype in (torch.bfloat16, torch.float16):
         return _ragged(query.to(value.dtype), key.to(value.dtype), value, packing, scaling), None
     return _one_by_one(query, key, value, packing, scaling), None
@@ -170,7 +183,11 @@ AttentionInterface.register(ATTENTION, packed_attention)
 
 
 def _ragged(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scaling: float | None) -> Tensor:
-    """One kernel for all stretches. With fewer queries than keys its diagonal ends in the lower right corner."""
+    """Attends with one kernel for all stretches.
+
+    Where a stretch has fewer queries than keys, the kernel's causal diagonal ends in the lower right corner, which is
+    what a continued stretch needs.
+    """
     q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))  # [tokens, heads, width]
     most_queries, most_keys = packing.longest
     out = varlen_attn(
@@ -191,9 +208,9 @@ def _ragged(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scaling:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _one_by_one(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scaling: float | None) -> Tensor:
-    """A call for each stretch: what the CPU does best, and in fp32 every device."""
+    """Attends with one call for each stretch: the fastest way on a CPU, and the one that every device has in fp32."""
     key, value = _repeated(query, key, value)
-    # Split once: slices would each have a gradient as long as the row.
+    # Split once: the gradient of each slice would be as long as the whole row.
     lengths = [stretch.length for stretch in packing.stretches]
     queries, keys, values = (torch.split(x, lengths, dim=2) for x in (query, key, value))
     parts = []
@@ -206,7 +223,7 @@ def _one_by_one(query: Tensor, key: Tensor, value: Tensor, packing: Packed, scal
 
 
 def _repeated(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys and values for every query head, where several heads share one."""
+    """Repeats keys and values for every query head, where several heads share one."""
     repeats = query.shape[1] // key.shape[1]
     if repeats == 1:
         return key, value
@@ -214,8 +231,8 @@ def _repeated(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor
 
 
 def causal_mask(mask: Tensor) -> Tensor:
-    """[batch, 1, length, length]: who sees whom in padded rows; mask [batch, length]. Padding sees itself, as someone
-    it must see."""
+    """[batch, 1, length, length]: which token sees which in padded rows; mask [batch, length]."""
+    # Padding sees itself: a softmax over no key at all would be NaN.
     length = mask.shape[1]
     causal = torch.ones(length, length, dtype=torch.bool, device=mask.device).tril()
     itself = torch.eye(length, dtype=torch.bool, device=mask.device)
@@ -223,9 +240,10 @@ def causal_mask(mask: Tensor) -> Tensor:
 
 
 def can_pack(network: Any) -> bool:
-    """Whether this decoder, packed, gives what it gives apart; tried on a few tokens, as architectures differ.
+    """Returns whether this decoder gives the same for packed rows as for separate ones, and if so makes it pack.
 
-    A window that slides is longer than the trial, so it is asked for by name.
+    It is tried on a few tokens, as architectures differ. A sliding window is longer than the trial, so the trial would
+    not notice it: the configuration is asked instead.
     """
     config = network.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -238,7 +256,7 @@ def can_pack(network: Any) -> bool:
     try:
         together = _together(network)
     except (TypeError, RuntimeError, ValueError):
-        together = apart + torch.inf
+        together = apart + torch.inf  # an architecture that cannot even run packed
     if torch.allclose(apart, together, atol=1e-4, rtol=1e-3):
         return True
     network.set_attn_implementation(former)
@@ -261,7 +279,7 @@ def _together(network: Any) -> Tensor:
 
 
 def packed_hidden(network: Any, packed: Packed) -> Tensor:
-    """[tokens, hidden]: the last layer's states."""
+    """[tokens, hidden]: the last layer's hidden states of a packed row."""
     output = network.base_model(input_ids=packed.ids, position_ids=packed.positions, use_cache=False, packing=packed)
     hidden: Tensor = output.last_hidden_state[0]
     return hidden

@@ -1,4 +1,4 @@
-"""The paired bootstrap over prompts that promotion judges by. NumPy only: whoever decides needs no torch."""
+"""The paired bootstrap over prompts by which promotion decides. NumPy only, as the deciding process has no torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Gain:
-    """How much the candidate lowers the mean squared error, with the bounds of its 95 % interval."""
+    """The fall of the loss per label from champion to candidate, with the bounds of a 95 % interval.
+
+    `prompts` is the number of prompts that were resampled.
+    """
 
     mean: float
     low: float
@@ -21,9 +24,9 @@ class Gain:
     prompts: int
 
     def detectable(self) -> float:
-        """The true gain that such prompts would show, by an interval above 0, in four cases of five.
+        """Returns the true gain for which the interval of so many prompts would lie above 0 in four cases of five.
 
-        (z.975 + z.8) standard errors, the error taken from the width of the interval.
+        It is (z.975 + z.8) standard errors, where the error is taken from the width of this interval.
         """
         return (1.960 + 0.842) * (self.high - self.low) / (2 * 1.960)
 
@@ -36,15 +39,21 @@ def paired_bootstrap(
     seed: int,
     resamples: int = RESAMPLES,
 ) -> Gain:
-    """Resamples prompts with replacement, the same for both models (percentile interval).
+    """Returns the candidate's gain with a percentile interval over resampled prompts.
 
-    champion, candidate: the sum of squared errors of each prompt; counts: the labels it was summed over.
+    champion, candidate [prompts]: the summed loss of each prompt under either model; counts [prompts]: the labels or
+    pairs that it was summed over.
+
+    Raises:
+        ValueError: the lists differ in length, are empty, or hold a count that is not positive.
     """
     gains = np.asarray(champion, dtype=np.float64) - np.asarray(candidate, dtype=np.float64)  # [prompts]
     labels = np.asarray(counts, dtype=np.float64)
     if gains.shape != labels.shape or gains.size == 0 or labels.min() <= 0:
         raise ValueError("a paired bootstrap needs both sums and a positive count for each of one prompt or more")
+    # One draw serves both models: what makes a prompt hard for either cancels in the difference.
     draws = np.random.default_rng(seed).integers(0, gains.size, size=(resamples, gains.size))
+    # A ratio of sums, not a mean of the prompts' means: every label weighs the same.
     resampled: NDArray[np.float64] = gains[draws].sum(axis=1) / labels[draws].sum(axis=1)
     low, high = np.quantile(resampled, [0.025, 0.975])
     return Gain(float(gains.sum() / labels.sum()), float(low), float(high), int(gains.size))

@@ -1,11 +1,11 @@
-"""Pairs of responses to the same prompt that people tell apart: does the better one get the higher reward?
+"""Measures whether the better one of two responses to a prompt gets the higher reward.
 
-Every count is over all pairs, never a mean of means; a tie of rewards is wrong, and reported.
+Every count is over all pairs, never a mean of means. A tie of rewards is wrong, and is reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,12 +16,16 @@ from rewards.learning.intervals import by_prompt
 from rewards.learning.metrics import Measures, weighted_sum
 
 LEVELS = ((0.0, 0.5), (0.5, 1.0), (1.0, 5.0))
-"""Bins of how far the labels lie apart: the weighted mean over the attributes, in levels of the scale."""
+"""Bins of the difference between the labels: their weighted mean over the attributes, in levels of the scale."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Rows are places among all responses. `strength` is the people's preference (1..3), None where labels decide."""
+    """Two responses of a prompt; `better` and `worse` are their rows among all responses.
+
+    `strength` is the strength of people's preference (1..3), None where labels decide. `apart` is the difference
+    between the labels in levels of the scale, NaN where one is missing. `longer` says that the better one is longer.
+    """
 
     prompt: str
     better: int
@@ -32,17 +36,24 @@ class Pair:
 
 
 def pairs_of(tasks: Sequence[Task], weights: Mapping[str, float]) -> list[Pair]:
-    """The better one is told by the people's preference where they gave one, else by the labels' weighted sum."""
+    """Returns the pairs of all tasks; people's preference decides which is better, else the labels' weighted sum."""
     pairs: list[Pair] = []
     start = 0
     for task in tasks:
-        pairs += _pairs(task, weights, start)
+        for first, second, by in better(task, weights):
+            strength = int(by) if task.is_compared else None
+            longer = len(task.responses[first].text) > len(task.responses[second].text)
+            apart = _apart(task, first, second, weights)
+            pairs.append(Pair(task.prompt_hash, start + first, start + second, strength, apart, longer))
         start += len(task.responses)
     return pairs
 
 
 def pairwise(tasks: Sequence[Task], rewards: Sequence[float], weights: Mapping[str, float]) -> Measures:
-    """Accuracy over all pairs with its interval, by strength, and the calibration of sigmoid(difference)."""
+    """Returns the accuracy over all pairs with its interval, by strength, and the calibration of sigmoid(difference).
+
+    rewards: [responses].
+    """
     pairs = pairs_of(tasks, weights)
     differences = differences_of(pairs, rewards)
     return {
@@ -54,11 +65,12 @@ def pairwise(tasks: Sequence[Task], rewards: Sequence[float], weights: Mapping[s
 
 
 def differences_of(pairs: Sequence[Pair], rewards: Sequence[float]) -> Floats:
-    """[pairs]: the better one's reward minus the worse one's."""
+    """[pairs]: the better response's reward minus the worse one's; rewards [responses]."""
     return np.array([rewards[pair.better] - rewards[pair.worse] for pair in pairs], dtype=np.float64)
 
 
 def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
+    """Returns the share of pairs with a positive difference [pairs], its interval over prompts, and the ties."""
     if not pairs:
         return {"pairs": 0, "ties": 0, "not_finite": 0, "accuracy": None, "intervals": {}}
     right = (differences > 0).astype(np.float64)
@@ -74,13 +86,13 @@ def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
 
 
 def _by_strength(pairs: Sequence[Pair], differences: Floats) -> dict[str, Measures]:
-    """`preference 1` to `3` by what people said, else `labels 0.5-1` by how far the labels lie apart."""
-    by_prompt: dict[str, list[int]] = {}
+    """Returns the accuracy by strength of preference and, where labels decide, by bins of their difference."""
+    by_strength: dict[str, list[int]] = {}
     for place, pair in enumerate(pairs):
-        by_prompt.setdefault(_strength(pair), []).append(place)
+        by_strength.setdefault(_strength(pair), []).append(place)
     return {
         name: accuracy([pairs[place] for place in places], differences[places])
-        for name, places in sorted(by_prompt.items())
+        for name, places in sorted(by_strength.items())
     }
 
 
@@ -91,18 +103,10 @@ def _strength(pair: Pair) -> str:
     return f"labels {low:g}-{high:g}" if high < LEVELS[-1][1] else f"labels {low:g}+"
 
 
-def _pairs(task: Task, weights: Mapping[str, float], start: int) -> Iterator[Pair]:
-    for first, second, by in better(task, weights):
-        strength = int(by) if task.is_compared else None
-        longer = len(task.responses[first].text) > len(task.responses[second].text)
-        apart = _apart(task, first, second, weights)
-        yield Pair(task.prompt_hash, start + first, start + second, strength, apart, longer)
-
-
 def _apart(task: Task, first: int, second: int, weights: Mapping[str, float]) -> float:
-    """How far the labels lie apart, in levels of the scale; NaN where one is missing."""
-    one, other = task.responses[first].scores, task.responses[second].scores
-    if not set(weights) <= set(one) & set(other):
+    """Returns how far the labels lie apart, in levels of the scale; NaN where one is missing."""
+    a, b = task.responses[first].scores, task.responses[second].scores
+    if not set(weights) <= set(a) & set(b):
         return float("nan")
     total = sum(abs(weight) for weight in weights.values())
-    return abs(weighted_sum(one, weights) - weighted_sum(other, weights)) / total if total else 0.0
+    return abs(weighted_sum(a, weights) - weighted_sum(b, weights)) / total if total else 0.0

@@ -1,5 +1,7 @@
-"""How a run ends: never after who started it, as an orphan would hold the GPU; by SIGTERM with a code of its own; and
-as one of several processes without the interpreter's farewell."""
+"""Ends a run: with its parent, as an orphan would hold the GPU, on SIGTERM with a code of its own, or when done.
+
+A process that torchrun started ends without tearing down its interpreter.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,13 @@ ORPHANED = 144
 
 
 def end_on_sigterm() -> None:
+    """Makes SIGTERM end this process with the code TERMINATED."""
+    # By an exception instead of the signal's default, so that the stage's `finally` and `with` blocks run.
     signal.signal(signal.SIGTERM, _end)
 
 
 def end_with_parent(interval: float = 1.0) -> None:
-    """Ends this process at once when its parent is no longer the one it had when this was called."""
+    """Ends this process with the code ORPHANED when its parent has died; looks every `interval` seconds."""
     threading.Thread(target=_watch, args=(os.getppid(), interval), daemon=True, name="parent-watch").start()
 
 
@@ -43,7 +47,7 @@ def end(code: int) -> NoReturn:
 def _watch(parent: int, interval: float) -> None:
     while os.getppid() == parent:
         time.sleep(interval)
-    # From a thread only this ends the process; directories appear whole or not at all, so nothing is left half-written.
+    # sys.exit would end this thread only. Directories appear whole or not at all, so nothing is left half-written.
     os._exit(ORPHANED)
 
 

@@ -1,4 +1,4 @@
-"""What a run tells while it works: one JSON object a line, to a file and to stdout."""
+"""Writes the progress of a run as one JSON object a line, to a file and to stdout."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 class Progress:
-    """Appends events to `path`; each carries its name and the time in seconds since the epoch.
+    """Appends events to `path`; each has its name and the time in seconds since 1970.
 
-    Of several processes one tells, the others are silent.
+    Of several processes one writes, and the others are `silent`.
     """
 
     def __init__(self, path: Path, *, silent: bool = False) -> None:
@@ -20,10 +20,12 @@ class Progress:
         self.silent = silent
 
     def tell(self, event: str, **values: Any) -> None:
+        """Writes one event with its values, which must be JSON."""
         if self.silent:
             return
         line = json.dumps({"event": event, "time": round(time.time(), 3), **values})
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         sys.stdout.write(line + "\n")
+        # A pipe is buffered by the block: without this the supervisor would see steps minutes late.
         sys.stdout.flush()

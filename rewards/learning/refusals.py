@@ -1,4 +1,4 @@
-"""The root of every named refusal of the learning core: something the caller can mend, said in one sentence."""
+"""The base class of the learning core's refusals: the caller can mend what their one sentence says."""
 
 from __future__ import annotations
 

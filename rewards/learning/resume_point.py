@@ -1,4 +1,4 @@
-"""The state of a run that was stopped: parameters, optimizer and place, in safetensors and JSON, verified before use.
+"""Stores and restores the state of a run: parameters, optimizer and place, in safetensors and JSON.
 
 There is no random state to keep: dropout is off, and the order of batches follows from seed and epoch.
 """
@@ -29,9 +29,10 @@ class StaleState(Refused):
 
 @dataclass
 class Place:
-    """Where the loop is, and the best that its stage has seen; step 0 of the first stage is the ridge head.
+    """The loop's position and the best step of the current stage; step 0 of the first stage is the ridge head.
 
-    `kept` holds the best steps of the stages that are over; `micro_tokens` what memory turned out to hold.
+    `kept` holds the best steps of the stages that are over, `stale` counts the epochs since the last better one, and
+    `micro_tokens` is the size of a part that memory turned out to hold.
     """
 
     stage: int = 0
@@ -51,6 +52,8 @@ class Place:
 
 @dataclass
 class State:
+    """All that a stopped run needs to go on."""
+
     network: nn.Module
     optimizer: torch.optim.Optimizer
     place: Place
@@ -58,12 +61,21 @@ class State:
 
 
 def trained_parameters(network: nn.Module) -> dict[str, nn.Parameter]:
+    """Returns the parameters that have a gradient, by name: with adapters a small part of the network."""
     return {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
 
 
 def save_state(directory: Path, state: State, *, identity: str) -> None:
-    """Every process calls it, as each holds a part; the first one writes."""
-    tensors = _tensors(state)
+    """Writes the state into the directory, which appears whole or not at all.
+
+    Every process calls it, as each holds a part; the first one writes.
+    """
+    tensors = {f"network.{name}": p.detach() for name, p in trained_parameters(state.network).items()}
+    tensors |= {f"best.{name}": tensor for name, tensor in state.best.items()}
+    for index, slots in state.optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{slot}": tensor for slot, tensor in slots.items()}
+    # Copies, as safetensors refuses tensors that share memory.
+    tensors = {name: distributed.whole(tensor).contiguous().clone() for name, tensor in tensors.items()}
     if distributed.is_first():
         with whole_directory(directory) as unfinished:
             save_file(tensors, unfinished / TENSORS)
@@ -73,7 +85,11 @@ def save_state(directory: Path, state: State, *, identity: str) -> None:
 
 
 def restore_state(directory: Path, state: State, *, identity: str) -> None:
-    """Fills `state` from the directory; raises StaleState, before anything has changed, if it cannot be trusted."""
+    """Fills `state` from the directory.
+
+    Raises:
+        StaleState: the stored state is damaged, or belongs to another run; `state` is unchanged.
+    """
     place = _verified_place(directory, identity)
     tensors = load_file(directory / TENSORS)
     parameters = trained_parameters(state.network)
@@ -100,17 +116,11 @@ def _verified_place(directory: Path, identity: str) -> Place:
     return place
 
 
-def _tensors(state: State) -> dict[str, Tensor]:
-    tensors = {f"network.{name}": p.detach() for name, p in trained_parameters(state.network).items()}
-    tensors |= {f"best.{name}": tensor for name, tensor in state.best.items()}
-    for index, slots in state.optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{slot}": tensor for slot, tensor in slots.items()}
-    # Copies, as safetensors refuses tensors that share memory.
-    return {name: distributed.whole(tensor).contiguous().clone() for name, tensor in tensors.items()}
-
-
 def _slots(tensors: dict[str, Tensor], parameters: list[nn.Parameter]) -> dict[int, dict[str, Any]]:
-    """The optimizer's state by the number of its parameter, sharded as that is; a step's count is one for all."""
+    """Returns the optimizer's state by the number of its parameter, sharded as the parameter is.
+
+    A scalar, such as the count of steps, is not sharded.
+    """
     slots: dict[int, dict[str, Any]] = {}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):

@@ -1,4 +1,4 @@
-"""Closed-form ridge per attribute on frozen features, its penalty chosen by exact leave-one-prompt-out. NumPy only."""
+"""Fits a closed-form ridge per attribute; exact leave-one-prompt-out errors choose its penalty. NumPy only."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from rewards.learning.data import Floats
 
 Ints = NDArray[np.int64]
-# In standard errors. On real conversations with 200 prompts, half of one cost no accuracy and made the worst splits
-# better; a whole one cost some.
+# In standard errors. On real conversations with 200 prompts, half a standard error cost no accuracy and made the worst
+# splits better; a whole one cost some accuracy.
 CAUTION = 0.5
 
 
 @dataclass(frozen=True)
 class Ridge:
-    """A plain linear head: weight [attributes, features], bias [attributes]; and per attribute how it was chosen.
+    """A linear head, weight [attributes, features] and bias [attributes], and per attribute how it was chosen.
 
-    `left_out` [n, attributes]: of the rows it was fitted on, what it predicts when fitted without the row's prompt;
-    where a row has no label, what the ridge itself predicts.
+    `left_out` [n, attributes] holds for each row of the fit the prediction of a ridge that was fitted without the row's
+    prompt; where a row has no label, the prediction of the ridge itself.
     """
 
     weight: Floats
@@ -33,31 +33,35 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Centred columns, each block of total variance 1: many features do not drown the single one beside them.
+    """Centres the columns and scales each block to a total variance of 1; mean [d], scale [d].
 
-    Within a block the columns keep their proportions. To standardise each would turn a nearly constant column into
-    noise, and into a weight so large that fine-tuning breaks on it.
+    So a block of many features does not drown a single feature beside it. Within a block the columns keep their
+    proportions: standardising each column would turn a nearly constant one into noise, and give it a weight so large
+    that fine-tuning breaks on it.
     """
 
     mean: Floats
     scale: Floats
 
     def apply(self, features: Floats) -> Floats:
+        """[n, d]: the scaled features [n, d]."""
         return (features - self.mean) / self.scale
 
 
 def fit_ridge(
     features: Floats, targets: Floats, prompts: Sequence[str], *, alphas: Sequence[float], blocks: Sequence[int]
 ) -> Ridge:
-    """features: [n, d], split into `blocks` columns each; targets: [n, k] with NaN for a missing label.
+    """Returns the ridge of all attributes, each with its own penalty out of `alphas`.
 
-    The intercept bears no penalty, so the largest alphas predict the mean of the labels.
+    features [n, d], split into `blocks` columns each; targets [n, k] with NaN for a missing label; prompts [n]. The
+    intercept bears no penalty, so the largest alphas predict the mean of the labels.
     """
     scaling = scaling_of(features, blocks)
     scaled = scaling.apply(features)
     groups = np.unique(np.asarray(prompts), return_inverse=True)[1]
     known = [np.isfinite(column) for column in targets.T]
     fits = [_fit(scaled[k], y[k], groups[k], alphas) for k, y in zip(known, targets.T, strict=True)]
+    # In the units of the features as they are: the network's head knows no scaling.
     weight = np.stack([fit.weight for fit in fits]) / scaling.scale
     bias = np.array([fit.bias for fit in fits]) - weight @ scaling.mean
     left_out = features @ weight.T + bias
@@ -67,6 +71,7 @@ def fit_ridge(
 
 
 def scaling_of(features: Floats, blocks: Sequence[int]) -> Scaling:
+    """Returns the scaling of features [n, d], of which each block has so many columns."""
     bounds = np.cumsum(blocks)[:-1]
     deviations = [float(np.sqrt(part.sum())) for part in np.split(features.var(axis=0), bounds)]
     # A block that never varies says nothing: its scale of 1 leaves it at zero.
@@ -75,7 +80,9 @@ def scaling_of(features: Floats, blocks: Sequence[int]) -> Scaling:
 
 
 def constant_direction(features: Floats, *, penalty: float = 1e-6) -> Floats:
-    """The smallest v with features @ v = 1, as nearly as can be: what stands for a bias in a head without one."""
+    """[d]: the smallest v with features @ v as near to 1 as possible, which stands for a bias in a head without one."""
+    # The penalty, relative to the largest singular value, damps directions in which the features hardly vary: along
+    # them an exact solution would be huge.
     left, singular, right = np.linalg.svd(features, full_matrices=False)
     shrunk = singular / (singular**2 + penalty * singular[0] ** 2)
     return np.asarray(right.T @ (shrunk * left.sum(axis=0)), dtype=np.float64)
@@ -84,25 +91,28 @@ def constant_direction(features: Floats, *, penalty: float = 1e-6) -> Floats:
 def solve_ridge(
     features: Floats, targets: Floats, alphas: Floats, *, times: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """(weight [k, d], bias [k]) of rows that count so many `times`, by default once; the intercept bears no penalty.
+    """Returns (weight [k, d], bias [k]) of rows that each count `times` [n] times, by default once.
 
-    features [n, d], targets [n, k] without a missing label, alphas [k]. In closed form, by the smaller Gram matrix.
+    features [n, d], targets [n, k] without a missing label, alphas [k]. The intercept bears no penalty. Solved in
+    closed form with the smaller one of the two Gram matrices.
     """
     counts = np.ones(len(features)) if times is None else times
     share = counts / counts.sum()
+    # Centring by the weighted means keeps the penalty off the intercept.
     centre, mean, root = share @ features, share @ targets, np.sqrt(counts)[:, None]
     rows, residuals = root * (features - centre), root * (targets - mean)
+    # X'(XX' + aI)^-1 y equals (X'X + aI)^-1 X'y, so whichever matrix is smaller is solved.
     wide = rows.shape[0] < rows.shape[1]
     gram, aimed = (rows @ rows.T, residuals) if wide else (rows.T @ rows, rows.T @ residuals)
     solved = np.empty_like(aimed)  # [rows or columns, k]
-    for alpha in np.unique(alphas):
+    for alpha in np.unique(alphas):  # attributes with the same penalty share a factorisation
         solved[:, alphas == alpha] = np.linalg.solve(gram + alpha * np.eye(len(gram)), aimed[:, alphas == alpha])
     weight = (rows.T @ solved if wide else solved).T
     return weight, mean - weight @ centre
 
 
 def labelled_alike(known: NDArray[np.bool_]) -> Iterator[Ints]:
-    """The columns of known [n, k] in groups that are known in the same rows: they share one decomposition."""
+    """Yields the columns of known [n, k] in groups that are known in the same rows, which can be solved together."""
     kinds = np.unique(known, axis=1, return_inverse=True)[1]
     for kind in range(kinds.max() + 1):
         yield np.flatnonzero(kinds == kind)
@@ -124,9 +134,10 @@ def _fit(features: Floats, targets: Floats, groups: Ints, alphas: Sequence[float
     members = _by_size(groups)
     order = sorted(alphas, reverse=True)
     if len(members) == 1 and len(members[0]) == 1:
-        # Nothing is left when the only prompt is left out.
-        everywhere = np.full(len(targets), mean)
-        return _Fit(np.zeros(features.shape[1]), float(mean), order[0], float(targets.std()), everywhere)
+        # Nothing is left to fit on when the only row is left out.
+        constant = np.full(len(targets), mean)
+        return _Fit(np.zeros(features.shape[1]), float(mean), order[0], float(targets.std()), constant)
+    # One decomposition serves all penalties: each is a few products on top of it.
     errors = [_held_out(left, singular, projected, targets - mean, members, alpha) for alpha in order]
     numbers = np.unique(groups, return_inverse=True)[1]
     chosen = most_cautious(np.stack([np.bincount(numbers, row**2) for row in errors]))
@@ -136,9 +147,10 @@ def _fit(features: Floats, targets: Floats, groups: Ints, alphas: Sequence[float
 
 
 def most_cautious(errors: Floats) -> int:
-    """The first row of errors [alphas, prompts] that is as good as the best one, but for CAUTION standard errors.
+    """Returns the first row of errors [alphas, prompts] that is within CAUTION standard errors of the best one.
 
-    The differences are paired by prompt. On few prompts the very best penalty is one that fits their noise.
+    The rows begin with the largest penalty. The differences are paired by prompt. On few prompts the very best penalty
+    is one that fits their noise.
     """
     excess = errors - errors[errors.sum(axis=1).argmin()]
     tolerance = CAUTION * excess.std(axis=1) * np.sqrt(errors.shape[1])
@@ -148,23 +160,26 @@ def most_cautious(errors: Floats) -> int:
 def _held_out(
     left: Floats, singular: Floats, projected: Floats, centred: Floats, members: Sequence[Ints], alpha: float
 ) -> Floats:
-    """[rows]: the errors on each prompt's rows of a ridge fitted without them, exactly, from the one fit on all.
+    """[rows]: the exact errors on each prompt's rows of a ridge that was fitted without them.
 
-    With H the smoother's matrix, the errors on a left-out group G are (I - H_GG)^-1 times its residuals.
+    All come from the one fit on all rows: with H the smoother's matrix, the errors on a left-out group G are
+    (I - H_GG)^-1 times its residuals. left [rows, rank], singular [rank], projected [rank], centred [rows].
     """
     shrink = singular**2 / (singular**2 + alpha)
     residuals = centred - left @ (shrink * projected)
     errors = np.empty(len(centred))
     for group in members:  # [groups of one size, size]
         rows = left[group]  # [groups, size, rank]
+        # [groups, size, size]; 1/n is the intercept's part.
         hat = 1 / len(centred) + (rows * shrink) @ rows.transpose(0, 2, 1)
         kept = np.eye(group.shape[1]) - hat
+        # The 1e-12 keeps a group that determines its own fit, where I - H is singular, from stopping the solver.
         errors[group] = np.linalg.solve(kept + 1e-12 * np.eye(group.shape[1]), residuals[group][:, :, None])[:, :, 0]
     return errors
 
 
 def _by_size(groups: Ints) -> list[Ints]:
-    """The rows of every group, stacked by group size so that one call solves all of a size."""
+    """Returns the rows of every group, stacked by group size [groups, size], so that one call solves all of a size."""
     order = np.argsort(groups, kind="stable")
     rows = np.split(order, np.unique(groups[order], return_index=True)[1][1:])
     return [np.stack([r for r in rows if len(r) == size]) for size in sorted({len(r) for r in rows})]

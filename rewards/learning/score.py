@@ -1,4 +1,4 @@
-"""Stage: a stored model in, a score per response out. The serving process keeps one Scorer loaded."""
+"""Stage: scores responses with a stored model. The serving process keeps its Scorers loaded."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from rewards.learning.metrics import weighted_sum
 from rewards.learning.model_files import Checkpoint, load_checkpoint
 
 AT_ONCE = 4_096
-"""Items whose features are in memory together."""
+"""The most items whose features are in memory together."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores per attribute and the weighted sum of them; neither is clamped to the scale.
+    """The scores of a response by attribute and their weighted sum; neither is clamped to the scale.
 
-    `uncertainty` is the sum's standard deviation over the model's ensemble of heads; `truncated` says that the item was
-    over the token limit and lost some of its text.
+    `uncertainty` is the sum's standard deviation over the model's ensemble of heads; `truncated` says that the item
+    exceeded the token limit and lost some of its text.
     """
 
     scores: dict[str, float]
@@ -41,24 +41,28 @@ class Scored:
 
 @dataclass(frozen=True)
 class Scorer:
+    """A loaded model with its ensemble; one pass reads at most `batch_tokens` tokens."""
+
     checkpoint: Checkpoint
     batch_tokens: int
     ensemble: Ensemble | None = None
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
-        """In the order of the items; a score does not depend on which other items come with it."""
+        """Returns the scores in the order of the items; a score does not depend on the other items."""
         return self.score_encoded([self.encode(item) for item in items])
 
     def encode(self, item: Item) -> Encoded:
+        """Returns the tokens that the model reads of the item; raises UnrenderableConversation."""
         return self.checkpoint.loaded.frame.encode(item)
 
     def key(self, encoded: Encoded) -> UUID:
-        """Stands for all that the network reads of the item: equal keys have equal scores."""
+        """Returns a hash of everything that the network reads of the item: equal keys have equal scores."""
+        # The length before a cut is part of it, as an encoder's head reads it besides the tokens.
         read = (encoded.response_start, encoded.response_tokens, *encoded.ids)
         return UUID(bytes=hashlib.blake2b(array("I", read).tobytes(), digest_size=16).digest())
 
     def score_encoded(self, encoded: Sequence[Encoded]) -> list[Scored]:
-        """The same for what `encode` has made of items."""
+        """Returns the scores of items that `encode` has turned into tokens, in their order."""
         parts = [encoded[start : start + AT_ONCE] for start in range(0, len(encoded), AT_ONCE)]
         return [result for part in parts for result in self._score(part)]
 
@@ -73,7 +77,7 @@ class Scorer:
 
     @torch.no_grad()
     def _predict(self, encoded: Sequence[Encoded]) -> tuple[list[list[float]], Sequence[float | None]]:
-        """Scores per attribute, and how far the heads of the ensemble differ: one pass through the network for both."""
+        """Returns rows of scores by attribute, and how far the ensemble's heads differ: both from one pass."""
         loaded, manifest = self.checkpoint.loaded, self.checkpoint.manifest
         if self.ensemble is None:
             rows = predict(loaded, encoded, batch_tokens=self.batch_tokens)
@@ -85,20 +89,32 @@ class Scorer:
 
 
 def load(directory: Path, *, batch_tokens: int = 8192, device: str = "auto") -> Scorer:
+    """Loads a stored model after verifying its files.
+
+    Raises:
+        NoSuchDevice, NoCheckpoint, CorruptCheckpoint, IncompleteWeights: it cannot be loaded, or not there.
+    """
     checkpoint = load_checkpoint(directory, device=choose_device(device))
     return Scorer(checkpoint, batch_tokens, read_ensemble(directory, checkpoint.manifest))
 
 
 def scored(scores: dict[str, float], weights: Mapping[str, float]) -> Scored:
+    """Returns the scores with their weighted sum."""
     return Scored(scores, weighted_sum(scores, weights))
 
 
 def is_truncated(encoded: Encoded) -> bool:
+    """Returns whether the token limit cut the prompt or the response."""
     return encoded.prompt_cut > 0 or encoded.response_cut > 0
 
 
 def score(directory: Path) -> None:
-    """Reads config.json and items.jsonl of `directory`, writes scores.jsonl."""
+    """Reads config.json and items.jsonl of `directory`, writes scores.jsonl.
+
+    Raises:
+        BadConfig, MissingFile, BadRow: the configuration or the items cannot be used.
+        NoSuchDevice, NoCheckpoint, CorruptCheckpoint, IncompleteWeights: the model cannot be loaded.
+    """
     config = read_config(ScoreConfig, directory / "config.json")
     items = list(read_items(directory / "items.jsonl"))
     if config.threads:
@@ -111,6 +127,7 @@ def score(directory: Path) -> None:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    """Writes a JSONL file that appears whole or not at all."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     with unfinished.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)

@@ -1,4 +1,4 @@
-"""The same measures on parts of the rows: by turns, length, and where the rows say so, by model and source."""
+"""Measures parts of the rows: by turns, by length, and where the rows say so, by model and source."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rewards.learning.metrics import Measures, root_mean_square, spearman
 from rewards.learning.pairs import Pair, accuracy, differences_of
 
 MOST_VALUES = 20
-"""Of a kind of slice only so many parts are shown, the largest."""
+"""Each kind of slice shows its largest parts, at most this many."""
 LENGTHS = ("short", "medium", "long")
 
 
 def slices(tasks: Sequence[Task], errors: Floats, rewards: Floats, pairs: Sequence[Pair]) -> Measures:
-    """By kind and part: RMSE over all labels and accuracy over the pairs within the part.
+    """Returns by kind and part the RMSE over all labels and the accuracy over the pairs within the part.
 
-    errors: prediction minus label [responses, attributes], NaN where there is no label.
+    errors [responses, attributes]: prediction minus label, NaN where there is no label; rewards [responses].
     """
     prompts, by_slice = prompts_of(tasks), {}
     for kind, parts in _kinds(tasks).items():
@@ -32,7 +32,10 @@ def slices(tasks: Sequence[Task], errors: Floats, rewards: Floats, pairs: Sequen
 
 
 def length_correlation(tasks: Sequence[Task], rewards: Floats, labels: Floats, weights: Floats) -> Measures:
-    """Spearman's correlation of a response's length in characters with its reward, and with its labelled reward."""
+    """Returns Spearman's correlation of a response's length in characters with its reward and its labelled reward.
+
+    rewards [responses]; labels [responses, attributes], NaN where one is missing; weights [attributes].
+    """
     lengths = _lengths(tasks)
     labelled = labels @ weights
     known = np.isfinite(labelled)
@@ -46,7 +49,7 @@ def length_correlation(tasks: Sequence[Task], rewards: Floats, labels: Floats, w
 
 
 def _kinds(tasks: Sequence[Task]) -> dict[str, list[str]]:
-    """Each kind of slice with the part of every response."""
+    """Returns each kind of slice with the part of every response."""
     asked = [sum(turn.role == "user" for turn in task.conversation) for task in tasks for _ in task.responses]
     return {
         "turns": ["multi" if turns > 1 else "single" for turns in asked],

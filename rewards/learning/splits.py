@@ -1,4 +1,4 @@
-"""Which rows are learnt from, which choose a step, which judge: as tokens, with what should be said about them."""
+"""Divides a snapshot into the rows to learn from, to choose a step by and to judge by, as tokens with their answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN = (REGRESSION,)
 
 @dataclass(frozen=True)
 class Part:
-    """Tasks with what the network reads and should answer, a row per response."""
+    """Tasks with what the network reads of them and should answer, a row per response."""
 
     tasks: list[Task]
     rows: Rows
@@ -39,9 +39,11 @@ class Parts:
     validation: Part
 
     def train(self) -> list[Part]:
+        """Returns the parts that a stored ridge may learn from."""
         return [self.fit, self.dev]
 
     def counts(self) -> dict[str, Any]:
+        """Returns the size of every part and what the token limit cut, for the metrics."""
         return {
             name: {
                 "tasks": len(part.tasks),
@@ -55,12 +57,13 @@ class Parts:
 
 
 def parts_of(snapshot: Snapshot, manifest: Manifest, loaded: Loaded, config: TrainConfig) -> Parts:
+    """Returns the snapshot's parts as tokens of this network; raises UnrenderableConversation."""
     fit, dev = _divide(snapshot, config.dev_share)
     return Parts(*(_part(tasks, manifest, loaded, config) for tasks in (fit, dev, [*snapshot.validation])))
 
 
 def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:
-    """(fit, dev); no dev where the fit rows would lack an attribute, and then the ridge is the candidate."""
+    """Returns (fit, dev); dev is empty where fit would lack an attribute, and then the ridge is the candidate."""
     fit, dev = carve_dev(snapshot.train, dev_share)
     if (
         has_labels(snapshot.train, snapshot.attributes)
@@ -83,7 +86,7 @@ def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainCo
 
 
 def _units(tasks: list[Task], *, together: bool) -> list[list[int]]:
-    """A task's rows stay together where they are compared, or share a pass over their prompt."""
+    """Returns the rows that stay together: a task's, where they are compared or share a pass over their prompt."""
     rows = iter(range(sum(len(task.responses) for task in tasks)))
     units = [[next(rows) for _ in task.responses] for task in tasks]
     return units if together else [[row] for unit in units for row in unit]

@@ -1,4 +1,4 @@
-"""Several trainers on one machine: torchrun's agent in this process, which they do not outlive."""
+"""Runs several trainers on one machine with torchrun's agent in this process, which they do not outlive."""
 
 from __future__ import annotations
 
@@ -15,26 +15,30 @@ from rewards.learning.config import BadConfig, TrainConfig, read_config
 
 
 def is_launched() -> bool:
-    """Whether this process is one of several."""
+    """Returns whether this process is one of several that torchrun started."""
     return is_torchelastic_launched()
 
 
 def wanted(path: Path) -> int:
-    """How many processes the configuration asks for; 0 there means one for each GPU.
+    """Returns how many processes the configuration asks for; 0 there means one for each GPU.
 
     Raises:
-        BadConfig: more than this machine has GPUs, or cores where it is to do without.
+        BadConfig: it asks for more than this machine has GPUs, or processor cores where no GPU is used.
     """
     config = read_config(TrainConfig, path)
     gpus = torch.cuda.device_count() if config.device != "cpu" else 0
-    most, of = (gpus, "GPUs") if gpus else (os.cpu_count() or 1, "processor cores")
+    most, unit = (gpus, "GPUs") if gpus else (os.cpu_count() or 1, "processor cores")
     if config.processes > most:
-        raise BadConfig(f"processes must be at most {most}, the {of} of this machine, not {config.processes}")
+        raise BadConfig(f"processes must be at most {most}, the {unit} of this machine, not {config.processes}")
     return config.processes or max(1, gpus)
 
 
 def launch(directory: Path, count: int) -> int:
-    """Runs them to their end; the code is 0, or that of the first that failed, whose reason stands in the log."""
+    """Runs `count` trainers to their end and returns 0, or the exit code of the first that failed.
+
+    The reason of the failure is in that process's output.
+    """
+    # Unless it is set, torchrun gives every process one thread and leaves the other cores idle.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // count)))
     options = ["--standalone", "--nproc-per-node", str(count), "-m", "rewards.learning", "train", str(directory)]
     try:

@@ -1,7 +1,8 @@
-"""Stage: a snapshot in; the ridge baseline, the fine-tuned candidate and what both are worth out.
+"""Stage: trains the ridge baseline and the fine-tuned candidate on a snapshot, and measures both.
 
 Checkpoints are chosen on a dev part of the train prompts. The validation prompts, by which promotion decides, are
-read once, at the end, for both models. A candidate that fine-tuning did not improve beyond chance is the ridge.
+read once, at the end, for both models. If fine-tuning did not improve on the ridge beyond chance, the candidate is the
+ridge.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from rewards.learning.splits import Part, Parts, parts_of
 
 @dataclass(frozen=True)
 class Work:
-    """One run: where it lies, what it was told, and the rows it has."""
+    """One run: its directory, its configuration and its rows; `reward` [attributes] weighs the scores."""
 
     directory: Path
     config: TrainConfig
@@ -65,9 +66,9 @@ class Work:
 
 @dataclass(frozen=True)
 class Judged:
-    """A stored model, how it came to be, and what it says about the validation rows [rows, attributes].
+    """The stored candidate, how it was trained, and its scores of the validation rows [rows, attributes].
 
-    `fine_tuned`: what the fine-tuned network says about them, even if the ridge was kept; None if no step helped.
+    `fine_tuned` holds the scores of the fine-tuned network, even if the ridge was kept; None if no step helped.
     """
 
     manifest: Manifest
@@ -81,6 +82,14 @@ def train(directory: Path) -> None:
     """Reads config.json of `directory`; writes progress.jsonl, baseline/, model/, predictions and, last, metrics.json.
 
     Called again it returns at once if all is there, and otherwise goes on from checkpoint/ if that is valid.
+
+    Raises:
+        BadConfig, NoSuchDevice, NoSuchDepth, NotForEncoders: the configuration cannot be used.
+        MissingFile, BadManifest, CorruptFile, BadRow, EmptyPart, UnlabelledAttribute, OneClass, LeakedPrompt: the
+            snapshot cannot be used.
+        MissingBackbone, PickledBackbone, TamperedBackbone, UnknownArchitecture, IncompleteWeights,
+            UnrenderableConversation: the backbone cannot be used.
+        Diverged, OutOfMemory: the fine-tuning failed.
     """
     if (directory / "metrics.json").is_file() and (directory / "model").is_dir():
         return
@@ -103,7 +112,7 @@ def train(directory: Path) -> None:
 
 
 def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
-    """Stored as a model of its own; comes with its scores of the validation rows."""
+    """Returns the baseline, which is stored as a model of its own, and its scores of the validation rows."""
     baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward)
     save_checkpoint(work.directory / "baseline", Checkpoint(loaded, work.manifest))
     ridge = baseline.ridge
@@ -112,20 +121,25 @@ def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
 
 
 def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -> Judged:
-    """Fine-tuned where that is better than the ridge on the dev prompts beyond chance, else the ridge itself."""
+    """Trains and stores the candidate: the fine-tuned network where it beats the ridge on the dev prompts beyond
+    chance, else the ridge itself.
+    """
     fit, dev, config = work.parts.fit, work.parts.dev, work.config
     count = len(fit.rows.encoded)
     if dev.tasks:
+        # The ridge of all train rows knows the dev labels, by which the step is chosen: a head from it would look
+        # better at step 0 than any step after it.
         features = baseline.features[:count]
         set_head(loaded, features, fitted(loaded, features, [fit], config, work.reward))
     identity = f"{config_hash(config)}:{work.manifest.snapshot}"
     run = Run(config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity)
     place = fine_tune(run)
     training = _training(fit.rows, loaded, place, config, work.started)
-    # Against the ridge that would be kept, which knows the other dev prompts as well.
-    instead = _losses_by_prompt(work, baseline.left_out()[count:])
+    # Compared with the ridge that would be kept: for each dev prompt it is fitted on all others, dev included.
+    ridge_losses = _losses_by_prompt(work, baseline.left_out()[count:])
     fine_tuned = _scores(work, loaded, work.parts.validation) if any(place.kept) else None
-    better = fine_tuned is not None and beyond_chance(instead - _losses_by_prompt(work, _scores(work, loaded, dev)))
+    losses = None if fine_tuned is None else _losses_by_prompt(work, _scores(work, loaded, dev))
+    better = losses is not None and beyond_chance(ridge_losses - losses)
     features = baseline.features[:ENSEMBLE_ROWS]
     if not better:
         # The ridge stays: the one fitted on all train rows, dev included.
@@ -134,7 +148,7 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     save_checkpoint(work.directory / "model", Checkpoint(loaded, manifest))
     if better:
         if distributed.size() > 1:
-            # In one piece again: a sharded network gives no features.
+            # In one piece again, as a sharded network gives no features.
             loaded = load_checkpoint(work.directory / "model", device=loaded.device).loaded
         features = features_of(loaded, work.parts.train(), config, most=ENSEMBLE_ROWS)
     if distributed.is_first():
@@ -143,16 +157,19 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
 
 
 def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -> None:
-    """metrics.json comes last: where it is, the run is done."""
+    """Writes the predictions and the metrics of the run.
+
+    metrics.json comes last: where it exists, the run is done.
+    """
     tasks, directory = work.parts.validation.tasks, work.directory
-    said = {
+    predictions = {
         "baseline_predictions": scores,
         "fine_tuned_predictions": candidate.fine_tuned,
         "predictions": candidate.scores,
     }
-    for name, of in said.items():
-        if of is not None:
-            write_rows(directory / f"{name}.jsonl", prediction_rows(tasks, of, candidate.manifest))
+    for name, predicted in predictions.items():
+        if predicted is not None:
+            write_rows(directory / f"{name}.jsonl", prediction_rows(tasks, predicted, candidate.manifest))
     attributes = work.manifest.attributes
     write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
     metrics = {
@@ -204,7 +221,7 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
 
 
 def _means(labels: Floats) -> tuple[float, ...]:
-    """Per attribute; 0 where nothing is rated."""
+    """[attributes]: the mean of the labels [rows, attributes]; 0 where nothing is rated."""
     known = np.isfinite(labels)
     means: list[float] = (np.where(known, labels, 0.0).sum(axis=0) / known.sum(axis=0).clip(min=1)).tolist()
     return tuple(means)
@@ -215,16 +232,21 @@ def _scores(work: Work, loaded: Loaded, part: Part) -> Floats:
 
 
 def _losses_by_prompt(work: Work, predicted: Floats) -> Floats:
-    """[prompts]: what the last stage lowers, of each dev prompt that has an answer; predicted [rows, attributes]."""
+    """[prompts]: the last stage's loss for each dev prompt that has an answer; predicted [rows, attributes].
+
+    The prompts are sorted, so that the losses of two models are paired.
+    """
     part, objective = work.parts.dev, Objective(work.config.stages[-1], work.reward)
     rows: dict[str, list[int]] = {}
     for row, prompt in enumerate(part.prompts()):
         rows.setdefault(prompt, []).append(row)
-    losses = [objective.total(predicted[of], part.rows.answers.of_rows(of)) for _, of in sorted(rows.items())]
+    by_prompt = [chosen for _, chosen in sorted(rows.items())]
+    losses = [objective.total(predicted[chosen], part.rows.answers.of_rows(chosen)) for chosen in by_prompt]
     return np.array([loss for loss in losses if np.isfinite(loss)], dtype=np.float64)
 
 
 def _mean_predictor(validation: Part, manifest: Manifest) -> dict[str, Any]:
+    """Measures the trivial predictor, which says the training mean for every response."""
     labels = validation.rows.answers.labels
     means = np.broadcast_to(np.array(manifest.means), labels.shape)
     known = np.isfinite(labels)

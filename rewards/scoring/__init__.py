@@ -1,4 +1,4 @@
-"""The champion over every response, in short chunks; and small requests at once.
+"""Scores every response with the champion, in short chunks, and answers small requests at once.
 
 `pass_lanes` hands the chunks out, `chunks` scores one, `jobs` answers small requests, `model_cache` keeps models in
 memory.
@@ -30,12 +30,13 @@ __all__ = [
 
 
 class NoChampion(Refusal):
-    """There is no model to score with."""
+    """The project has no model to score with."""
 
     code = "no_champion"
 
 
 def champion(project: Project) -> RewardModel:
+    """Returns the project's champion; raises NoChampion where it has none."""
     model = RewardModel.objects.filter(project=project, is_champion=True).first()
     if not model:
         raise NoChampion(f"{project.name} has no champion yet: retrain it, or promote a model.")
@@ -44,7 +45,7 @@ def champion(project: Project) -> RewardModel:
 
 @dataclass(frozen=True)
 class Progress:
-    """Responses that a model has scored, of all in its project; `error` is why the last chunk failed, if it did."""
+    """The number of responses that a model has scored, of all in its project; `error` is why the last chunk failed."""
 
     scored: int
     total: int
@@ -57,6 +58,7 @@ class Progress:
 
 
 def progress(model: RewardModel) -> Progress:
+    """Counts the responses that the model has scored; those of retired tasks do not count."""
     current = Response.objects.filter(task__project=model.project_id).exclude(task__state="retired")
     scored = Score.objects.filter(reward_model=model).exclude(response__task__state="retired").count()
     error = ScoringPass.objects.filter(reward_model=model).values_list("error", flat=True).first()

@@ -1,6 +1,6 @@
-"""A few whole tasks through a model. What is scored already is left alone, so a chunk does no harm twice.
+"""Scores the responses of a few whole tasks. What has a score is left alone, so a chunk may run twice without harm.
 
-The cost does not hang on how many responses the model has scored: every read follows an index within the chunk.
+The cost does not depend on how many responses the model has scored: every read follows an index within the chunk.
 """
 
 import json
@@ -16,7 +16,7 @@ from rewards.models import RewardModel
 
 
 class Scorer(Protocol):
-    """What rewards.learning.score offers, without the import of torch."""
+    """The part of rewards.learning.score.Scorer that is needed here, declared without importing torch."""
 
     def encode(self, item: Item) -> Any: ...
 
@@ -27,7 +27,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Tasks of the model's project by the ends of their ids, both included."""
+    """The tasks of the model's project with ids from `first` to `last`, both included."""
 
     model: RewardModel
     first: int
@@ -44,7 +44,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Given:
-    """What a model gives a response."""
+    """A response's scores by attribute, its reward and the reward's standard deviation."""
 
     scores: Mapping[str, float]
     reward: float
@@ -52,14 +52,15 @@ class Given:
 
 
 def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
-    """Scores the chunk's responses that lack a score, or whose text has changed since; returns how many."""
+    """Scores the chunk's responses that have no score, or one of a text that was redacted since; returns how many."""
     unscored = _UNSCORED.rows(**chunk.parameters())
     if not unscored:
         return 0
     encoded = [scorer.encode(item) for item in _items(unscored)]
     keys = [scorer.key(sample) for sample in encoded]
-    stored = _known(chunk.model, keys)
-    # Equal tokens give equal scores: each is read once, and a task's responses share one reading of the prompt.
+    rows = _KNOWN.rows(model=chunk.model.pk, keys=list(set(keys)))
+    stored = {key: Given(json.loads(scores), reward, uncertainty) for key, scores, reward, uncertainty in rows}
+    # Equal tokens give equal scores, so each text is read once, and a task's responses share one pass over the prompt.
     fresh = {key: sample for key, sample in zip(keys, encoded, strict=True) if key not in stored}
     for key, result in zip(fresh, scorer.score_encoded(list(fresh.values())), strict=True):
         stored[key] = Given(result.scores, result.reward, result.uncertainty)
@@ -67,7 +68,8 @@ def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
     return len(unscored)
 
 
-# A score from before its task was redacted is that of another text.
+# A score from before its task was redacted belongs to another text. None of the statements here is prepared: PostgreSQL
+# may plan a prepared one for average values, and these depend on how many ids and keys a chunk holds.
 _UNSCORED = Statement(
     """
 SELECT r.id, r.task_id, r.text FROM annotator_task t
@@ -97,12 +99,8 @@ WHERE reward_model_id = %(model)s AND token_key = ANY(%(keys)s)
 )
 
 
-def _known(model: RewardModel, keys: Sequence[UUID]) -> dict[UUID, Given]:
-    """What the model has given these tokens before."""
-    rows = _KNOWN.rows(model=model.pk, keys=list(set(keys)))
-    return {key: Given(json.loads(scores), reward, uncertainty) for key, scores, reward, uncertainty in rows}
-
-
+# The join leaves out responses that were deleted while the model read them, whose rows would break the foreign key.
+# ON CONFLICT overwrites, because a chunk may be scored twice: by a lane that was thought lost and by its successor.
 _STORE = Statement(
     """
 INSERT INTO rewards_score (reward_model_id, response_id, scores, reward, uncertainty, token_key, created_at)
@@ -117,9 +115,9 @@ ON CONFLICT (reward_model_id, response_id) DO UPDATE SET scores = excluded.score
 )
 
 
-def _store(model: RewardModel, keys: Mapping[int, UUID], given: Mapping[UUID, Given], now: datetime) -> None:
-    """One statement; responses that were deleted meanwhile are left out."""
-    results = [given[key] for key in keys.values()]
+def _store(model: RewardModel, keys: Mapping[int, UUID], by_key: Mapping[UUID, Given], now: datetime) -> None:
+    """Stores the scores of responses, by id with the key of their tokens, in one statement."""
+    results = [by_key[key] for key in keys.values()]
     _STORE.run(
         model=model.pk,
         now=now,

@@ -1,4 +1,4 @@
-"""Small requests: a row with the items, a message to a warm worker, and a short wait for its answer."""
+"""Answers small requests: a row holds the items, a message wakes a warm worker, and the caller waits for a moment."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,27 +27,27 @@ JOB_OVERDUE_AFTER = timedelta(minutes=1)
 MOST_RESENT = 100
 MOST_TOGETHER = 256
 AT_FAULT = (Refused, RuntimeError, ValueError)
-"""What a model's call raises for items that it cannot take: a template's refusal, too little memory, a bad value."""
+"""The errors of a model's call for items that it cannot take: a template's refusal, too little memory, a bad value."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.05
 Item = Mapping[str, Any]
 
 
 class ScoringFailed(Refusal):
-    """The worker could not score what it was given."""
+    """The worker could not score the items."""
 
     status = 500
     code = "scoring_failed"
 
 
 class ScoringTooSlow(Refusal):
-    """The worker has not come to the items in time."""
+    """The worker did not score the items within the wait."""
 
     status = 503
     code = "scoring_too_slow"
 
 
 def ask(model: RewardModel, items: Sequence[Item], *, by: User, wait_seconds: float) -> ScoringJob:
-    """Has a warm worker score the items; comes back when it has, or with the job still queued after the wait.
+    """Has a warm worker score the items; returns the job when it is done, or still queued after the wait.
 
     Raises:
         NoWorker: nobody listens to the queue `score`.
@@ -61,7 +61,7 @@ def ask(model: RewardModel, items: Sequence[Item], *, by: User, wait_seconds: fl
 
 
 def results_of(model: RewardModel, items: Sequence[Item], *, by: User, wait_seconds: float) -> list[dict[str, Any]]:
-    """The same for programs that ask without end: no job is left behind, so none can be fetched later.
+    """Returns the results for programs that ask without end: no job is kept, so none can be fetched later.
 
     Raises:
         NoWorker: nobody listens to the queue `score`.
@@ -73,6 +73,7 @@ def results_of(model: RewardModel, items: Sequence[Item], *, by: User, wait_seco
     try:
         _answered(job, wait_seconds)
     finally:
+        # A trainer may ask a hundred times a second: rows that were kept for a day would fill the table.
         ScoringJob.objects.filter(pk=job.pk).delete()
     if job.state == ScoringJob.State.FAILED:
         raise ScoringFailed(f"The worker could not score the items: {job.error}")
@@ -82,10 +83,12 @@ def results_of(model: RewardModel, items: Sequence[Item], *, by: User, wait_seco
 
 
 def _answered(job: ScoringJob, wait_seconds: float) -> ScoringJob:
+    # Sent after the row is committed: a worker that is quicker would find no job.
     messages.send("rewards.tasks.score_job", [job.pk])
     end, pause = time.monotonic() + wait_seconds, _FIRST_PAUSE
     while time.monotonic() < end:
         time.sleep(pause)
+        # A warm worker answers in milliseconds; for a slow one the database is not asked 200 times a second.
         pause = min(1.5 * pause, _LONGEST_PAUSE)
         job.refresh_from_db(fields=["state", "results", "error"])
         if job.state != ScoringJob.State.QUEUED:
@@ -94,7 +97,7 @@ def _answered(job: ScoringJob, wait_seconds: float) -> ScoringJob:
 
 
 def resend_waiting(*, now: datetime) -> int:
-    """Jobs whose message was lost with Redis are sent again; a job that is answered twice is answered once."""
+    """Sends jobs again whose message was lost with Redis; returns how many. A message too many changes nothing."""
     jobs = ScoringJob.objects.filter(state=ScoringJob.State.QUEUED, created_at__lt=now - JOB_OVERDUE_AFTER)
     waiting = list(jobs.values_list("pk", flat=True)[:MOST_RESENT]) if heartbeats.listening()["score"].alive else []
     for job in waiting:
@@ -107,26 +110,33 @@ def resend_waiting(*, now: datetime) -> int:
 
 @transaction.atomic
 def answer(job_id: int) -> None:
-    """Fills the job's results unless somebody has, or is at it."""
+    """Fills the job's results, and those of other jobs that wait for the same model.
+
+    Does nothing if another worker has answered the job or is answering it.
+    """
+    # The rows stay locked while the model works. Other workers skip them, so that none waits, and none scores them too;
+    # a worker that is killed releases them.
     waiting = ScoringJob.objects.filter(state=ScoringJob.State.QUEUED).select_for_update(skip_locked=True)
     job = waiting.filter(pk=job_id).first()
     if job is None:
         return
-    others = waiting.filter(reward_model=job.reward_model_id).exclude(pk=job_id).order_by("pk")[: MOST_TOGETHER - 1]
-    jobs = [job, *_fitting(others, MOST_ITEMS - len(job.items))]
+    # Trainers send one item each, by the hundred: together they take one pass through the model.
+    waiting_too = waiting.filter(reward_model=job.reward_model_id).exclude(pk=job_id).order_by("pk")
+    jobs = [job, *_fitting(waiting_too[: MOST_TOGETHER - 1], MOST_ITEMS - len(job.items))]
     model = job.reward_model
     try:
         scored = _scored(model, jobs)
     except AT_FAULT:
         if len(jobs) == 1:
             raise
-        jobs = [job]  # the fault may be another's, who will be answered alone
+        # The fault may be in another job's items: this one is answered alone, and so will the others be.
+        jobs = [job]
         scored = _scored(model, jobs)
     _store(jobs, scored)
 
 
 def _fitting(jobs: Iterable[ScoringJob], room: int) -> list[ScoringJob]:
-    """Jobs that wait for the same model go through it together: trainers send one item each, by the hundred."""
+    """Returns the first jobs that together hold at most `room` items."""
     fitting = []
     for job in jobs:
         room -= len(job.items)
@@ -137,13 +147,16 @@ def _fitting(jobs: Iterable[ScoringJob], room: int) -> list[ScoringJob]:
 
 
 def _scored(model: RewardModel, jobs: Sequence[ScoringJob]) -> "list[Scored]":
-    """What the model says of the jobs' items, one after another. It asks the database nothing."""
+    """Returns the scores of all items of the jobs, in their order.
+
+    It does not use the database: an error in it must not break the transaction that holds the jobs' locks.
+    """
     return scorer_of(model).score(as_items([item for job in jobs for item in job.items]))
 
 
 def _store(jobs: Sequence[ScoringJob], scored: "Sequence[Scored]") -> None:
-    left = iter(scored)
+    remaining = iter(scored)
     for job in jobs:
-        job.results = [asdict(result) for result in islice(left, len(job.items))]
+        job.results = [asdict(result) for result in islice(remaining, len(job.items))]
         job.state = ScoringJob.State.DONE
     ScoringJob.objects.bulk_update(jobs, ["results", "state"])

@@ -1,4 +1,4 @@
-"""The models that this worker keeps in memory. Only workers of the queue `score` import torch."""
+"""Keeps the models that this worker used last in memory. Only workers of the queue `score` import torch."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,8 @@ _loading = threading.Lock()
 
 
 def scorer_of(model: RewardModel) -> "Scorer":
-    """The models last used stay in memory, SCORE_MODELS_KEPT of them."""
+    """Returns the loaded model; the SCORE_MODELS_KEPT models that were used last stay in memory."""
+    # lru_cache lets two threads compute the same entry: the model would be in memory twice while it loads.
     with _loading:
         return _loaded(str(model.directory()))
 
@@ -31,6 +32,7 @@ def _loaded(directory: str) -> "Scorer":
 
 
 def as_items(items: Sequence[Mapping[str, Any]]) -> list[Item]:
+    """Returns items as they come in a request's JSON as items of the learning core."""
     return [
         Item(str(number), tuple(Turn(**turn) for turn in item["conversation"]), item["response"])
         for number, item in enumerate(items)

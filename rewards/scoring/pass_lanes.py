@@ -1,7 +1,7 @@
-"""The champion over all its project's responses: as many lanes as there are workers, each one chunk after the other.
+"""Sends the champion over all its project's responses in lanes, one for each worker, chunk after chunk.
 
-The rows are the truth. Redis carries one short message a lane, so that small requests get their turn at once; a message
-that is lost, or whose worker was killed, is found by its lane's age and sent anew.
+The rows are the truth. Redis carries one short message a lane, so that small requests get their turn at once. A message
+that is lost, or whose worker was killed, is noticed by its lane's age and sent again.
 """
 
 import time
@@ -27,23 +27,23 @@ from rewards.scoring.model_cache import scorer_of
 
 MOST_LANES = 64
 LOST_AFTER = timedelta(minutes=2)
-"""Without a sign from a lane. A big model takes long to load; a chunk that is scored twice does no harm."""
+"""A lane without a sign for this long is lost. A big model takes long to load; a chunk scored twice does no harm."""
 LOOK_AGAIN_AFTER = timedelta(hours=1)
-"""All tasks are passed once more: an import may commit behind us, and redacted texts need new scores."""
+"""After this time all tasks are passed again: imports may commit behind a pass, and redacted texts need new scores."""
 LOOK_AHEAD = 2_000
-"""Tasks that one turn passes at most, so that a turn over scored ones is short too."""
+"""The most tasks that one turn passes, so that a turn over scored tasks is short too."""
 CHUNK_SECONDS = 1.0
-"""What a chunk should take: a small request waits for no more than one."""
+"""The time that a chunk should take: a small request waits for no more than one chunk."""
 FEWEST_TASKS, MOST_TASKS = 8, 512
 LAST = 9
-"""A message's priority: small requests have 0, and Redis hands out what is smaller first."""
+"""The priority of a lane's message: small requests have 0, and Redis hands out smaller ones first."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A lane's turn, ours alone; `chunk` is None where only scored tasks were passed.
+    """A turn of a lane that this worker alone has; `chunk` is None where only scored tasks were passed.
 
-    `tasks` is 0 where the chunk was another's before us, who may have scored a part of it.
+    `tasks` counts the tasks to score. It is 0 where a lost worker had the chunk before, and may have scored some of it.
     """
 
     lane: int
@@ -53,19 +53,20 @@ class Turn:
 
 
 class Pace:
-    """How many tasks this worker scores in CHUNK_SECONDS, learnt from chunk to chunk."""
+    """The number of tasks that this worker scores in CHUNK_SECONDS, learnt from chunk to chunk."""
 
     def __init__(self) -> None:
         self.tasks = FEWEST_TASKS
 
     @contextmanager
     def timed(self, tasks: int) -> Iterator[None]:
+        """Measures the time in which so many tasks are scored; for 0 it learns nothing."""
         began = time.monotonic()
         yield
         if not tasks:
             return
         fitting = tasks * CHUNK_SECONDS / max(time.monotonic() - began, 1e-3)
-        # By no more than double at once: the next tasks may be longer.
+        # No more than doubled at once, as the next tasks may be longer.
         self.tasks = int(min(max(fitting, FEWEST_TASKS), 2 * self.tasks, MOST_TASKS))
 
 
@@ -86,9 +87,9 @@ def start(model: RewardModel, *, now: datetime) -> None:
 
 
 def start_due(*, now: datetime) -> int:
-    """Wakes the lanes of every champion that has tasks ahead, or a lane that is lost; returns how many champions.
+    """Wakes the lanes of every champion that has tasks ahead or a lost lane; returns how many champions.
 
-    On a disk that is nearly full nothing is woken, and lanes rest after the chunk that they have in hand.
+    On a disk that is nearly full nothing is woken, and lanes rest after their current chunk.
     """
     if disk_space.shortages():
         return 0
@@ -103,7 +104,7 @@ def start_due(*, now: datetime) -> int:
     return failures.each_project("start_due_scoring", champions, wake_champion)
 
 
-# Costs the same however many tasks there are: the index knows what follows on the last one handed out.
+# The cost does not grow with the tasks: the row comparison follows the index to the task after the last one handed out.
 _DUE = Statement("""
 SELECT m.id FROM rewards_rewardmodel m LEFT JOIN rewards_scoringpass p ON p.reward_model_id = m.id
 WHERE m.is_champion AND (
@@ -119,8 +120,12 @@ WHERE m.is_champion AND (
 
 @transaction.atomic
 def wake(model: RewardModel, *, now: datetime, anew: bool = False) -> None:
-    """A lane for each worker: those that rest or are lost get a message. What a lost one had in hand it takes up."""
+    """Makes a lane for each worker and sends a message to those that rest or are lost.
+
+    A lost lane takes up the chunk that it had. With `anew` a model whose lanes all rest begins at the first task.
+    """
     ScoringPass.objects.get_or_create(reward_model=model, defaults={"began_at": now})
+    # The pass is locked before its lanes, here and in `take`: in the other order two workers could wait for each other.
     scoring_pass = ScoringPass.objects.select_for_update().get(reward_model=model)
     lanes = scoring_pass.lanes.all()
     if not lanes.filter(moved_at__isnull=False).exists() and (anew or scoring_pass.began_at < now - LOOK_AGAIN_AFTER):
@@ -131,6 +136,7 @@ def wake(model: RewardModel, *, now: datetime, anew: bool = False) -> None:
         [ScoringLane(scoring_pass=scoring_pass, number=number) for number in numbers], ignore_conflicts=True
     )
     asleep = Q(moved_at__isnull=True, number__in=numbers) | Q(moved_at__lt=now - LOST_AFTER)
+    # The next turn's number makes an older message, or a worker that comes back, fail to take or finish its turn.
     for lane in lanes.filter(asleep).order_by("number").select_for_update():
         lane.turn, lane.moved_at = lane.turn + 1, now
         lane.save(update_fields=["turn", "moved_at"])
@@ -138,7 +144,7 @@ def wake(model: RewardModel, *, now: datetime, anew: bool = False) -> None:
 
 
 def wanted() -> int:
-    """How many lanes to keep: one for each score worker, or one if Redis cannot tell."""
+    """Returns how many lanes to keep: one for each score worker, or one if Redis cannot be asked."""
     try:
         listening = heartbeats.listening()["score"].workers
     except redis.RedisError:
@@ -147,6 +153,7 @@ def wanted() -> int:
 
 
 def send(lane: int, turn: int) -> None:
+    """Sends the message of a lane's turn once the transaction is committed, so that a worker finds the row."""
     messages.send_on_commit("rewards.tasks.score_chunk", [lane, turn], priority=LAST)
 
 
@@ -155,9 +162,14 @@ def send(lane: int, turn: int) -> None:
 
 @transaction.atomic
 def take(lane_id: int, number: int, *, now: datetime, tasks: int) -> Turn | None:
-    """Takes the turn unless somebody has, with at most so many tasks. None where the lane has come to its end."""
-    # The pass before its lanes, as waking locks them: else each could wait for the other.
+    """Takes the turn with at most so many tasks.
+
+    Returns None where another worker has taken it, and where the lane rests: there are no more tasks, another model is
+    the champion, or the disk is nearly full.
+    """
+    # The pass is locked before its lanes, as in `wake`: in the other order two workers could wait for each other.
     ScoringPass.objects.select_for_update(of=["self"]).filter(lanes=lane_id).first()
+    # One conditional UPDATE decides: of two workers with the same message one changes the row.
     if not ScoringLane.objects.filter(pk=lane_id, turn=number).update(turn=number + 1, moved_at=now):
         return None
     lane = ScoringLane.objects.select_related("scoring_pass__reward_model").get(pk=lane_id)
@@ -169,7 +181,7 @@ def take(lane_id: int, number: int, *, now: datetime, tasks: int) -> Turn | None
 
 
 def _with_chunk(lane: ScoringLane, tasks: int) -> Turn | None:
-    """What the lane has still in hand, from a turn that was lost, or else the next tasks."""
+    """Returns a turn with the chunk that the lane still has from a lost turn, or else with the next tasks."""
     model = lane.scoring_pass.reward_model
     if lane.first_task is not None and lane.last_task is not None:
         return Turn(lane.pk, lane.turn, Chunk(model, lane.first_task, lane.last_task))
@@ -182,26 +194,28 @@ def _with_chunk(lane: ScoringLane, tasks: int) -> Turn | None:
 
 
 def _hand_out(model: RewardModel, tasks: int) -> list[int] | None:
-    """The next tasks that lack a score, perhaps none of those just ahead; None at the end of all tasks."""
+    """Returns the next tasks that lack a score, which may be none of the LOOK_AHEAD next; None after the last task."""
+    # Lanes take their portions one after another, so that no two get the same tasks.
     progress = ScoringPass.objects.select_for_update().get(reward_model=model)
     values = {"model": model.pk, "project": model.project_id, "after": progress.handed_out}
     ((passed, portion),) = _NEXT.rows(**values, look=LOOK_AHEAD, tasks=tasks)
     if passed is None:
         return None
+    # A full portion may end before the tasks that were looked at; those after it are for the next lane.
     progress.handed_out = portion[-1] if len(portion) == tasks else passed
     progress.save(update_fields=["handed_out"])
     return list(portion)
 
 
-# Each task is looked at by itself (LATERAL, LIMIT 1), in the index's order, until there are enough: joined as a whole,
-# every turn would read all responses.
+# Each task is looked at by itself (LATERAL, LIMIT 1), in the index's order, until there are enough. As one join every
+# turn would read all responses. MATERIALIZED keeps the limit of the look ahead from being merged into that query.
 _NEXT = Statement(
     """
 WITH ahead AS MATERIALIZED (
     SELECT max(id) AS last FROM (
         SELECT t.id FROM annotator_task t
         WHERE t.project_id = %(project)s AND t.id > %(after)s ORDER BY t.id LIMIT %(look)s
-    ) AS each
+    ) AS next_tasks
 )
 SELECT ahead.last, ARRAY(
     SELECT t.id FROM annotator_task t CROSS JOIN LATERAL (
@@ -219,16 +233,18 @@ SELECT ahead.last, ARRAY(
 
 
 def score(turn: Turn) -> int:
-    """Scores what the turn has in hand; returns how many responses."""
+    """Scores the turn's chunk; returns how many responses."""
     if turn.chunk is None:
         return 0
-    scorer = scorer_of(turn.chunk.model)  # loaded before the time is taken
+    # Loaded before the clock starts: a first load of minutes would teach the pace that tasks are slow.
+    scorer = scorer_of(turn.chunk.model)
     with pace.timed(turn.tasks):
         return score_chunk(turn.chunk, scorer, now=database_now())
 
 
 def finish(turn: Turn, *, now: datetime) -> None:
-    """Hands the lane on, unless it was thought lost and has gone on without us."""
+    """Sends the lane its next turn, unless it was thought lost and has gone on with another worker."""
+    # The condition spares a write to the pass, which all lanes share, after every chunk.
     ScoringPass.objects.filter(lanes=turn.lane).exclude(error="").update(error="")
     done = ScoringLane.objects.filter(pk=turn.lane, turn=turn.number)
     if done.update(first_task=None, last_task=None, moved_at=now):
@@ -236,4 +252,5 @@ def finish(turn: Turn, *, now: datetime) -> None:
 
 
 def note_failure(turn: Turn, error: str) -> None:
+    """Notes why the chunk failed, for the page of the model; the lane is found again when it counts as lost."""
     ScoringPass.objects.filter(lanes=turn.lane).update(error=without_places(error))

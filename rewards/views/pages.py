@@ -59,7 +59,7 @@ PARTS = {
 }
 BY_LENGTH = gettext_lazy("By length")
 REASONS = (gettext_noop("the same score for every response"), gettext_noop("the same label for every response"))
-"""Why there is no correlation, as the metrics say it."""
+"""The metrics' reasons why there is no correlation, listed here so that they are translated."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,10 @@ class Section:
 @never_cache
 @require_GET
 def comparison(request: HttpRequest, slug: str) -> HttpResponse:
-    """The versions of a project's model side by side; `of` chooses the evaluation, by default the champion's newest."""
+    """Shows the versions of a project's model side by side.
+
+    The parameter `of` chooses the evaluation; by default it is the champion's newest.
+    """
     project = access.reviewed_project(user_of(request), slug)
     groups = groups_of(project)
     chosen = _chosen(groups, request.GET.get("of", ""))
@@ -94,7 +97,7 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
         names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
         page["evaluations"] = comparison.evaluations
         page["notes"] = [note for evaluation in comparison.evaluations for note in _notes(evaluation, names)]
-        # Ties of each part would fill the page: of all together they are enough.
+        # The ties of each part would fill the page: those of all parts together are enough.
         lines = [line for line in comparison.lines if line.measure != "ties" or len(line.path) == 1]
         page["sections"] = list(_sections([line for line in lines if not line.is_fine], names))
         page["fine"] = list(_sections([line for line in lines if line.is_fine and not line.is_empty], names))
@@ -102,7 +105,7 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _notes(evaluation: Evaluation, attributes: Mapping[str, str]) -> Iterator[str]:
-    """What makes the numbers of a version mean less than they seem to."""
+    """Yields what makes the numbers of a version mean less than they seem to."""
     metrics, version = evaluation.metrics, evaluation.reward_model.version
     constant = (metrics.get("all") or {}).get("constant") or metrics.get("constant")
     lost = (metrics.get("all") or {}).get("not_finite") or metrics.get("not_finite")
@@ -118,23 +121,24 @@ def _notes(evaluation: Evaluation, attributes: Mapping[str, str]) -> Iterator[st
         yield _("Version %(version)s was trained on the prompts of %(count)s of these rows.") % values
 
 
-def _chosen(groups: Sequence[Group], wish: str) -> Group | None:
-    """The group that is asked for, else the newest with the champion in it, else the newest."""
-    asked = [group for group in groups if str(group.newest) == wish]
-    return next(iter([*asked, *(group for group in groups if group.has_champion), *groups]), None)
+def _chosen(groups: Sequence[Group], newest: str) -> Group | None:
+    """Returns the group with this newest id, else the newest group with the champion in it, else the newest group."""
+    requested = [group for group in groups if str(group.newest) == newest]
+    return next(iter([*requested, *(group for group in groups if group.has_champion), *groups]), None)
 
 
 def _sections(lines: Sequence[Line], attributes: Mapping[str, str]) -> Iterator[Section]:
-    for title, of in groupby(lines, key=lambda line: _title(line, attributes)):
-        yield Section(title, [_row(line, attributes) for line in of])
-
-
-def _row(line: Line, attributes: Mapping[str, str]) -> Row:
-    return Row(_label(line, attributes), line.cells, line.n, digits=0 if line.measure == "ties" else DIGITS)
+    # The lines come sorted by part, so those under one heading follow each other.
+    for title, in_section in groupby(lines, key=lambda line: _title(line, attributes)):
+        rows = [
+            Row(_label(line, attributes), line.cells, line.n, digits=0 if line.measure == "ties" else DIGITS)
+            for line in in_section
+        ]
+        yield Section(title, rows)
 
 
 def _title(line: Line, attributes: Mapping[str, str]) -> str:
-    """What the line stands under: an attribute, a part of the data, or all labels."""
+    """Returns the heading of a line: an attribute, a part of the data, or all labels."""
     if not line.path:
         return _("All labels")
     if line.path[0] == "attributes":
@@ -145,7 +149,7 @@ def _title(line: Line, attributes: Mapping[str, str]) -> str:
 
 
 def _label(line: Line, attributes: Mapping[str, str]) -> str:
-    """The part within the heading, the measure, or both where a part has several."""
+    """Returns the part within the heading, the measure, or both where a part has several measures."""
     depth = {"attributes": 2, "slices": 2, "pairwise": 1}.get(line.path[0], 1) if line.path else 0
     names = [part for part in line.path[depth:] if part not in ("by_strength", "pairwise")]
     parts = ", ".join(attributes.get(name) or _part(name) for name in names)
@@ -156,10 +160,10 @@ def _label(line: Line, attributes: Mapping[str, str]) -> str:
 
 
 def _part(name: str) -> str:
-    """A part by its name in the metrics: `preference 2`, `labels 0.5-1`, a section, a model."""
-    kind, _space, which = name.partition(" ")
+    """Returns the title of a part from its name in the metrics: `preference 2`, `labels 0.5-1`, a section, a model."""
+    kind, _space, size = name.partition(" ")
     if kind == "preference":
-        return _("Preference of %(strength)s") % {"strength": which}
+        return _("Preference of %(strength)s") % {"strength": size}
     if kind == "labels":
-        return _("Labels %(levels)s levels apart") % {"levels": which.replace("-", "\N{EN DASH}")}
+        return _("Labels %(levels)s levels apart") % {"levels": size.replace("-", "\N{EN DASH}")}
     return str(PARTS.get(name, name))

@@ -1,4 +1,4 @@
-"""Benchmarks of reward models in their published formats, told apart by their columns."""
+"""Reads benchmarks of reward models in their published formats, which are recognised by their columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rewards.learning.benchmarks.cases import Benchmark, Case, Row
 from rewards.learning.data import BadRow, EmptyPart
 from rewards.learning.refusals import Refused
 
-# The plainest comes last: every pair of a benchmark is also a pair.
+# The plainest comes last: every row of RewardBench would also pass for a plain pair.
 BENCHMARKS: tuple[Benchmark, ...] = (
     rewardbench2.BENCHMARK,
     rmbench.BENCHMARK,
@@ -22,11 +22,16 @@ SNAPSHOT_COLUMNS = frozenset({"task", "prompt_hash", "conversation", "responses"
 
 
 class UnknownFormat(Refused):
-    """The columns are of no format that is known; the sentence lists those that are."""
+    """The columns are of no known format; the message lists the known ones."""
 
 
 def recognise(name: str, rows: Sequence[Row]) -> Benchmark | None:
-    """The format of the rows by the first of them; None for rows of a snapshot."""
+    """Returns the format of the rows by the first of them; None for rows of a snapshot.
+
+    Raises:
+        EmptyPart: there are no rows.
+        UnknownFormat: the columns are of no known format.
+    """
     if not rows:
         raise EmptyPart(f"{name} holds no rows")
     first = rows[0]
@@ -44,7 +49,7 @@ def recognise(name: str, rows: Sequence[Row]) -> Benchmark | None:
 
 
 def cases_of(name: str, rows: Sequence[Row], benchmark: Benchmark) -> list[Case]:
-    """The first row that does not fit raises BadRow, with its number."""
+    """Returns the rows as cases; the first row that does not fit raises BadRow with its number."""
     cases = []
     for number, row in enumerate(rows, start=1):
         try:

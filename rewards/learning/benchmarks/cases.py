@@ -1,4 +1,4 @@
-"""What every benchmark comes down to: a conversation, the right answers to it and the wrong ones, and their rewards."""
+"""The common form of all benchmarks: a conversation with right and wrong answers, and the rewards of these."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Measures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One row: `good` are the answers that are right, `bad` those that are not; `group` is the part it counts for."""
+    """One row of a benchmark with its right answers `good` and its wrong ones `bad`; it counts for the part `group`."""
 
     id: str
     group: str
@@ -28,12 +28,13 @@ class Case:
 
     @property
     def items(self) -> list[Item]:
+        """The answers in their conversation, the right ones first."""
         return [Item(self.id, self.conversation, answer) for answer in (*self.good, *self.bad)]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A case with the rewards of its right answers [good] and wrong ones [bad]."""
+    """A case with the rewards of its right answers, good [answers], and of its wrong ones, bad [answers]."""
 
     case: Case
     good: Floats
@@ -47,7 +48,10 @@ class Judged:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A published format: what its rows look like, how one becomes a case, and the rules it is scored by."""
+    """A published format: which rows it `matches`, how a row becomes a `case`, and how results are scored.
+
+    `result` scores one case from 0 to 1, `measure` all of them.
+    """
 
     name: str
     columns: str
@@ -58,7 +62,7 @@ class Benchmark:
 
 
 def judged(cases: Sequence[Case], rewards: Sequence[float]) -> list[Judged]:
-    """The cases with their rewards, which stand in the order of the cases' items."""
+    """Returns the cases with their rewards, which are given in the order of the cases' items."""
     judged_cases, start = [], 0
     for case in cases:
         middle, end = start + len(case.good), start + len(case.good) + len(case.bad)
@@ -68,11 +72,12 @@ def judged(cases: Sequence[Case], rewards: Sequence[float]) -> list[Judged]:
 
 
 def by_length(cases: Sequence[Case]) -> list[Judged]:
-    """As a judge would see them that likes the longer answer better."""
+    """Returns the cases as a judge would see them who rewards an answer by its length in characters."""
     return judged(cases, [float(len(item.response)) for case in cases for item in case.items])
 
 
 def groups_of(rows: Sequence[Judged]) -> dict[str, list[Judged]]:
+    """Returns the rows by the part that they count for."""
     by_part: dict[str, list[Judged]] = {}
     for row in rows:
         by_part.setdefault(row.case.group, []).append(row)
@@ -80,11 +85,12 @@ def groups_of(rows: Sequence[Judged]) -> dict[str, list[Judged]]:
 
 
 def results_of(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Floats:
+    """[rows]: the result of every row."""
     return np.array([result(row) for row in rows], dtype=np.float64)
 
 
 def accuracy(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measures:
-    """The mean over all rows, never over means of parts; ties are counted beside it."""
+    """Returns the mean result over all rows, never over means of parts, and the number of ties."""
     results = results_of(rows, result)
     return {
         "accuracy": float(results.mean()),
@@ -95,7 +101,11 @@ def accuracy(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measu
 
 
 def over_all(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measures:
-    """All rows of a file alike, whatever their part: accuracy, and how far length explains rewards and truth."""
+    """Measures all rows of a file alike, whatever their part: accuracy, and how much length alone explains.
+
+    `longer_wins` is the accuracy of a judge that prefers the longer answer, `length_correlation` Spearman's
+    correlation of rewards with lengths.
+    """
     prompts = [repr(row.case.conversation) for row in rows]
     results = results_of(rows, result)
 
@@ -116,7 +126,7 @@ def over_all(rows: Sequence[Judged], result: Callable[[Judged], float]) -> Measu
 
 
 def conversation(prompt: Any) -> tuple[Turn, ...]:
-    """A prompt is a text, one turn of the user's, or a list of turns."""
+    """Returns the turns of a prompt, which is a text, one turn of the user's, or a list of turns."""
     if isinstance(prompt, str):
         return (Turn("user", prompt),)
     if not isinstance(prompt, list) or not prompt:
@@ -125,22 +135,24 @@ def conversation(prompt: Any) -> tuple[Turn, ...]:
 
 
 def text(value: Any) -> str:
+    """Returns the value if it is a text; else raises ValueError."""
     if not isinstance(value, str):
         raise ValueError(f"{str(value)[:40]!r} is not a text")
     return value
 
 
 def texts(value: Any) -> tuple[str, ...]:
+    """Returns the value if it is a list of texts that is not empty; else raises ValueError."""
     if not isinstance(value, list) or not value:
         raise ValueError("it has no list of answers")
     return tuple(map(text, value))
 
 
 def has_texts(row: Row) -> bool:
-    """A chosen and a rejected answer, one each."""
+    """Returns whether the row has one chosen and one rejected answer."""
     return isinstance(row.get("chosen"), str) and isinstance(row.get("rejected"), str) and "prompt" in row
 
 
 def has_lists(row: Row) -> bool:
-    """Lists of chosen and of rejected answers."""
+    """Returns whether the row has lists of chosen and of rejected answers."""
     return isinstance(row.get("chosen"), list) and isinstance(row.get("rejected"), list) and "prompt" in row

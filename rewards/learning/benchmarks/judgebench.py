@@ -1,6 +1,7 @@
-"""JudgeBench (arXiv 2410.12784): pairs of which one answer is correct, by the kind of the question's source.
+"""JudgeBench (arXiv 2410.12784): pairs with one correct answer, by the kind of the question's source.
 
-The overall score is over all pairs. Its own script takes a tie for B>A; here a tie is wrong, and counted."""
+The overall score is over all pairs. The benchmark's own script takes a tie for B>A; here a tie is wrong, and counted.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +26,11 @@ CATEGORIES: Mapping[str, str] = {
     "livebench-math": "math",
     "livecodebench": "coding",
 }
-"""By how the source begins."""
+"""The category by the beginning of the source."""
 
 
 def case(row: Row) -> Case:
+    """Returns the row as a case; raises KeyError or ValueError if it is not one of JudgeBench."""
     answers = {"A>B": ("response_A", "response_B"), "B>A": ("response_B", "response_A")}
     if row["label"] not in answers:
         raise ValueError(f"label is A>B or B>A, not {str(row['label'])[:40]!r}")
@@ -39,10 +41,12 @@ def case(row: Row) -> Case:
 
 
 def result(row: Judged) -> float:
+    """Returns 1 for a right pair; a tie is wrong."""
     return float(row.good[0] > row.bad[0])
 
 
 def measure(rows: Sequence[Judged]) -> Measures:
+    """Returns the accuracy of all pairs and of every category; overall only if no category is missing."""
     categories = {name: accuracy(group, result) for name, group in sorted(groups_of(rows).items())}
     every = over_all(rows, result)
     overall: Measures = {"accuracy": every["accuracy"], "n": every["n"], "intervals": every["intervals"]}

@@ -1,4 +1,4 @@
-"""Plain pairs of a chosen and a rejected answer, as preference data comes: accuracy over all, and by source."""
+"""Plain pairs of a chosen and a rejected answer: the accuracy over all of them, and by source."""
 
 from __future__ import annotations
 
@@ -26,25 +26,31 @@ _TURN = re.compile(r"(?:^|\n\n)(Human|Assistant):")
 
 
 def case(row: Row) -> Case:
+    """Returns the row as a case; raises KeyError or ValueError if it is not a pair."""
     group = str(row.get("source") or row.get("subset") or "unnamed")
     good, bad = text(row["chosen"]), text(row["rejected"])
     return Case(str(row.get("id", "")), group, turns(row["prompt"]), (good,), (bad,))
 
 
 def turns(prompt: Any) -> tuple[Turn, ...]:
-    """Of a text that begins like a transcript of Anthropic's each turn; an empty last one is left out."""
+    """Returns the turns of a prompt; a text in the form of Anthropic's transcripts is split at its speakers.
+
+    An empty last turn, which asks for the answer, is left out.
+    """
     if not isinstance(prompt, str) or not prompt.lstrip().startswith("Human:"):
         return conversation(prompt)
     _, *parts = _TURN.split(prompt.strip())
     spoken = zip(parts[::2], parts[1::2], strict=True)
-    return tuple(Turn(SPEAKERS[who], said.strip()) for who, said in spoken if said.strip()) or conversation(prompt)
+    return tuple(Turn(SPEAKERS[who], text.strip()) for who, text in spoken if text.strip()) or conversation(prompt)
 
 
 def result(row: Judged) -> float:
+    """Returns 1 for a right pair; a tie is wrong."""
     return float(row.good[0] > row.bad[0])
 
 
 def measure(rows: Sequence[Judged]) -> Measures:
+    """Returns the accuracy of all pairs and of every source."""
     sources = {name: accuracy(group, result) for name, group in sorted(groups_of(rows).items())}
     every = over_all(rows, result)
     overall = {"accuracy": every["accuracy"], "n": every["n"], "intervals": every["intervals"]}

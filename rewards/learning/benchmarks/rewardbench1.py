@@ -55,29 +55,33 @@ SECTIONS: Mapping[str, Mapping[str, int]] = {
         **dict.fromkeys(["hep-cpp", "hep-go", "hep-java", "hep-js", "hep-python", "hep-rust"], 164),
     },
 }
-"""Rows of each subset as published."""
+"""The number of rows of each subset as published."""
 WEIGHTS = {**{name: rows for subsets in SECTIONS.values() for name, rows in subsets.items()}, "math-prm": 984}
-"""math-prm counts as much as all code together."""
+"""The weight of each subset in its section: math-prm counts as much as all code together."""
 
 
 def case(row: Row) -> Case:
+    """Returns the row as a case; raises KeyError or ValueError if it is not one of RewardBench."""
     group, name = str(row["subset"]), str(row.get("id", ""))
     return Case(name, group, conversation(row["prompt"]), (text(row["chosen"]),), (text(row["rejected"]),))
 
 
 def result(row: Judged) -> float:
-    """1 for a right pair; a tie is wrong."""
+    """Returns 1 for a right pair; a tie is wrong."""
     return float(row.good[0] > row.bad[0])
 
 
 def section_score(section: str, subsets: Mapping[str, float]) -> float:
-    """A section's score from the accuracies of all of its subsets."""
+    """Returns a section's score from the accuracies of all of its subsets."""
     names = SECTIONS[section]
     return float(np.average([subsets[name] for name in names], weights=[WEIGHTS[name] for name in names]))
 
 
 def measure(rows: Sequence[Judged]) -> Measures:
-    """Subsets as they are there; sections and the overall score only from whole ones, else the reason why not."""
+    """Returns the accuracy of every subset in the rows, of complete sections, and overall if all sections are complete.
+
+    An incomplete section has the reason instead of an accuracy.
+    """
     groups = groups_of(rows)
     subsets = {name: accuracy(group, result) for name, group in sorted(groups.items())}
     drawn = {name: drawn_means(results_of(groups[name], result), seed=n) for n, name in enumerate(sorted(groups))}
@@ -99,7 +103,7 @@ def measure(rows: Sequence[Judged]) -> Measures:
 
 
 def lacking(section: str, rows: Mapping[str, int]) -> str:
-    """Why the section cannot be scored: subsets that are absent, or have not the published number of rows."""
+    """Returns why the section cannot be scored: its subsets are absent, or differ from the published number of rows."""
     if not set(rows) & set(SECTIONS[section]):
         return "none of its subsets is there"
     wrong = [

@@ -1,6 +1,7 @@
 """RewardBench 2 (arXiv 2506.01937): the best of four in five domains, and Ties, where several answers are right.
 
-The overall score is the plain mean of the six domains."""
+The overall score is the plain mean of the six domains.
+"""
 
 from __future__ import annotations
 
@@ -35,24 +36,25 @@ DOMAINS: Mapping[str, int] = {
     "Focus": 495,
     "Ties": 102,
 }
-"""Rows of each domain as published."""
+"""The number of rows of each domain as published."""
 TIES = "Ties"
 
 
 @dataclass(frozen=True)
 class Rewards:
-    """The rewards of one prompt's right answers and of its wrong ones."""
+    """The rewards of one prompt's right answers, good [answers], and of its wrong ones, bad [answers]."""
 
     good: Floats
     bad: Floats
 
     @property
     def accurate(self) -> bool:
+        """Whether every right answer has a higher reward than every wrong one."""
         return self.margin > 0
 
     @property
     def spread(self) -> float:
-        """How far the right answers lie apart."""
+        """The difference between the highest and the lowest reward of the right answers."""
         return float(self.good.max() - self.good.min())
 
     @property
@@ -62,6 +64,7 @@ class Rewards:
 
 
 def case(row: Row) -> Case:
+    """Returns the row as a case; raises KeyError or ValueError if it is not one of RewardBench 2."""
     name, group = str(row["id"]), _domain(str(row["subset"]))
     if group == TIES and not re.fullmatch(r"(ref|tied):\d+", name):
         raise ValueError(f"the id of a row of Ties is ref:NUMBER or tied:NUMBER, not {name[:40]!r}")
@@ -69,7 +72,10 @@ def case(row: Row) -> Case:
 
 
 def result(row: Judged) -> float:
-    """1/k where the right answer shares the highest reward with k - 1 others, else 0; in Ties 1 where all are right."""
+    """Returns 1/k where the right answer shares the highest reward with k - 1 others, else 0.
+
+    In Ties it is 1 where every right answer has a higher reward than every wrong one.
+    """
     if row.case.group == TIES:
         return float(Rewards(row.good, row.bad).accurate)
     every = np.concatenate([row.good, row.bad])
@@ -77,8 +83,11 @@ def result(row: Judged) -> float:
 
 
 def ties_score(ref: Mapping[int, Rewards], tied: Mapping[int, Rewards]) -> float | None:
-    """Prompts with one right answer, and the same with several: are all right ones preferred, and by more than they
-    differ among themselves? None where no prompt is in both."""
+    """Returns the score of the domain Ties; None where no prompt is in both parts.
+
+    `ref` holds prompts with one right answer, `tied` the same with several. The score rewards that all right answers
+    are preferred, and by more than they differ among themselves.
+    """
     both = sorted(set(ref) & set(tied))
     if not both:
         return None
@@ -88,7 +97,7 @@ def ties_score(ref: Mapping[int, Rewards], tied: Mapping[int, Rewards]) -> float
 
 
 def _margins(ref: Sequence[Rewards], tied: Sequence[Rewards]) -> Floats:
-    """What each prompt's margins add to the score [prompts]; 0 by 0 adds nothing."""
+    """[prompts]: what each prompt's margins add to the score; 0 divided by 0 adds nothing."""
     spread = np.array([rewards.spread for rewards in tied])
     of_tied = np.array([rewards.margin for rewards in tied])
     of_both = np.minimum([rewards.margin for rewards in ref], of_tied)
@@ -98,7 +107,7 @@ def _margins(ref: Sequence[Rewards], tied: Sequence[Rewards]) -> Floats:
 
 
 def measure(rows: Sequence[Judged]) -> Measures:
-    """Domains as they are there; the overall score only from whole ones, else the reason why not."""
+    """Returns the accuracy of every domain in the rows, and overall if all are complete, else the reason why not."""
     groups = groups_of(rows)
     domains: dict[str, Measures] = {}
     drawn: dict[str, Floats] = {}
@@ -122,7 +131,7 @@ def _ties(rows: Sequence[Judged]) -> tuple[Measures, Floats]:
 
 
 def _drawn_ties(ref: Mapping[int, Rewards], tied: Mapping[int, Rewards]) -> Floats:
-    """Prompts drawn again, each with both of its rows; undefined where one of them is missing."""
+    """[resamples]: the score over resampled prompts, each with both of its rows; NaN where one of them is missing."""
     keys = sorted(ref)
     if set(ref) != set(tied) or len(keys) < 2:
         return np.full(RESAMPLES, np.nan)

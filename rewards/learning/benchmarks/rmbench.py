@@ -31,6 +31,7 @@ LEVELS = ("easy", "normal", "hard")
 
 
 def case(row: Row) -> Case:
+    """Returns the row as a case; raises KeyError or ValueError if it is not one of RM-Bench."""
     chosen, rejected = texts(row["chosen"]), texts(row["rejected"])
     if len(chosen) != STYLES or len(rejected) != STYLES:
         raise ValueError(f"chosen and rejected hold {STYLES} answers each, one a style")
@@ -40,29 +41,36 @@ def case(row: Row) -> Case:
 
 
 def levels(good: Floats, bad: Floats) -> Floats:
-    """The shares of right comparisons [easy, normal, hard] of one row, from the matrix chosen x rejected of styles."""
+    """[3]: the shares of right comparisons of one row, easy, normal and hard.
+
+    good, bad [styles]: the rewards of the chosen and rejected answers, from the plainest style to the fanciest.
+    """
     right = (good[:, None] > bad[None, :]).astype(np.float64)  # [chosen style, rejected style]
+    # Below the diagonal the chosen answer has the fancier style (easy), above it the plainer one (hard).
     pairs = STYLES * (STYLES - 1) / 2
     return np.array([np.tril(right, -1).sum() / pairs, np.trace(right) / STYLES, np.triu(right, 1).sum() / pairs])
 
 
 def result(row: Judged) -> float:
+    """Returns the mean of the row's three shares."""
     return float(levels(row.good, row.bad).mean())
 
 
 def measure(rows: Sequence[Judged]) -> Measures:
+    """Returns the accuracy of every domain in the rows, and overall if none is missing."""
+    # By domain [rows, 3]: the shares of right comparisons by level.
     by_domain = {
-        name: np.array([levels(row.good, row.bad) for row in group]) for name, group in groups_of(rows).items()
+        name: np.array([levels(row.good, row.bad) for row in group]) for name, group in sorted(groups_of(rows).items())
     }
-    drawn = {name: drawn_means(of.mean(axis=1), seed=seed) for seed, (name, of) in enumerate(sorted(by_domain.items()))}
+    drawn = {name: drawn_means(shares.mean(axis=1), seed=seed) for seed, (name, shares) in enumerate(by_domain.items())}
     domains = {
         name: {
-            "accuracy": float(of.mean()),
-            "n": len(of),
-            **dict(zip(LEVELS, of.mean(axis=0).tolist(), strict=True)),
+            "accuracy": float(shares.mean()),
+            "n": len(shares),
+            **dict(zip(LEVELS, shares.mean(axis=0).tolist(), strict=True)),
             "intervals": {"accuracy": bounds(drawn[name])},
         }
-        for name, of in sorted(by_domain.items())
+        for name, shares in by_domain.items()
     }
     return {"overall": _overall(domains, drawn), "domains": domains, "all": over_all(rows, result)}
 

@@ -1,4 +1,4 @@
-"""Rows in: JSON lines, a JSON list or Parquet, the first two also gzipped; or a data set of the Hugging Face Hub."""
+"""Reads rows: JSON lines, a JSON list or Parquet, the first two also gzipped; or a data set of the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewards.learning.data import BadRow, MissingFile
 from rewards.learning.refusals import Refused
 
 HUB = "hub:"
-"""Before the name of a data set: `hub:allenai/reward-bench-2`, or with a split, `hub:ScalerLab/JudgeBench@gpt`."""
+"""The prefix of a data set's name: `hub:allenai/reward-bench-2`, or with a split, `hub:ScalerLab/JudgeBench@gpt`."""
 SPLITS = {
     "allenai/reward-bench": "filtered",
     "allenai/reward-bench-2": "test",
@@ -26,11 +26,16 @@ Loader = Callable[..., Iterable[Row]]
 
 
 class NoHub(Refused):
-    """The Hub cannot be asked: `datasets` is missing, or the Hub out of reach, or the name unknown there."""
+    """The Hub cannot be asked: `datasets` is missing, the Hub is out of reach, or it does not know the name."""
 
 
 def rows_of(source: str, *, load: Loader | None = None) -> list[Row]:
-    """All rows of a file, or of a data set of the Hub."""
+    """Returns all rows of a file, or of a data set of the Hub.
+
+    Raises:
+        MissingFile, BadRow: the file is absent, or cannot be read.
+        NoHub: the Hub cannot be asked.
+    """
     if source.startswith(HUB):
         return _from_hub(source.removeprefix(HUB), load or _loader())
     path = Path(source)
@@ -43,7 +48,7 @@ def rows_of(source: str, *, load: Loader | None = None) -> list[Row]:
 
 
 def data_hash(source: str, rows: Iterable[Row]) -> str:
-    """Of the file's bytes; of what came from the Hub, of the rows."""
+    """Returns the sha256 of the file's bytes or, for a data set of the Hub, of its rows."""
     if not source.startswith(HUB):
         with Path(source).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""evaluate MODEL DATA: a reward model on labelled rows or on a benchmark; the metrics are stored and printed."""
+"""evaluate MODEL DATA: evaluates a reward model on labelled rows or a benchmark; stores and prints the metrics."""
 
 import json
 from argparse import ArgumentParser

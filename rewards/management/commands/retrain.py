@@ -32,13 +32,13 @@ class Command(BaseCommand):
             self._follow(run)
 
     def _follow(self, run: TrainingRun) -> None:
-        shown = ""
+        last_state = ""
         while run.state in ACTIVE_STATES:
             time.sleep(POLL_SECONDS)
             run.refresh_from_db()
-            if run.state != shown:
+            if run.state != last_state:
                 self.stdout.write(f"Run {run.pk}: {run.get_state_display()}")
-                shown = run.state
+                last_state = run.state
         if run.state in (RunState.FAILED, RunState.CANCELLED):
             raise CommandError(f"Run {run.pk} {run.state}: {run.error}")
         verdict = run.verdict

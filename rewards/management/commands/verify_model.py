@@ -1,4 +1,4 @@
-"""verify_model MODEL: hashes the files of a reward model and of its snapshot anew."""
+"""verify_model MODEL: hashes the files of a reward model and of its snapshot again and names those that differ."""
 
 from argparse import ArgumentParser
 from typing import Any

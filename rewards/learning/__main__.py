@@ -4,8 +4,10 @@ stderr; 143: ended by SIGTERM; 144: its parent died."""
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from rewards.learning.process_end import end, end_on_sigterm, end_with_parent
@@ -50,14 +52,25 @@ def train_together(directory: Path) -> int | None:
 
 
 def run(stage: str, directory: Path) -> None:
-    # Each stage takes seconds to import: only the one that is asked for.
+    work = imported(stage)
+    work(directory)
+
+
+def imported(stage: str) -> Callable[[Path], None]:
+    """Each stage takes seconds to import: only the one that is asked for, and nobody looks for garbage meanwhile.
+
+    There is none, and each look at what is there would take longer than the one before.
+    """
+    gc.disable()
     if stage == "train":
         from rewards.learning.train import train as work
     elif stage == "evaluate":
         from rewards.learning.evaluate import evaluate as work
     else:
         from rewards.learning.score import score as work
-    work(directory)
+    gc.freeze()
+    gc.enable()
+    return work
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import IO, Any, BinaryIO, cast
 
 from django.conf import settings
@@ -241,10 +242,53 @@ class _CsvLines:
         self.number += 1
         self.taken += len(piece)
         if self.taken > most:
-            while piece and not piece.endswith(("\n", "\r")):
-                piece = self._text.readline(_CHUNK)
+            # Of a record that has begun on another line more is only asked for inside quotation marks.
+            self._pass_over(piece, _Cell.BEGINS if self.taken == len(piece) else _Cell.QUOTED)
             raise _RowTooLong
         return piece
+
+    def _pass_over(self, piece: str, cell: "_Cell") -> None:
+        """To the end of the record: what stands on the lines of a quoted cell are no rows."""
+        readline, number, quoted = self._text.readline, self.number, _Cell.QUOTED
+        while True:
+            if cell is not quoted or '"' in piece:
+                cell = _behind(piece, cell)
+            ended = piece[-1] in "\n\r"
+            if ended and cell is not quoted:
+                break
+            piece = readline(_CHUNK)
+            if not piece:
+                break
+            number += ended
+        self.number = number
+
+
+class _Cell(Enum):
+    """Where in a cell of CSV a piece of text ends."""
+
+    BEGINS = auto()
+    PLAIN = auto()
+    QUOTED = auto()
+    CLOSED = auto()
+    """Behind a quotation mark, which a second one makes a part of the text."""
+
+
+def _behind(piece: str, cell: _Cell) -> _Cell:
+    """Where a piece of a record ends that goes on from there."""
+    at, end = 0, len(piece)
+    while at < end:
+        if cell is _Cell.QUOTED:
+            if not (at := piece.find('"', at) + 1):
+                return cell
+            cell = _Cell.CLOSED
+        elif cell is not _Cell.PLAIN:
+            opens = piece[at] == '"'
+            cell, at = (_Cell.QUOTED, at + 1) if opens else (_Cell.PLAIN, at)
+        elif at := piece.find(',"', at) + 1:
+            cell = _Cell.BEGINS
+        else:
+            return _Cell.BEGINS if piece[-1] == "," else cell
+    return cell
 
 
 def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:

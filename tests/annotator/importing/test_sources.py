@@ -145,6 +145,38 @@ def test_an_open_quote_is_reported_where_it_opens() -> None:
     assert (last.line, last.values) == (3, None)
 
 
+def test_a_long_csv_record_is_passed_over_with_all_its_lines(settings: LazySettings) -> None:
+    """What stands on its lines is part of a text, however much it looks like rows."""
+    settings.IMPORT_MAX_ROW_BYTES = 100
+    long = b'2,"' + b'a""b\r\n3,three\r\n' * 50 + b'"\r\n'
+    first, bad, last = rows(b"a,b\r\n1,one\r\n" + long + b"4,four\r\n")
+    assert (first.line, bad.line, last.line, last.values) == (2, 3, 104, {"a": "4", "b": "four"})
+    assert "IMPORT_MAX_ROW_BYTES" in bad.error
+
+
+@pytest.mark.parametrize(
+    "long",
+    [
+        b'5" disk,' + b"x" * 200 + b"\n",
+        b'"a""",' + b"x" * 100_000 + b'5"\n',
+        b'"","' + b'""' * 40_000 + b'"\n',
+        b'"' + b"x" * (65_536 + 101 - 2) + b'"",\n' + b"y" * 200 + b'",\n',
+        b"x" * (2 * 65_536 + 101 - 1) + b',"\n' + b"y" * 200 + b'"\n',
+    ],
+    ids=["unquoted", "behind a quoted cell", "only quotation marks", "a pair in two pieces", "a cell in two pieces"],
+)
+def test_the_next_csv_row_begins_behind_a_long_one(settings: LazySettings, long: bytes) -> None:
+    settings.IMPORT_MAX_ROW_BYTES = 100
+    bad, last = rows(b"a,b\n" + long + b"1,2\n")
+    assert (bad.values, last.line, last.values) == (None, 2 + long.count(b"\n"), {"a": "1", "b": "2"})
+
+
+def test_a_long_csv_line_without_an_end_is_one_row(settings: LazySettings) -> None:
+    settings.IMPORT_MAX_ROW_BYTES = 100
+    good, bad = rows(b"a,b\n1,2\n" + b"x" * 200_000)
+    assert (good.line, bad.line, bad.values) == (2, 3, None)
+
+
 def test_csv_may_hold_code_that_looks_like_json() -> None:
     assert values(b'prompt,response\nq,"\n{\n"\n') == [{"prompt": "q", "response": "\n{\n"}]
 

@@ -53,7 +53,7 @@ def _detail(error: Exception) -> str:
         return f"No token was sent. {HOW}"
     if isinstance(error, APIException):
         return str(error.detail)
-    return str(error) or "You may not do this."
+    return str(error) or "You are not allowed to do this."
 
 
 def _code(error: Exception) -> str:

@@ -116,7 +116,7 @@ def test_a_skip_with_marks_without_javascript(open_page: Open, alice: User, task
     page.get_by_label("one per line").fill("she is Ola Nord\nKari")
     page.get_by_label("Note (optional)").first.fill("Two of them")
     page.get_by_role("button", name="Skip", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("“Kari” is not in the text. Copy it from the text")
+    expect(page.get_by_role("alert")).to_contain_text("“Kari” is not in the text. Copy each passage")
     expect(page.get_by_label("one per line")).to_have_value("she is Ola Nord\nKari")
     expect(page.get_by_label("Note (optional)").first).to_have_value("Two of them")
     expect(page.get_by_label(MAIL)).to_be_checked()

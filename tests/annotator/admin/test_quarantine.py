@@ -126,7 +126,7 @@ def test_redacting_is_not_offered_at_once_for_a_report_without_personal_informat
     annotation.report(claimed(project, cast.alice).pk, category="bias", note="Look.", now=NOW)
     page = carol.get(reverse("admin:annotator_task_change", args=[task.pk])).content.decode()
     assert buttons(page) == ["False alarm*", "Justified"]
-    assert "Is there personal information in it after all?" in page
+    assert "Does it contain personal information?" in page
 
 
 def test_another_choice_is_shown_again_first(carol: Client, secret: Task) -> None:

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.background import failures, heartbeats, messages
@@ -135,7 +136,9 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
         NoWorker, AlreadyRunning, UnusableConfig, DiskNearlyFull: as they say.
     """
     if run.state not in (RunState.FAILED, RunState.CANCELLED):
-        raise NotEnded(f"Run {run.pk} is {run.get_state_display().lower()}: only a failed or cancelled one is retried.")
+        raise NotEnded(
+            _("Run %(run)s is in the state “%(state)s”. Only a failed or cancelled run can be retried.") % _state(run)
+        )
     again = TrainingRun(project=run.project, requested_by=by, config=run.config)
     again.reason = f"run {run.pk} again, which {'failed' if run.state == RunState.FAILED else 'was cancelled'}"
     if run.snapshot and not run.snapshot.is_marked():
@@ -288,7 +291,7 @@ def cancel(run: TrainingRun, *, now: datetime) -> None:
     active = TrainingRun.objects.active().filter(pk=run.pk)
     if not active.update(state=RunState.CANCELLED, finished_at=now):
         run.refresh_from_db(fields=["state"])
-        raise NotActive(f"Run {run.pk} has ended already: it is {run.get_state_display()}.")
+        raise NotActive(_("Run %(run)s has already ended. Its state is “%(state)s”.") % _state(run))
     audit.record("run.cancelled", f"run {run.pk}", project=run.project)
 
 
@@ -302,7 +305,7 @@ def reject(run: TrainingRun, *, now: datetime) -> None:
     waiting = TrainingRun.objects.waiting().filter(pk=run.pk)
     if not waiting.update(state=RunState.REJECTED, finished_at=now):
         run.refresh_from_db(fields=["state"])
-        raise NothingToDecide(f"Run {run.pk} does not wait for a decision: it is {run.get_state_display().lower()}.")
+        raise NothingToDecide(_("Run %(run)s is not waiting for a decision. Its state is “%(state)s”.") % _state(run))
     audit.record("run.rejected", f"run {run.pk}", project=run.project)
 
 
@@ -327,3 +330,7 @@ def recover_lost(*, now: datetime) -> list[TrainingRun]:
     for run in resent:
         send(run)
     return resent
+
+
+def _state(run: TrainingRun) -> dict[str, Any]:
+    return {"run": run.pk, "state": run.get_state_display()}

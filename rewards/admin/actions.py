@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.contrib.admin.views.decorators import staff_member_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from annotator import access
@@ -24,7 +25,7 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:index")
-    messages.success(request, f"Run {run.pk} is queued.")
+    messages.success(request, _("Run %(run)s is queued.") % {"run": run.pk})
     return redirect("admin:rewards_trainingrun_change", run.pk)
 
 
@@ -38,7 +39,7 @@ def promote(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:rewards_rewardmodel_change", model.pk)
-    messages.success(request, f"{model} is the champion.")
+    messages.success(request, _("%(model)s is the champion.") % {"model": model})
     if promoted.scores_wait:
         messages.warning(request, promoted.scores_wait)
     return redirect("admin:rewards_rewardmodel_changelist")
@@ -54,7 +55,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.warning(request, str(refused))
     else:
-        messages.info(request, f"Run {run.pk} is cancelled.")
+        messages.info(request, _("Run %(run)s is cancelled.") % {"run": run.pk})
     return redirect("admin:rewards_trainingrun_change", run.pk)
 
 
@@ -68,7 +69,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, f"Run {run.pk} is queued.")
+        messages.success(request, _("Run %(run)s is queued.") % {"run": run.pk})
     return redirect("admin:rewards_trainingrun_change", run.pk)
 
 
@@ -82,7 +83,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.warning(request, str(refused))
     else:
-        messages.info(request, "The model stays out of use.")
+        messages.info(request, _("The model stays out of use."))
     return redirect("admin:rewards_trainingrun_change", run.pk)
 
 
@@ -95,7 +96,8 @@ def verify(request: HttpRequest, pk: int) -> HttpResponse:
     for problem in problems:
         messages.error(request, problem)
     if not problems:
-        messages.success(request, f"The files of {model} and of its snapshot are those that were written.")
+        said = _("The files of %(model)s and of its snapshot are unchanged since they were written.")
+        messages.success(request, said % {"model": model})
     return redirect("admin:rewards_rewardmodel_change", model.pk)
 
 
@@ -109,5 +111,7 @@ def erase(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, "The snapshot's files are gone, and those of every model that learnt from it.")
+        messages.success(
+            request, _("The snapshot's files have been erased, and so have those of every model that learnt from it.")
+        )
     return redirect("admin:rewards_snapshot_change", snapshot.pk)

@@ -82,7 +82,7 @@ def test_the_admin_takes_an_offer_back_too(project: Project, cast: Cast, admin: 
     member = cast.alice.memberships.get()
     page, form = f"/admin/annotator/membership/{member.pk}/change/", {"extra_tries": 0} | NO_RUNS
     admin.post(page, form | {"role": "manager"})
-    assert "They are annotator until they accept." in admin.get(page).content.decode()
+    assert "The role stays “Annotator” until the offer is accepted." in admin.get(page).content.decode()
     admin.post(page, form | {"role": "manager", "quota": 7})
     member.refresh_from_db()
     assert (member.offered_role, member.quota) == ("manager", 7)

@@ -63,7 +63,7 @@ def test_what_is_missing_is_led_to(open_page: Open, rita: User) -> None:
 def test_it_works_without_javascript(open_page: Open, rita: User) -> None:
     page = open_page(rita, java_script_enabled=False)
     page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/?start=means")
-    page.get_by_label("Somebody slipped").check()
+    page.get_by_label("Somebody made a mistake").check()
     page.get_by_role("button", name="Settle and next").click()
     expect(page.get_by_role("heading", name="Task second")).to_be_visible()
     page.get_by_text("Reject …").first.click()

@@ -89,7 +89,7 @@ def test_what_was_previewed_is_redacted(carol: Client, secret: Task) -> None:
     spans = list(secret.pii_spans.values_list("pk", flat=True))
     answer = carol.post(redact_url(secret), confirmed(carol, secret, spans=spans), follow=True)
     assert (
-        "Earlier snapshots that hold the text, and their models, are marked: a manager can erase them."
+        "Earlier snapshots that contain the text, and their models, are marked. A manager can erase them."
         in answer.content.decode()
     )
     assert find_in_database(MAIL) == []
@@ -100,7 +100,7 @@ def test_nothing_is_erased_before_its_loss_is_confirmed(carol: Client, secret: T
     sent = confirmed(carol, secret, spans=list(secret.pii_spans.values_list("pk", flat=True)))
     del sent["understood"]
     answer = carol.post(redact_url(secret), sent)
-    assert "tick first that you know what is lost" in answer.content.decode()
+    assert "First confirm that you know what is lost" in answer.content.decode()
     assert find_in_database(MAIL) != []
 
 
@@ -133,7 +133,7 @@ def test_another_choice_is_shown_again_first(carol: Client, secret: Task) -> Non
     spans = list(secret.pii_spans.values_list("pk", flat=True))
     sent = confirmed(carol, secret, spans=spans) | {f"task-{secret.pk}-quotes": "Ola Nord"}
     answer = carol.post(redact_url(secret), sent)
-    assert "The choice has changed" in answer.content.decode()
+    assert "The selection has changed" in answer.content.decode()
     assert find_in_database(MAIL) != []
 
 

@@ -54,7 +54,7 @@ def test_every_page_opens(open_page: Open, carol: User, busy: Project) -> None:
     page = open_page(carol)
     page.goto("/admin/")
     expect(page.get_by_text("Agreement, weighted kappa")).to_be_visible()
-    expect(page.get_by_text("nobody listens").first).to_be_visible()
+    expect(page.get_by_text("no worker is running").first).to_be_visible()
     for name in LISTS:
         page.goto(f"/admin/{name}/")
         link = page.locator("#result_list tbody a").first

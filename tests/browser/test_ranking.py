@@ -239,7 +239,7 @@ def test_a_reviewer_reads_rankings_and_settles_one(open_page: Open, talk: Projec
         button(page, letter, "place").click()
     page.get_by_label("Somebody made a mistake").check()
     page.get_by_role("button", name="Settle and next").click()
-    expect(page.get_by_role("status")).to_contain_text("Settled")
+    expect(page.get_by_role("status")).to_contain_text("settled")
     assert Adjudication.objects.get().ranking == [[two], [three], [one]]
     page.goto("/projects/talk/review/submissions/?all=1")
     expect(page.locator(".submissions")).to_contain_text("C > A = B")

@@ -37,7 +37,7 @@ def test_the_keyboard_settles_one_task_after_the_other(open_page: Open, rita: Us
         page.keyboard.press(key)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Task second")).to_be_visible()
-    expect(page.get_by_text("Settled: task first")).to_be_visible()
+    expect(page.get_by_text("Task first is settled")).to_be_visible()
     made = Adjudication.objects.get()
     assert [set(scores.values()) for scores in made.scores.values()] == [{2}, {0}]
     assert made.reason == Adjudication.Reason.SLIP

@@ -259,7 +259,7 @@ def test_a_retry_leaves_a_snapshot_alone_that_holds_redacted_text(db: None, cast
 
 
 def test_what_has_not_failed_is_not_retried(project: Project, cast: Cast) -> None:
-    with pytest.raises(runs.NotEnded, match="promoted"):
+    with pytest.raises(runs.NotEnded, match="Promoted"):
         runs.retry(working(project, state=RunState.PROMOTED), by=cast.carol)
 
 

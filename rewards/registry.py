@@ -33,7 +33,7 @@ def lineage(model: RewardModel) -> dict[str, Any]:
 def verify(model: RewardModel) -> list[str]:
     """What is wrong with the files of the model and of its snapshot, hashed anew; nothing if all is as it was."""
     if model.is_erased():
-        return ["The files were erased, as they had learnt from texts that were to be forgotten."]
+        return ["The files were erased, because the model learnt from texts that had to be erased."]
     found = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model)]
     if model.run.snapshot:
         found += _changed(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))

@@ -51,7 +51,7 @@ def _check_backbone(name: object) -> None:
         return
     names = ", ".join(settings.REWARD_BACKBONES)
     raise UnusableConfig(
-        f"backbone must be one of these names: {names}. Directories and Hub ids are for the operator to list, in "
+        f"backbone must be one of these names: {names}. Only the operator can list directories and Hub ids, in "
         "REWARD_BACKBONES."
     )
 

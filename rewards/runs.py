@@ -92,7 +92,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
     heartbeats.require("train")
     if not snapshots.has_answers(project):
         raise snapshots.NotEnoughLabels(
-            f"There are no labels and no preferences yet in {project.name}: rate tasks, or import some."
+            f"There are no labels and no preferences in {project.name} yet. Rate tasks, or import some."
         )
     return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
 
@@ -114,8 +114,8 @@ def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
     version = alike.order_by("-version").values_list("version", flat=True).first()
     if version is not None:
         raise NothingNew(
-            f"Nothing has changed since version {version}: it learnt from the same labels with the same "
-            "settings. Change the settings (another seed is enough) or label more."
+            f"Nothing has changed since version {version}, which learnt from the same labels with the same settings. "
+            "Change the settings (another seed is enough) or label more."
         )
 
 
@@ -149,7 +149,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
         return _queue(again, retry_of=run.pk)
     except UnusableConfig as unusable:
         raise UnusableConfig(
-            f"Run {run.pk} cannot be repeated with its settings: start a new run with others instead. {unusable}"
+            f"Run {run.pk} cannot be repeated with its settings. Start a new run with other settings. {unusable}"
         ) from unusable
 
 
@@ -172,9 +172,9 @@ def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
 
 def _why_not_now(active: TrainingRun | None) -> str:
     if active and active.waits_for_decision():
-        return f"Run {active.pk} of {active.project} waits for a decision: promote or reject its model first."
+        return f"Run {active.pk} of {active.project} is waiting for a decision. Promote or reject its model first."
     run = f"Run {active.pk} of {active.project}" if active else "A run"
-    return f"{run} is under way; wait for it or cancel it."
+    return f"{run} is in progress. Wait for it or cancel it."
 
 
 def send(run: TrainingRun) -> None:
@@ -316,7 +316,7 @@ def recover_lost(*, now: datetime) -> list[TrainingRun]:
     given_up = lost.filter(attempt__gte=settings.RUN_ATTEMPTS)
     given_up.update(
         state=RunState.FAILED,
-        error=f"The worker disappeared in each of {settings.RUN_ATTEMPTS} attempts. Look at its log and its memory.",
+        error=f"The worker disappeared in each of {settings.RUN_ATTEMPTS} attempts. Check its log and its memory.",
         finished_at=now,
     )
     lost.update(state=RunState.QUEUED, error="The worker disappeared; the run starts again from its last checkpoint.")

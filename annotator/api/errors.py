@@ -26,7 +26,7 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
         return Response(body, status=error.status, headers=dict(error.headers))
     if isinstance(error, RequestDataTooBig):
         most = body_limits.most_bytes(context["request"].path)
-        return _answer(413, f"The body is larger than {most:,} bytes: send it in several calls.", "too_large", {})
+        return _answer(413, f"The body is larger than {most:,} bytes. Send it in several calls.", "too_large", {})
     if isinstance(error, SuspiciousOperation):
         return _answer(400, str(error) or "The request is malformed.", "bad_request", {})
     answered = exception_handler(error, context)
@@ -82,7 +82,7 @@ def _flattened(detail: Any, place: str = "") -> dict[str, list[str]]:
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if not request.path.startswith(API):
         return defaults.page_not_found(request, exception)
-    return _json(404, f"There is no such address. They are listed at {API}docs/.", "not_found")
+    return _json(404, f"There is no such address. The addresses are listed at {API}docs/.", "not_found")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
@@ -96,7 +96,7 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
         return away
     if not request.path.startswith(API):
         return defaults.server_error(request)
-    return _json(500, "Something broke on our side; the server's log has the error.", "error")
+    return _json(500, "Something went wrong on the server. Its log has the error.", "error")
 
 
 def _json(status: int, detail: str, code: str) -> JsonResponse:

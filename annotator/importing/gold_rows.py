@@ -39,7 +39,7 @@ def check_gold(use: str, experts: Sequence[Expert | None]) -> None:
     if use and not all(experts):
         raise BadRow("gold needs an expert rating of every response: responses[].expert {scores, explanation}")
     if not use and any(experts):
-        raise BadRow(f"a response has an expert rating: say what it is for by gold ({', '.join(Gold.Use.values)})")
+        raise BadRow(f"a response has an expert rating: set gold to say what it is for ({', '.join(Gold.Use.values)})")
 
 
 def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
@@ -48,7 +48,7 @@ def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
     _make([each for each in given if each.is_new])
     known = [each for each in given if not each.is_new]
     stored = {gold.task_id: gold for gold in _stored([each.task for each in known])}
-    wrong = "the task is here with another gold: change that in the admin, or give the row an id of its own"
+    wrong = "the task already exists with another gold: change that in the admin, or give the row another id"
     return [(each.row.line, wrong) for each in known if not _same(stored.get(each.task), each)]
 
 

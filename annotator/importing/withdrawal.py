@@ -102,8 +102,8 @@ def begin(made: Import, *, by: User | None, now: datetime) -> Import:
     found = withdrawal_preview(made)
     if found.rated:
         raise AlreadyRated(
-            f"{found.rated:,} of the {found.tasks:,} tasks of this import have been rated, so it cannot be taken back: "
-            "retire the tasks that nobody should rate any more."
+            f"{found.rated:,} of the {found.tasks:,} tasks of this import have been rated, so it cannot be taken back. "
+            "Retire the tasks that nobody should rate any more."
         )
     made.taken_back_at, made.taken_back_by = now, by
     made.save(update_fields=["taken_back_at", "taken_back_by"])

@@ -44,8 +44,8 @@ def problem(known: UUID | None) -> str:
         return ""
     what = "belong to another installation" if found else f"lack the file {marker().name} that marks them"
     return (
-        f"The artifacts of this process {what}: VAR_DIR has to lead to the folder that all processes share. If the "
-        "folder is right (restored, or moved), `manage.py adopt_artifacts` marks it."
+        f"The artifacts of this process {what}: VAR_DIR must be the folder that all processes share. If the folder is "
+        "right (restored or moved), `manage.py adopt_artifacts` marks it."
     )
 
 

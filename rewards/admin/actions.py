@@ -21,7 +21,7 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
     """Starts a run, or says why not."""
     project = access.managed_project(user_of(request), slug)
     try:
-        run = runs.request(project, reason=f"asked for by {request.user}", by=user_of(request))
+        run = runs.request(project, reason=f"requested by {request.user}", by=user_of(request))
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:index")

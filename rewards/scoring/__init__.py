@@ -38,7 +38,7 @@ class NoChampion(Refusal):
 def champion(project: Project) -> RewardModel:
     found = RewardModel.objects.filter(project=project, is_champion=True).first()
     if not found:
-        raise NoChampion(f"{project.name} has no champion yet: retrain it, or promote a model.")
+        raise NoChampion(f"{project.name} has no champion yet. Retrain it, or promote a model.")
     return found
 
 

@@ -84,7 +84,7 @@ def test_it_is_said_where_nobody_can_bring_them_back(
     client.post(chosen(client, "exclude_them", "membership", cast.bob.memberships.get().pk), {"reason": "-"})
     monkeypatch.setattr("annotator.review.exclusions.AT_THE_DOOR", 0)
     page = chosen(client, "readmit", "exclusion", Exclusion.objects.get().pk)
-    assert "No worker listens" in client.post(page, follow=True).content.decode()
+    assert "No worker is running" in client.post(page, follow=True).content.decode()
 
 
 def test_an_imported_rater_is_chosen_by_name(project: Project, client: Client) -> None:

@@ -28,7 +28,7 @@ def managed_project(user: User, slug: str) -> Project:
     """A project that the user manages; 403 for its other members."""
     project = visible_project(user, slug)
     if not manages(user, project):
-        raise PermissionDenied("Only managers of this project may do this.")
+        raise PermissionDenied("Only managers of this project can do this.")
     return project
 
 
@@ -99,7 +99,7 @@ def reviewed_project(user: User, slug: str) -> Project:
     """One of `reviewed_projects`; 403 for annotators, who must not see each other's work."""
     project = visible_project(user, slug)
     if not reviewed_projects(user).filter(pk=project.pk).exists():
-        raise PermissionDenied("Only managers and reviewers of this project may see this.")
+        raise PermissionDenied("Only managers and reviewers of this project can see this.")
     return project
 
 

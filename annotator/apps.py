@@ -1,9 +1,10 @@
 """Registers the human half with Django; starts each worker's heartbeat."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class AnnotatorConfig(AppConfig):
     name = "annotator"
-    verbose_name = "Annotation"
+    verbose_name = _("Annotation")
     default_auto_field = "django.db.models.BigAutoField"

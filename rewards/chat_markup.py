@@ -86,7 +86,7 @@ def _after(query: str, prompt: str) -> str:
         _, mark, after = query.partition(known)
         if mark and known:
             return after
-    raise NotItsPrompt("A query must begin with its prompt: the response is what comes after.")
+    raise NotItsPrompt("A query must begin with its prompt. The text after the prompt is the response.")
 
 
 def _turn(role: str, content: str) -> dict[str, str]:

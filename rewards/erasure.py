@@ -84,13 +84,15 @@ def _check(snapshot: Snapshot) -> None:
     if snapshot.erased_at:
         raise NothingToErase("This snapshot has been erased already.")
     if not snapshot.marked_at:
-        raise NothingToErase("No task of this snapshot has been redacted or deleted since: there is nothing to forget.")
+        raise NothingToErase(
+            "No task of this snapshot has been redacted or deleted since it was taken, so there is nothing to erase."
+        )
     champion = RewardModel.objects.filter(run__snapshot=snapshot, is_champion=True).first()
     if champion:
-        raise StillNeeded(f"Version {champion.version}, the champion, learnt from it: promote another model first.")
+        raise StillNeeded(f"Version {champion.version}, the champion, learnt from it. Promote another model first.")
     run = TrainingRun.objects.active().filter(snapshot=snapshot).first()
     if run:
-        raise StillNeeded(f"Run {run.pk} works with it: wait for its end, or cancel it.")
+        raise StillNeeded(f"Run {run.pk} is using it. Wait until the run ends, or cancel it.")
 
 
 def _folders(snapshot: Snapshot) -> Iterator[Path]:

@@ -43,7 +43,7 @@ def _sentence(curve: Mapping[str, Any]) -> str:
     }
     if not curve["evidence"]:
         text = _(
-            "No evidence that the next %(more)s labels would lower the error: the fall of the RMSE from "
+            "There is no evidence that the next %(more)s labels would lower the error: the fall of the RMSE from "
             "%(rmse_now)s would lie between %(low)s and %(high)s (95 %% interval)."
         )
         return text % numbers
@@ -51,7 +51,7 @@ def _sentence(curve: Mapping[str, Any]) -> str:
         "The next %(more)s labels would lower the RMSE from about %(rmse_now)s to %(rmse_then)s, by %(low)s to "
         "%(high)s (95 %% interval)."
     )
-    guess = _(" That reaches far beyond the %(labels)s labels that there are: take it as a guess.")
+    guess = _(" This reaches far beyond the existing %(labels)s labels, so treat it as a guess.")
     return (text + guess if curve["far"] else text) % numbers
 
 

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext_lazy as _
 
 from annotator.models import Project, Response
 
@@ -18,14 +19,14 @@ class Snapshot(models.Model):
     Triggers count the tasks that were redacted or deleted since: the files hold their text until they are erased.
     """
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshots")
-    content_hash = models.CharField(max_length=64)
-    path = models.CharField(max_length=300, help_text="relative to the artifacts' folder")
-    manifest = models.JSONField()
-    train_tasks = models.PositiveIntegerField()
-    validation_tasks = models.PositiveIntegerField()
-    labels = models.PositiveIntegerField(help_text="labelled responses")
-    created_at = models.DateTimeField(auto_now_add=True)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshots", verbose_name=_("project"))
+    content_hash = models.CharField(_("content hash"), max_length=64)
+    path = models.CharField(_("path"), max_length=300, help_text=_("Relative to the artifacts folder."))
+    manifest = models.JSONField(_("manifest"))
+    train_tasks = models.PositiveIntegerField(_("training tasks"))
+    validation_tasks = models.PositiveIntegerField(_("validation tasks"))
+    labels = models.PositiveIntegerField(_("labels"), help_text=_("Labelled responses."))
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     redacted_tasks = models.PositiveIntegerField(db_default=0, help_text="redacted after it was taken")
     deleted_tasks = models.PositiveIntegerField(db_default=0, help_text="deleted after it was taken")
     marked_at = models.DateTimeField(null=True, blank=True, help_text="of the last of these")
@@ -33,6 +34,8 @@ class Snapshot(models.Model):
     erased_at = models.DateTimeField(null=True, blank=True, help_text="its files and those of its models are gone")
 
     class Meta:
+        verbose_name = _("snapshot")
+        verbose_name_plural = _("snapshots")
         ordering = ["-pk"]
         constraints = [
             models.UniqueConstraint(fields=["project", "content_hash"], name="snapshot_content_once_per_project")
@@ -73,15 +76,15 @@ class OwnerlessFolder(models.Model):
 
 
 class RunState(models.TextChoices):
-    QUEUED = "queued"
-    SNAPSHOTTING = "snapshotting"
-    TRAINING = "training"
-    EVALUATING = "evaluating"
-    AWAITING_PROMOTION = "awaiting_promotion"
-    PROMOTED = "promoted"
-    REJECTED = "rejected"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    QUEUED = "queued", _("Queued")
+    SNAPSHOTTING = "snapshotting", _("Snapshotting")
+    TRAINING = "training", _("Training")
+    EVALUATING = "evaluating", _("Evaluating")
+    AWAITING_PROMOTION = "awaiting_promotion", _("Awaiting Promotion")
+    PROMOTED = "promoted", _("Promoted")
+    REJECTED = "rejected", _("Rejected")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Cancelled")
 
 
 ACTIVE_STATES = (
@@ -120,19 +123,28 @@ class TrainingRun(models.Model):
     `attempt` is a fencing number: a worker that has lost the run has an older one, and its writes are refused.
     """
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="training_runs")
-    snapshot = models.ForeignKey(Snapshot, on_delete=models.RESTRICT, null=True, blank=True, related_name="runs")
-    state = models.CharField(max_length=20, choices=RunState.choices, default=RunState.QUEUED)
-    reason = models.CharField(max_length=200, help_text="why it was started")
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, related_name="training_runs", verbose_name=_("project")
+    )
+    snapshot = models.ForeignKey(
+        Snapshot, on_delete=models.RESTRICT, null=True, blank=True, related_name="runs", verbose_name=_("snapshot")
+    )
+    state = models.CharField(_("state"), max_length=20, choices=RunState.choices, default=RunState.QUEUED)
+    reason = models.CharField(_("reason"), max_length=200, help_text=_("Why the run was started."))
     requested_by = models.ForeignKey(
-        "annotator.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+        "annotator.User",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("requested by"),
     )
     config = models.JSONField(default=dict)
-    config_hash = models.CharField(max_length=64, blank=True)
-    code_version = models.CharField(max_length=40, blank=True)
-    seed = models.PositiveIntegerField(default=0)
-    attempt = models.PositiveSmallIntegerField(default=0)
-    worker = models.CharField(max_length=200, blank=True)
+    config_hash = models.CharField(_("hash of the settings"), max_length=64, blank=True)
+    code_version = models.CharField(_("code version"), max_length=40, blank=True)
+    seed = models.PositiveIntegerField(_("seed"), default=0)
+    attempt = models.PositiveSmallIntegerField(_("attempt"), default=0)
+    worker = models.CharField(_("worker"), max_length=200, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     worked_seconds = models.FloatField(db_default=0.0, help_text="of its trainer, in all attempts")
     progress = models.JSONField(default=dict, blank=True)
@@ -141,9 +153,9 @@ class TrainingRun(models.Model):
     verdict = models.JSONField(default=dict, blank=True)
     error = models.TextField(blank=True)
     log = models.TextField(blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
     unlikely_noted_at = models.DateTimeField(
         null=True, blank=True, help_text="when annotations unlikely to its model were noted"
     )
@@ -151,6 +163,8 @@ class TrainingRun(models.Model):
     objects = RunQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("training run")
+        verbose_name_plural = _("training runs")
         ordering = ["-pk"]
         constraints = [
             models.UniqueConstraint(
@@ -171,21 +185,27 @@ class TrainingRun(models.Model):
 class RewardModel(models.Model):
     """A trained model: a Hugging Face directory, its lineage, and whether it is the project's champion."""
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="reward_models")
-    run = models.OneToOneField(TrainingRun, on_delete=models.RESTRICT, related_name="reward_model")
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, related_name="reward_models", verbose_name=_("project")
+    )
+    run = models.OneToOneField(
+        TrainingRun, on_delete=models.RESTRICT, related_name="reward_model", verbose_name=_("training run")
+    )
     parent = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="the champion it met"
     )
-    version = models.PositiveIntegerField()
-    path = models.CharField(max_length=300, help_text="relative to the artifacts' folder")
+    version = models.PositiveIntegerField(_("version"))
+    path = models.CharField(_("path"), max_length=300, help_text=_("Relative to the artifacts folder."))
     attributes = models.JSONField()
-    attribute_weights = models.JSONField()
+    attribute_weights = models.JSONField(_("attribute weights"))
     manifest = models.JSONField()
-    is_champion = models.BooleanField(default=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-    promoted_at = models.DateTimeField(null=True, blank=True)
+    is_champion = models.BooleanField(_("is the champion"), default=False)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    promoted_at = models.DateTimeField(_("promoted at"), null=True, blank=True)
 
     class Meta:
+        verbose_name = _("reward model")
+        verbose_name_plural = _("reward models")
         ordering = ["-pk"]
         constraints = [
             models.UniqueConstraint(fields=["project", "version"], name="model_version_once_per_project"),
@@ -229,15 +249,21 @@ class Score(models.Model):
     was read.
     """
 
-    reward_model = models.ForeignKey(RewardModel, on_delete=models.CASCADE, related_name="scores")
-    response = models.ForeignKey(Response, on_delete=models.CASCADE, related_name="model_scores")
-    scores = models.JSONField()
-    reward = models.FloatField()
-    uncertainty = models.FloatField(null=True)
-    token_key = models.UUIDField(null=True)
+    reward_model = models.ForeignKey(
+        RewardModel, on_delete=models.CASCADE, related_name="scores", verbose_name=_("reward model")
+    )
+    response = models.ForeignKey(
+        Response, on_delete=models.CASCADE, related_name="model_scores", verbose_name=_("response")
+    )
+    scores = models.JSONField(_("scores"))
+    reward = models.FloatField(_("reward"))
+    uncertainty = models.FloatField(_("uncertainty"), null=True)
+    token_key = models.UUIDField(_("token key"), null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name = _("score")
+        verbose_name_plural = _("scores")
         constraints = [
             models.UniqueConstraint(fields=["reward_model", "response"], name="one_score_per_model_and_response")
         ]

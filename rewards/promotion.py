@@ -114,27 +114,30 @@ def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, seed: int) -> Gai
 
 def _ruled(gain: Gain, candidate: HeldOut, champion: HeldOut | None, *, measure: str) -> tuple[bool, str]:
     if gain.prompts < FEWEST_PROMPTS:
-        return False, f"{gain.prompts} held-out prompts are too few to judge by: at least {FEWEST_PROMPTS} are needed."
+        return (
+            False,
+            f"{gain.prompts} held-out prompts are too few for a judgement. At least {FEWEST_PROMPTS} are needed.",
+        )
     if not math.isfinite(gain.mean):
-        return False, "Some of the scores are no numbers."
+        return False, "Some of the scores are not numbers."
     if candidate.rmse and candidate.constant >= set(candidate.rmse):
         return False, "It gives every response the same scores."
     if champion is None:
         if gain.mean > 0:
             return True, "The first model, and better than predicting the mean."
-        return False, "It does no better than predicting the mean."
+        return False, "It is no better than predicting the mean."
     if gain.low <= 0:
         return False, _no_evidence(gain, measure)
     if held_back := _held_back(candidate, champion):
-        return False, f"Better on the whole, but {held_back}."
-    return True, "Better on the held-out prompts, and clearly worse at nothing."
+        return False, f"Better overall, but {held_back}."
+    return True, "Better on the held-out prompts, and not clearly worse at anything."
 
 
 def _no_evidence(gain: Gain, measure: str) -> str:
     if max(abs(gain.low), abs(gain.high), abs(gain.mean)) < SAME:
         if measure == PAIRS:
-            return "It puts as many pairs in the wrong order as the champion on every held-out prompt."
-        return "It says the same as the champion on every held-out prompt."
+            return "On every held-out prompt, it puts as many pairs in the wrong order as the champion does."
+        return "It predicts the same as the champion on every held-out prompt."
     reach = "reaches 0 or below" if gain.high >= 0 else "lies below 0"
     return (
         f"No evidence that it is better: the interval of the gain {reach}. "
@@ -221,7 +224,7 @@ def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> Reward
     if model.is_champion:
         return model
     if model.is_erased():
-        raise FilesErased(f"{model} has been erased with the snapshot that it learnt from: promote another one.")
+        raise FilesErased(f"{model} has been erased with the snapshot that it learnt from. Promote another model.")
     others = RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk)
     replaced = others.values_list("version", flat=True).first()
     # The old champion steps back first: a constraint allows one in each project at any moment.

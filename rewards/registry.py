@@ -33,7 +33,7 @@ def lineage(model: RewardModel) -> dict[str, Any]:
 def verify(model: RewardModel) -> list[str]:
     """Hashes the files of the model and of its snapshot again; returns what is wrong, an empty list if nothing is."""
     if model.is_erased():
-        return ["The files were erased, as they had learnt from texts that were to be forgotten."]
+        return ["The files were erased, because the model learnt from texts that had to be erased."]
     faults = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model)]
     if model.run.snapshot:
         faults += _changed(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))

@@ -30,7 +30,7 @@ def verdict(decision: Mapping[str, Any]) -> str:
 
 
 BY_PAIRS = (
-    "Judged by the order of pairs, as the scores of a model whose last stage learnt from preferences "
+    "The verdict compares the order of pairs, because the scores of a model whose last stage learnt from preferences "
     "are not on the scale of the labels."
 )
 
@@ -56,9 +56,10 @@ def winner(metrics: Mapping[str, Any]) -> str:
     if kind is None:
         return ""
     layers = metrics.get("baseline", {}).get("layers")
-    read = f" Layers of the backbone that are read: {layers}." if layers else ""
+    read = f" Layers of the backbone in use: {layers}." if layers else ""
     if kind == "ridge":
-        return f"The ridge on frozen features is the candidate: fine-tuning did not beat it on the dev prompts.{read}"
+        said = "The ridge on frozen features is the candidate, because fine-tuning was not better on the dev prompts."
+        return said + read
     return f"The candidate is fine-tuned, and better than the ridge on the dev prompts.{read}"
 
 

@@ -39,7 +39,7 @@ def check_config(config: Any) -> TrainConfig:
     if not isinstance(name, str) or name not in settings.REWARD_BACKBONES:
         names = ", ".join(settings.REWARD_BACKBONES)
         raise UnusableConfig(
-            f"backbone must be one of these names: {names}. Directories and Hub ids are for the operator to list, in "
+            f"backbone must be one of these names: {names}. Only the operator can list directories and Hub ids, in "
             "REWARD_BACKBONES."
         )
     try:

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.background import failures, heartbeats, messages
@@ -91,7 +92,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
     heartbeats.require("train")
     if not snapshots.has_answers(project):
         raise snapshots.NotEnoughLabels(
-            f"There are no labels and no preferences yet in {project.name}: rate tasks, or import some."
+            f"There are no labels and no preferences in {project.name} yet. Rate tasks, or import some."
         )
     return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
 
@@ -115,8 +116,8 @@ def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
     version = alike.order_by("-version").values_list("version", flat=True).first()
     if version is not None:
         raise NothingNew(
-            f"Nothing has changed since version {version}: it learnt from the same labels with the same "
-            "settings. Change the settings (another seed is enough) or label more."
+            f"Nothing has changed since version {version}, which learnt from the same labels with the same settings. "
+            "Change the settings (another seed is enough) or label more."
         )
 
 
@@ -137,7 +138,9 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
         NoWorker, AlreadyRunning, UnusableConfig, DiskNearlyFull: the new run cannot be started.
     """
     if run.state not in (RunState.FAILED, RunState.CANCELLED):
-        raise NotEnded(f"Run {run.pk} is {run.get_state_display().lower()}: only a failed or cancelled one is retried.")
+        raise NotEnded(
+            _("Run %(run)s is in the state “%(state)s”. Only a failed or cancelled run can be retried.") % _state(run)
+        )
     again = TrainingRun(project=run.project, requested_by=by, config=run.config)
     again.reason = f"run {run.pk} again, which {'failed' if run.state == RunState.FAILED else 'was cancelled'}"
     if run.snapshot and not run.snapshot.is_marked():
@@ -148,7 +151,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
         return _queue(again, retry_of=run.pk)
     except UnusableConfig as unusable:
         raise UnusableConfig(
-            f"Run {run.pk} cannot be repeated with its settings: start a new run with others instead. {unusable}"
+            f"Run {run.pk} cannot be repeated with its settings. Start a new run with other settings. {unusable}"
         ) from unusable
 
 
@@ -172,9 +175,9 @@ def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
 
 def _why_not_now(active: TrainingRun | None) -> str:
     if active and active.waits_for_decision():
-        return f"Run {active.pk} of {active.project} waits for a decision: promote or reject its model first."
+        return f"Run {active.pk} of {active.project} is waiting for a decision. Promote or reject its model first."
     run = f"Run {active.pk} of {active.project}" if active else "A run"
-    return f"{run} is under way; wait for it or cancel it."
+    return f"{run} is in progress. Wait for it or cancel it."
 
 
 def send(run: TrainingRun) -> None:
@@ -296,7 +299,7 @@ def cancel(run: TrainingRun, *, now: datetime) -> None:
     active = TrainingRun.objects.active().filter(pk=run.pk)
     if not active.update(state=RunState.CANCELLED, finished_at=now):
         run.refresh_from_db(fields=["state"])
-        raise NotActive(f"Run {run.pk} has ended already: it is {run.get_state_display()}.")
+        raise NotActive(_("Run %(run)s has already ended. Its state is “%(state)s”.") % _state(run))
     audit.record("run.cancelled", f"run {run.pk}", project=run.project)
 
 
@@ -310,7 +313,7 @@ def reject(run: TrainingRun, *, now: datetime) -> None:
     waiting = TrainingRun.objects.waiting().filter(pk=run.pk)
     if not waiting.update(state=RunState.REJECTED, finished_at=now):
         run.refresh_from_db(fields=["state"])
-        raise NothingToDecide(f"Run {run.pk} does not wait for a decision: it is {run.get_state_display().lower()}.")
+        raise NothingToDecide(_("Run %(run)s is not waiting for a decision. Its state is “%(state)s”.") % _state(run))
     audit.record("run.rejected", f"run {run.pk}", project=run.project)
 
 
@@ -324,7 +327,7 @@ def recover_lost(*, now: datetime) -> list[TrainingRun]:
     given_up = lost.filter(attempt__gte=settings.RUN_ATTEMPTS)
     given_up.update(
         state=RunState.FAILED,
-        error=f"The worker disappeared in each of {settings.RUN_ATTEMPTS} attempts. Look at its log and its memory.",
+        error=f"The worker disappeared in each of {settings.RUN_ATTEMPTS} attempts. Check its log and its memory.",
         finished_at=now,
     )
     lost.update(state=RunState.QUEUED, error="The worker disappeared; the run starts again from its last checkpoint.")
@@ -338,3 +341,7 @@ def recover_lost(*, now: datetime) -> list[TrainingRun]:
     for run in resent:
         send(run)
     return resent
+
+
+def _state(run: TrainingRun) -> dict[str, Any]:
+    return {"run": run.pk, "state": run.get_state_display()}

@@ -68,7 +68,7 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     runs.write(run, log=run.log + tail, **_progress(folder))
     # A kill by the system, for memory or a restart, may not happen again; on the last attempt it counts as a failure.
     if process.returncode == -signal.SIGKILL and run.attempt < settings.RUN_ATTEMPTS:
-        raise runs.TrainerKilled("The trainer was killed (signal 9); the run goes on from its last checkpoint.")
+        raise runs.TrainerKilled("The trainer was killed (signal 9). The run continues from its last checkpoint.")
     if process.returncode != 0:
         raise TrainerFailed(_last_word(process.returncode, tail, folder))
 
@@ -81,7 +81,7 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) ->
             return
         except subprocess.TimeoutExpired:
             if heartbeats.stopping.is_set():
-                raise runs.PutDown("The worker was stopped; the run waits for the next one.") from None
+                raise runs.PutDown("The worker was stopped. The run waits for the next worker.") from None
             worked = before + time.monotonic() - began
             runs.write(run, heartbeat_at=database_now(), worked_seconds=worked, **_progress(folder))
             _refuse_overtime(run)
@@ -94,9 +94,9 @@ def _refuse_overtime(run: TrainingRun) -> None:
         return
     own = allowed < settings.RUN_HOURS
     limit = "its max_hours" if own else "the longest that a run may work here (the operator's RUN_HOURS)"
-    remedy = "Raise max_hours" if own else "Ask for a higher RUN_HOURS"
+    remedy = "Raise max_hours" if own else "Ask the operator for a higher RUN_HOURS"
     raise TookTooLong(
-        f"The run was ended after {allowed:g} hours, {limit}. {remedy}, or set less work (epochs, max_steps)."
+        f"The run was ended after {allowed:g} hours, {limit}. {remedy}, or reduce the work (epochs, max_steps)."
     )
 
 
@@ -144,17 +144,17 @@ def _tail(log: Path, start: int) -> str:
 
 def _last_word(code: int, tail: str, folder: Path) -> str:
     if _is_full(folder, tail):
-        return f"The disk is full: there is no room for the run's files under {settings.ARTIFACTS}."
+        return f"The disk is full. There is no room for the run's files under {settings.ARTIFACTS}."
     if code == -signal.SIGKILL:
-        return "The trainer was killed (signal 9): perhaps out of memory. Try a smaller batch_tokens."
+        return "The trainer was killed (signal 9), perhaps because memory ran out. Try a smaller batch_tokens."
     if code < 0:
         return f"The trainer was ended by signal {-code} ({signal.Signals(-code).name})."
     if code == TERMINATED:
-        return "The trainer was told to end (SIGTERM), but not by its worker."
+        return "Something other than its worker told the trainer to end (SIGTERM)."
     words = [line for line in tail.splitlines() if line.strip() and not line.startswith("{")]
     if code == REFUSED and words:
         return f"The trainer refused: {words[-1]}."
-    return f"The trainer ended with code {code}: {words[-1] if words else 'it said nothing'}"
+    return f"The trainer ended with code {code}: {words[-1] if words else 'it printed nothing'}"
 
 
 def _is_full(folder: Path, tail: str) -> bool:

@@ -53,7 +53,7 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         return _from_snapshot_to_verdict(run)
     except OSError as error:
         if error.errno in FULL:
-            raise DiskFull(f"The disk is full: there is no room for files under {settings.ARTIFACTS}.") from error
+            raise DiskFull(f"The disk is full. There is no room for files under {settings.ARTIFACTS}.") from error
         raise
 
 
@@ -79,8 +79,8 @@ def _check_files(project: Project) -> None:
     champion = _champion(project)
     if champion and not (champion.directory() / registry.MANIFEST).is_file():
         raise ChampionMissing(
-            f"This worker ({socket.gethostname()}) has no files of the champion, version {champion.version}, that the "
-            "new model would be judged against: every worker has to see the same artifacts."
+            f"This worker ({socket.gethostname()}) has no files of the champion, version {champion.version}, with "
+            "which the new model would be compared. Every worker must see the same artifacts."
         )
 
 

@@ -58,7 +58,7 @@ def test_every_font_file_that_is_named_is_there() -> None:
 
 
 def sidebar(page: str) -> list[str]:
-    above = page[page.index('id="nav-sidebar-apps"') : page.index("People rate")]
+    above = page[page.index('id="nav-sidebar-apps"') : page.index("Rating work")]
     return re.findall(r"<span>([^<]+)</span>", above)
 
 

@@ -24,7 +24,7 @@ class PasswordChanges:
         """Any password will do here."""
 
     def get_help_text(self) -> str:
-        return _("That it was changed is noted; the password itself is stored as a hash only.")
+        return _("The change is recorded in the audit. The password itself is stored only as a hash.")
 
     def password_changed(self, password: str, user: User) -> None:
         """Tokens may have been made by whoever knew the old one."""

@@ -38,7 +38,7 @@ def issue(
     if not wanted or set(scopes or ()) - set(wanted):
         raise UnusableToken(_("Name at least one scope: %(scopes)s.") % {"scopes": ", ".join(every_scope())})
     if not 1 <= lasting <= most:
-        raise UnusableToken(_("A token lasts at least one day and at most %(days)d.") % {"days": most})
+        raise UnusableToken(_("A token lasts at least one day and at most %(days)d days.") % {"days": most})
     expiry = timedelta(days=lasting)
     if by is not None:
         if beyond := set(wanted) - set(by.scopes):

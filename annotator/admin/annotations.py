@@ -46,7 +46,7 @@ class AnnotationAdmin(OfManagedProjects):
         """Without those of tasks that the person is rating."""
         return super().get_queryset(request).exclude(assignment__task__in=tasks_held_by(user_of(request)))
 
-    @admin.display(ordering="assignment__task__external_id")
+    @admin.display(ordering="assignment__task__external_id", description=_("task"))
     def task(self, row: Annotation) -> str:
         return row.assignment.task.external_id
 
@@ -54,6 +54,6 @@ class AnnotationAdmin(OfManagedProjects):
     def review(self, row: Annotation) -> SafeString:
         return review_link(row.assignment.task)
 
-    @admin.display(ordering="assignment__annotator__username")
+    @admin.display(ordering="assignment__annotator__username", description=_("annotator"))
     def annotator(self, row: Annotation) -> str:
         return str(row.assignment.annotator)

@@ -56,7 +56,7 @@ class ProjectFilter(admin.SimpleListFilter):
         managed = [
             (str(pk), name) for pk, name in Project.objects.managed_by(user_of(request)).values_list("pk", "name")
         ]
-        return [*managed, (NO_PROJECT, _("of no project"))] if user_of(request).is_superuser else managed
+        return [*managed, (NO_PROJECT, _("without a project"))] if user_of(request).is_superuser else managed
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         value = self.value() or ""

@@ -45,7 +45,7 @@ class ChoiceForm(forms.Form):
         if "project" in data and "annotator" in data:
             data["found"] = person_named(data["project"], data["annotator"])
             if data["found"] is None:
-                self.add_error("annotator", _("Nobody of this name has worked in this project."))
+                self.add_error("annotator", _("Nobody with this name has worked in this project."))
         return data
 
 
@@ -131,9 +131,9 @@ class ExclusionAdmin(OfManagedProjects):
 
     def _say(self, request: HttpRequest, project: Project, annotator: User) -> None:
         if counting(project, annotator).exists():
-            said = _("%(name)s gets no task any more; the light worker takes their work out of the labels.")
+            said = _("%(name)s gets no more tasks. The light worker is removing their work from the labels.")
         else:
-            said = _("%(name)s is excluded, and their work counts no more.")
+            said = _("%(name)s is excluded, and their work no longer counts.")
         messages.success(request, said % {"name": annotator})
 
     def readmit_view(self, request: HttpRequest) -> HttpResponse:
@@ -152,7 +152,7 @@ class ExclusionAdmin(OfManagedProjects):
         except Refusal as refused:
             messages.error(request, str(refused))
         else:
-            said = _("The light worker brings the work of %(name)s back.") if going_on else _("%(name)s is back.")
+            said = _("The light worker is bringing back the work of %(name)s.") if going_on else _("%(name)s is back.")
             messages.success(request, said % {"name": annotator})
 
     @admin.action(description=gettext_lazy("Readmit: their work counts again …"))

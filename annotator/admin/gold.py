@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from unfold.admin import StackedInline
 from unfold.widgets import UnfoldAdminSelectWidget
 
@@ -64,7 +65,7 @@ class ExpertRatingInline(StackedInline):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    @admin.display(description="response")
+    @admin.display(description=gettext_lazy("response"))
     def text(self, rating: ExpertRating) -> str:
         return rating.response.text
 
@@ -97,10 +98,10 @@ class GoldAdmin(OfManagedProjects):
             changed = {"scores": [before[rating.pk], rating.scores]}
             self.record_change("rating_changed", form.instance, fields=fields, changed=changed)
 
-    @admin.display(ordering="task__project")
+    @admin.display(ordering="task__project", description=gettext_lazy("project"))
     def project(self, gold: Gold) -> str:
         return gold.task.project.name
 
-    @admin.display(description="rated by")
+    @admin.display(description=gettext_lazy("number of ratings"))
     def rated(self, gold: Gold) -> int:
         return gold.task.assignments.submitted().count()

@@ -8,6 +8,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from annotator import access
@@ -26,11 +28,12 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     managed: Any = None
     by: User
-    username = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
+    username = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget, label=gettext_lazy("Username"))
     password = forms.CharField(
         required=False,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-        help_text="only for an account that does not exist yet",
+        label=gettext_lazy("Password"),
+        help_text=gettext_lazy("Only for an account that does not exist yet."),
     )
 
     class Meta:
@@ -43,7 +46,7 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> Membership:
         data = self.cleaned_data
-        member, _ = members.admit(
+        member, _created = members.admit(
             data["project"], username=data["username"], role=data["role"], password=data["password"], by=self.by
         )
         self.instance = member
@@ -79,7 +82,9 @@ class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
         super().__init__(*args, **kwargs)
         if self.instance.offered_role and "role" in self.fields:
             self.initial["role"] = self.instance.offered_role
-            self.fields["role"].help_text = f"They are {self.instance.get_role_display().lower()} until they accept."
+            self.fields["role"].help_text = _("The role stays “%(role)s” until the offer is accepted.") % {
+                "role": self.instance.get_role_display()
+            }
 
     def clean(self) -> dict[str, Any]:
         """Tries the change and takes it back, so that a refusal is shown in the form."""
@@ -104,9 +109,13 @@ class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
         members.limit(member, quota=data["quota"], languages=data["languages"] or [])
 
 
+def _asked(user: User) -> str:
+    return _("%(user)s has been asked, and will manage the project after accepting.") % {"user": user}
+
+
 class QualificationRunInline(ToBeRead):
     model = QualificationRun
-    verbose_name_plural = "practice and test"
+    verbose_name_plural = gettext_lazy("practice and test")
     fields = ["kind", "number", "started_at", "finished_at", "kappa", "passed"]
     readonly_fields = fields
 
@@ -152,9 +161,9 @@ class MembershipAdmin(OfManagedProjects):
             member = Membership.objects.select_related("user", "project").get(pk=obj.pk)
             form.store(member, form.cleaned_data)
             if member.offered_role:
-                messages.info(request, f"{member.user} has been asked, and manages the project once they accept.")
+                messages.info(request, _asked(member.user))
         elif obj.offered_role:
-            messages.info(request, f"{obj.user} has been asked, and manages the project once they accept.")
+            messages.info(request, _asked(obj.user))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """The invitation has no form for what belongs to a member."""
@@ -164,64 +173,64 @@ class MembershipAdmin(OfManagedProjects):
     def get_inlines(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.inlines if obj else []
 
-    @admin.action(description="Pause: no more tasks")
+    @admin.action(description=gettext_lazy("Pause: give them no more tasks"))
     def pause(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
             gold_tasks.pause(member, because=PauseReason.MANAGER, now=database_now())
-        messages.success(request, "Paused. They are told so when they ask for a task.")
+        messages.success(request, _("Paused. They are told when they ask for a task."))
 
-    @admin.action(description="Let them go on; gold tasks count anew")
+    @admin.action(description=gettext_lazy("Resume, and count gold tasks from now on"))
     def let_go_on(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
             gold_tasks.resume(member, now=database_now())
-        messages.success(request, "They may rate again.")
+        messages.success(request, _("They may rate again."))
 
-    @admin.action(description="Give another try of the test")
+    @admin.action(description=gettext_lazy("Allow one more try of the test"))
     def give_another_try(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
             members.give_another_try(member)
-        messages.success(request, "One more try each.")
+        messages.success(request, _("Each of them has one more try."))
 
-    @admin.action(description="Qualify without the test")
+    @admin.action(description=gettext_lazy("Qualify without the test"))
     def qualify(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for member in queryset:
             members.qualify(member, now=database_now())
-        messages.success(request, "Qualified.")
+        messages.success(request, _("Qualified."))
 
-    @admin.action(description="Exclude: their work counts no more …")
+    @admin.action(description=gettext_lazy("Exclude: their work no longer counts …"))
     def exclude_them(self, request: HttpRequest, queryset: QuerySet[Membership]) -> HttpResponse | None:
         """Leads to the page that says what would change, where it is confirmed."""
         projects = {member.project_id for member in queryset}
         if len(projects) != 1:
-            messages.warning(request, "Choose people of one project.")
+            messages.warning(request, _("Choose people of one project."))
             return None
         return redirect(exclude_url(projects.pop(), [member.user_id for member in queryset]))
 
-    @admin.display(description="asked to be")
+    @admin.display(description=gettext_lazy("offered role"))
     def offered(self, member: Membership) -> str:
         return member.get_offered_role_display() if member.offered_role else ""
 
-    @admin.display(description="test")
+    @admin.display(description=gettext_lazy("test"))
     def test(self, member: Membership) -> str:
         if member.qualified_at:
-            return "passed"
-        return "to be taken" if member.project.qualification_required and member.role == Role.ANNOTATOR else ""
+            return _("passed")
+        return _("not taken yet") if member.project.qualification_required and member.role == Role.ANNOTATOR else ""
 
-    @admin.display(description="paused because of")
+    @admin.display(description=gettext_lazy("paused because of"))
     def paused(self, member: Membership) -> str:
         return member.get_paused_because_display() if member.paused_at else ""
 
-    @admin.display(description="kappa with the experts, last gold tasks")
+    @admin.display(description=gettext_lazy("kappa with the experts on the latest gold tasks"))
     def with_experts(self, member: Membership) -> str:
         standing = gold_tasks.standing(member)
         if standing is None:
-            return f"fewer than {member.project.gold_window} gold tasks rated"
+            return _("fewer than %(number)s gold tasks rated") % {"number": member.project.gold_window}
         if standing.mean is None:
-            return "undefined: the experts give every response the same scores"
+            return _("undefined, because the experts give every response the same scores")
         by_attribute = ", ".join(f"{key} {kappa:.2f}" for key, kappa in standing.kappas.items() if kappa is not None)
         return f"{standing.mean:.2f} ({by_attribute})"
 
-    @admin.action(description="Remove from the project")
+    @admin.action(description=gettext_lazy("Remove from the project"))
     def remove_from_project(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         """Finished work stays; tasks they hold go back."""
         removed = 0
@@ -232,8 +241,8 @@ class MembershipAdmin(OfManagedProjects):
             except Refusal as refused:
                 messages.error(request, str(refused))
         if removed:
-            messages.success(request, "Removed. Their finished work stays.")
+            messages.success(request, _("Removed. Their finished work is kept."))
 
-    @admin.display(description="annotations")
+    @admin.display(description=gettext_lazy("annotations"))
     def submitted(self, member: Membership) -> int:
         return access.done_by(member.user, member.project_id)

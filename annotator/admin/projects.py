@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 from unfold.admin import TabularInline
@@ -105,7 +106,7 @@ class ProjectAdmin(OfManagedProjects):
     fieldsets = [
         (None, {"fields": ["name", "slug", "description", "rubric"]}),
         (
-            "Protocol",
+            _("Protocol"),
             {
                 "fields": [
                     ("base_annotators", "max_annotators", "escalate_above"),
@@ -115,10 +116,10 @@ class ProjectAdmin(OfManagedProjects):
                 ]
             },
         ),
-        ("Work", {"fields": ["paused", "quota", "queue_order"]}),
-        ("What is asked", {"fields": [("ask_preference", "ask_safety", "ask_confidence")]}),
+        (_("Work"), {"fields": ["paused", "quota", "queue_order"]}),
+        (_("Questions"), {"fields": [("ask_preference", "ask_safety", "ask_confidence")]}),
         (
-            "Qualification and gold tasks",
+            _("Qualification and gold tasks"),
             {
                 "fields": [
                     "qualification_required",
@@ -126,11 +127,11 @@ class ProjectAdmin(OfManagedProjects):
                     "gold_every",
                     ("gold_window", "gold_threshold"),
                 ],
-                "description": "Gold tasks come by import: rows with gold and an expert rating of each response.",
+                "description": _("Import gold tasks as rows with `gold` and an expert rating of each response."),
             },
         ),
         (
-            "Retraining",
+            _("Retraining"),
             {
                 "fields": [
                     ("retrain_after_labels", "retrain_after_hours", "retrain_cooldown_minutes"),
@@ -161,11 +162,13 @@ class ProjectAdmin(OfManagedProjects):
             obj.pk, recounted = project_settings.create(given, by=user_of(request)).pk, False
             obj.refresh_from_db()
         if obj.qualification_required and not obj.tasks.gold_for("test").exists():
-            messages.warning(request, "Nobody can pass yet: import gold tasks for the test first.")
+            messages.warning(request, gettext("Nobody can pass the test yet. Import gold tasks for it first."))
         if obj.gold_every and not obj.tasks.gold_for("stream").exists():
-            messages.warning(request, "No gold task comes yet: import gold tasks for the stream first.")
+            messages.warning(
+                request, gettext("Annotators get no gold tasks yet. Import gold tasks for the stream first.")
+            )
         if recounted:
-            messages.info(request, "The protocol has changed: the light worker recomputes every task.")
+            messages.info(request, gettext("The protocol has changed. The light worker recomputes every task."))
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
@@ -180,14 +183,16 @@ class ProjectAdmin(OfManagedProjects):
         """Puts the project away."""
         project = get_object_or_404(self.get_queryset(request), pk=pk)
         archive.archive(project, now=database_now())
-        messages.success(request, f"{project.name} is archived: it takes no work, and nothing of it is lost.")
+        messages.success(
+            request, _said(gettext("%(project)s is archived. It takes no work, and nothing is lost."), project)
+        )
         return redirect("admin:annotator_project_change", pk)
 
     def restore_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Brings the project back."""
         project = get_object_or_404(self.get_queryset(request), pk=pk)
         archive.restore(project)
-        messages.success(request, f"{project.name} takes work again.")
+        messages.success(request, _said(gettext("%(project)s takes work again."), project))
         return redirect("admin:annotator_project_change", pk)
 
     def erase_view(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -200,12 +205,16 @@ class ProjectAdmin(OfManagedProjects):
             except Refusal as refused:
                 form.add_error("confirm", str(refused))
             else:
-                messages.success(
-                    request, f"{project.name} is deleted." if gone else f"{project.name} is being deleted."
-                )
+                said = gettext("%(project)s is deleted.") if gone else gettext("%(project)s is being deleted.")
+                messages.success(request, _said(said, project))
                 return redirect("admin:annotator_project_changelist")
         shown = {"form": form, "project": project, "contents": deletion.contents(project)}
-        context = {**self.admin_site.each_context(request), "title": "Delete the project", "opts": self.opts, **shown}
+        context = {
+            **self.admin_site.each_context(request),
+            "title": gettext("Delete the project"),
+            "opts": self.opts,
+            **shown,
+        }
         return TemplateResponse(request, "admin/delete_project.html", context)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
@@ -214,18 +223,22 @@ class ProjectAdmin(OfManagedProjects):
             publish_guidelines(guideline.project, guideline.text)
         formset.save_m2m()
 
-    @admin.display(description="tasks")
+    @admin.display(description=_("tasks"))
     def total(self, project: Any) -> int:
         return int(project.tasks_total)
 
-    @admin.display(description="open")
+    @admin.display(description=_("open"))
     def open(self, project: Any) -> int:
         return int(project.tasks_open)
 
-    @admin.display(description="complete")
+    @admin.display(description=_("complete"))
     def complete(self, project: Any) -> int:
         return int(project.tasks_complete)
 
-    @admin.display(description="quarantined")
+    @admin.display(description=_("quarantined"))
     def quarantined(self, project: Any) -> int:
         return int(project.tasks_quarantined)
+
+
+def _said(sentence: str, project: Project) -> str:
+    return sentence % {"project": project.name}

@@ -120,9 +120,9 @@ class DecidesQuarantine(OfManagedProjects):
             if understood and all(form.is_confirmed() for form in forms):
                 return self._redact(request, forms)
             if not understood:
-                messages.warning(request, _("Nothing is erased: tick first that you know what is lost."))
+                messages.warning(request, _("Nothing has been erased. First confirm that you know what is lost."))
             elif all(form.is_valid() for form in forms):
-                messages.warning(request, _("The choice has changed: look at the preview, then confirm."))
+                messages.warning(request, _("The selection has changed. Check the preview, then confirm."))
         context = {**self.admin_site.each_context(request), "title": _("Redact"), "opts": self.opts, "forms": forms}
         return TemplateResponse(request, "admin/redact.html", context)
 
@@ -137,6 +137,7 @@ class DecidesQuarantine(OfManagedProjects):
                 self.log_change(request, form.task, _("Redacted personal information."))
                 messages.success(request, _("%(task)s: redacted, back in the queue.") % {"task": form.task})
         messages.info(
-            request, _("Earlier snapshots that hold the text, and their models, are marked: a manager can erase them.")
+            request,
+            _("Earlier snapshots that contain the text, and their models, are marked. A manager can erase them."),
         )
         return redirect("admin:annotator_task_changelist")

@@ -63,7 +63,7 @@ class TaskAdmin(DecidesQuarantine):
     def review(self, task: Task) -> SafeString:
         return review_link(task)
 
-    @admin.display(description="conversation")
+    @admin.display(description=gettext_lazy("conversation"))
     def turns(self, task: Task) -> SafeString:
         """Plain text, turn by turn."""
         return format_html_join(

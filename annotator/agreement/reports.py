@@ -150,7 +150,7 @@ def _agreement(tables: Tables, kappas: Floats, ends: Floats | None, place: tuple
     if not samples:
         return Agreement(None, 0, 0, _("no response has two ratings yet"))
     kappa = known(kappas[place])
-    reason = _("every rating is the same, so agreement by chance is complete") if kappa is None else ""
+    reason = _("all ratings are the same, so chance alone would give full agreement") if kappa is None else ""
     interval = None if ends is None or kappa is None or np.isnan(ends[place]).any() else ends[place].tolist()
     return Agreement(kappa, samples, ratings, reason, interval and (interval[0], interval[1]))
 

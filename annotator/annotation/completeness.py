@@ -52,7 +52,7 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
     if faults := _seconds_errors(submission.active_seconds):
         errors["active_seconds"] = faults
     if not errors and _says_nothing(submission):
-        errors["ratings"] = [_("the rating says nothing: it has no score, no preference and no ranking")]
+        errors["ratings"] = [_("the rating is empty: it has no score, no preference and no ranking")]
     if errors:
         raise IncompleteRating(errors)
 
@@ -88,7 +88,7 @@ def _check_errors(checks: Sequence[str], known: Collection[str]) -> list[str]:
     unknown = sorted(set(checks).difference(known))[:MOST_NAMED]
     errors = [_("%(check)s is not a check of this project") % {"check": shown_name(check)} for check in unknown]
     if len(set(checks)) != len(checks):
-        errors.append(_("a check is named twice"))
+        errors.append(_("the same check is named twice"))
     return errors
 
 
@@ -97,7 +97,7 @@ def safety_errors(safe: bool | None, category: str) -> list[str]:
     if safe is False and not category:
         return [_("say what is unsafe about it")]
     if category and safe is not False:
-        return [_("a category of what is unsafe needs the answer that the response is unsafe")]
+        return [_("an unsafe category requires that the response is marked as unsafe")]
     return []
 
 
@@ -107,9 +107,9 @@ def _no_answer(question: str) -> str:
 
 def _preference_errors(submission: Submission, project: Project, responses: int) -> list[str]:
     if submission.preference is not None and submission.preference not in PREFERENCES:
-        return [_("the preference must be -3, -2, -1, 1, 2 or 3, or -100 for neither valid")]
+        return [_("the preference must be -3, -2, -1, 1, 2 or 3, or -100 if neither response is valid")]
     if submission.preference is not None and responses != 2:
-        return [_("a preference needs exactly two responses: rank three or more in `ranking`")]
+        return [_("a preference needs exactly two responses: use `ranking` for three or more")]
     if project.ask_preference and responses == 2 and submission.preference is None:
         return [_no_answer(_("Preference"))]
     return []
@@ -119,7 +119,7 @@ def _ranking_errors(submission: Submission, project: Project, responses: Sequenc
     if submission.ranking is None:
         return [_unranked(len(responses))] if asks_for_ranking(project, len(responses)) else []
     if len(responses) < FEWEST_RANKED:
-        return [_("a ranking needs three responses or more: compare two by `preference`")]
+        return [_("a ranking needs three responses or more: use `preference` for two")]
     named = Counter(response for tier in submission.ranking for response in tier)
     strangers = sorted(set(named).difference(responses))[:MOST_NAMED]
     doubled = [response for response in responses if named[response] > 1][:MOST_NAMED]
@@ -148,7 +148,7 @@ def asks_for_ranking(project: Project, responses: int) -> bool:
 
 
 def _unranked(responses: int) -> str:
-    text = _("the ranking has no answer: put all %(count)s responses into tiers of ids, the best first")
+    text = _("the ranking is missing: put all %(count)s responses into tiers of ids, the best first")
     return text % {"count": responses}
 
 
@@ -156,4 +156,4 @@ def _seconds_errors(seconds: float | None) -> list[str]:
     # A number that is no number fails every comparison.
     if seconds is None or 0 <= seconds <= LONGEST_ACTIVE_SECONDS:
         return []
-    return [_("the active seconds must be from 0 to %(most)s") % {"most": LONGEST_ACTIVE_SECONDS}]
+    return [_("the active seconds must be between 0 and %(most)s") % {"most": LONGEST_ACTIVE_SECONDS}]

@@ -28,7 +28,7 @@ def check_draft(form: Mapping[str, object]) -> None:
     require_storable_form(form)
     size = sum(len(name.encode()) + len(str(value).encode()) for name, value in form.items())
     if size > MOST_BYTES:
-        raise DraftTooLarge(_("The form is too large to be kept: shorten what you wrote."))
+        raise DraftTooLarge(_("The form is too large to save. Shorten what you wrote."))
 
 
 @in_transaction

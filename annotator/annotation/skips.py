@@ -55,7 +55,7 @@ def skip(
     assignment = locked(assignment_id)
     earlier = assignment.skips.order_by("created_at", "pk").last()
     if assignment.state == Assignment.State.SUBMITTED and reason != SkipReason.PII:
-        text = _("You have rated this task already: it can only be skipped for personal information.")
+        text = _("You have already rated this task. You can now skip it only for personal information.")
         raise Refused(text)
     if earlier and (reason != SkipReason.PII or assignment.skips.filter(reason=SkipReason.PII).exists()):
         return earlier
@@ -89,8 +89,8 @@ def _refuse_setting_everything_aside(assignment: Assignment) -> None:
     said = Q(reports__decision="") | Q(skips__reason=SkipReason.PII)
     if waiting.filter(said).distinct().count() >= settings.OPEN_REPORTS:
         text = _(
-            "%(number)s tasks that you have set aside wait for a manager's decision. Ask your manager to look at them; "
-            "until then, skip this task for another reason."
+            "%(number)s tasks that you set aside are waiting for a manager's decision. Ask your manager to look at "
+            "them. Until then, skip this task for another reason."
         )
         raise TooMany(text % {"number": settings.OPEN_REPORTS})
 
@@ -110,7 +110,7 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
     if now > skipped.created_at + UNDO_FOR + ON_THE_WAY:
         raise Refused(_("It is too late to undo the skip."))
     if assignment.annotations.exists():
-        raise Refused(_("The rating was withdrawn with this skip: a manager decides what becomes of the task."))
+        raise Refused(_("This skip withdrew your rating. A manager decides what happens to the task."))
     require_holding_or_at_work(assignment)
     assignment.skips.all().delete()
     quotations.unmark(task, by=assignment.annotator)
@@ -120,7 +120,7 @@ def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
         gold_tasks.make_room(task)
     slot = free_slot(task)
     if slot is None or task.state not in (Task.State.OPEN, Task.State.GOLD):
-        raise Refused(_("The skip cannot be undone: by now others have this task, or it is set aside."))
+        raise Refused(_("The skip can no longer be undone: others now have this task, or it has been set aside."))
     assignment.state, assignment.slot = Assignment.State.LEASED, slot
     assignment.leased_at, assignment.lease_expires_at = now, now + timedelta(minutes=task.project.lease_minutes)
     assignment.save(update_fields=["state", "slot", "leased_at", "lease_expires_at"])
@@ -186,7 +186,7 @@ def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task
     """A manager's word on a quarantined task: back into the queue, or retired for good."""
     task = Task.objects.select_for_update().select_related("project").get(pk=task_id)
     if task.state != Task.State.QUARANTINED:
-        text = _("%(task)s is not set aside any more: look at the task to see what was decided.")
+        text = _("%(task)s is no longer set aside. Open the task to see what was decided.")
         raise Refused(text % {"task": task})
     task.state = task.state_in_use() if safe_to_use else Task.State.RETIRED
     task.save(update_fields=["state"])

@@ -128,7 +128,7 @@ def allow_revision(assignment: Assignment) -> None:
     if verdict and verdict.decision == Verdict.Decision.REJECTED:
         raise Refused(_("A reviewer has rejected this rating: %(comment)s") % {"comment": verdict.comment})
     if assignment.task.state != Task.State.QUARANTINED and not assignment.task.may_be_revised():
-        raise Refused(_("This task is complete: its labels are made, so the rating can no longer be changed."))
+        raise Refused(_("This task is complete and has its labels, so the rating can no longer be changed."))
 
 
 def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime) -> None:

@@ -48,8 +48,8 @@ class TokenAsPassword(TokenAuthentication):
     def sent_token(self, request: Request) -> str | None:
         if "token" in request.query_params:
             raise AuthenticationFailed(
-                "A token in the address ends up in logs: write it before the host, like https://token:SECRET@host/, "
-                "and end the one that you have sent."
+                "A token in the address ends up in logs. Write it before the host, like https://token:SECRET@host/, "
+                "and revoke the one that you have sent."
             )
         return super().sent_token(request) or _basic_password(request)
 
@@ -78,7 +78,7 @@ def _sent_token(request: Request) -> str | None:
     if scheme.lower() not in {"token", "bearer"}:
         return None
     if not token.strip() or " " in token.strip():
-        raise AuthenticationFailed(f"The Authorization header holds no single token. {HOW}")
+        raise AuthenticationFailed(f"The Authorization header does not contain a single token. {HOW}")
     return str(token.strip())
 
 

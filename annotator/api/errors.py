@@ -26,7 +26,7 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
         return Response(body, status=error.status, headers=dict(error.headers))
     if isinstance(error, RequestDataTooBig):
         most = body_limits.most_bytes(context["request"].path)
-        return _answer(413, f"The body is larger than {most:,} bytes: send it in several calls.", "too_large")
+        return _answer(413, f"The body is larger than {most:,} bytes. Send it in several calls.", "too_large")
     if isinstance(error, SuspiciousOperation):
         return _answer(400, str(error) or "The request is malformed.", "bad_request")
     answered = exception_handler(error, context)
@@ -53,7 +53,7 @@ def _detail(error: Exception) -> str:
         return f"No token was sent. {HOW}"
     if isinstance(error, APIException):
         return str(error.detail)
-    return str(error) or "You may not do this."
+    return str(error) or "You are not allowed to do this."
 
 
 def _code(error: Exception) -> str:
@@ -82,7 +82,7 @@ def _flattened(detail: Any, place: str = "") -> Errors:
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if not is_rest(request.path):
         return defaults.page_not_found(request, exception)
-    detail = "There is no such address. They are listed at /api/v1/docs/."
+    detail = "There is no such address. The addresses are listed at /api/v1/docs/."
     return error_answer(request, detail, code="not_found", status=404)
 
 
@@ -97,5 +97,5 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
         return away
     if not is_rest(request.path):
         return defaults.server_error(request)
-    detail = "Something broke on our side; the server's log has the error."
+    detail = "Something went wrong on the server. Its log has the error."
     return error_answer(request, detail, code="error", status=500)

@@ -91,7 +91,7 @@ class Exclusions(generics.ListAPIView[Exclusion]):
         if flag(request.query_params, "dry_run"):
             return Response(asdict(exclusion_preview(project, annotator)))
         if not sent.validated_data["reason"]:
-            raise serializers.ValidationError({"reason": ["Say why: it is kept with the exclusion."]})
+            raise serializers.ValidationError({"reason": ["Give a reason. It is stored with the exclusion."]})
         reason, by = sent.validated_data["reason"], access.user_of(request)
         made = exclude(project, annotator, reason=reason, by=by, now=database_now())
         done = not counting(project, annotator).exists()

@@ -68,7 +68,7 @@ class OneImport(APIView):
     """
 
     @extend_schema(
-        parameters=[OpenApiParameter("dry_run", bool, description="1: say what would go, and change nothing")],
+        parameters=[OpenApiParameter("dry_run", bool, description="1: say what would be removed, and change nothing")],
         responses={200: ImportSerializer, 202: ImportSerializer},
     )
     def delete(self, request: Request, slug: str, import_id: int) -> Response:

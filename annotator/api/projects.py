@@ -51,7 +51,7 @@ class Projects(generics.ListCreateAPIView[Project]):
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)
         if not access.may_create_projects(user):
-            raise PermissionDenied("Only staff and managers may open projects.")
+            raise PermissionDenied("Only staff and managers can create projects.")
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         guidelines = sent.validated_data.pop("guidelines", "")
@@ -202,7 +202,7 @@ def _require_utc_year(moment: datetime) -> None:
     try:
         moment.astimezone(UTC)
     except OverflowError as beyond:
-        raise ValidationError("This time has no year that can be stored.") from beyond
+        raise ValidationError("The year of this time cannot be stored.") from beyond
 
 
 class MomentFilter(filters.IsoDateTimeFilter):  # type: ignore[misc]

@@ -74,7 +74,7 @@ class QueueFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 class Queue(generics.ListAPIView[Task]):
-    """Tasks that wait for a reviewer: dropped, disputed on safety, set aside, or with a rating unlikely to a model."""
+    """Tasks waiting for a reviewer: dropped, disputed on safety, set aside, or with a rating unlikely to a model."""
 
     serializer_class = WaitingSerializer
     queryset = Task.objects.none()

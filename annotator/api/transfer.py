@@ -86,7 +86,7 @@ def _reader(request: Request) -> Callable[[int], bytes]:
     if request.FILES:
         return cast("Callable[[int], bytes]", next(iter(request.FILES.values())).read)
     if (request.content_type or "").startswith("multipart/"):
-        raise serializers.ValidationError({"file": ["The upload holds no file."]})
+        raise serializers.ValidationError({"file": ["The upload contains no file."]})
     environ = request._request.META
     if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked" and environ.get("wsgi.input_terminated"):
         # Django reads as much as Content-Length says, which a chunked body lacks: nothing, and without a word.

@@ -16,21 +16,21 @@ from annotator.refusals import Refusal
 REASONS = {
     "empty": gettext_lazy("This project has no tasks yet."),
     "all_done": gettext_lazy("All tasks are done. Thank you!"),
-    "you_did_all": gettext_lazy("You have rated or skipped every task that is open."),
+    "you_did_all": gettext_lazy("You have rated or skipped every open task."),
     "leased_by_others": gettext_lazy(
         "Another annotator has each of the remaining tasks right now. Come back in a few minutes."
     ),
-    "other_languages": gettext_lazy("Every remaining task is in a language that you are not asked to rate."),
-    "quota": gettext_lazy("You have rated as many tasks as this project asks of one annotator. Thank you!"),
+    "other_languages": gettext_lazy("All remaining tasks are in languages that you are not asked to rate."),
+    "quota": gettext_lazy("You have rated as many tasks as this project allows for each annotator. Thank you!"),
     "project_paused": gettext_lazy("The manager has paused this project for everybody. Come back later."),
     "project_archived": gettext_lazy("This project is archived, so it hands out no tasks."),
     "not_qualified": gettext_lazy(
-        "This project asks for a test before the first task. Take it on the qualification page."
+        "This project requires a test before your first task. Take it on the qualification page."
     ),
     "paused": gettext_lazy("The manager has paused you in this project. Ask the manager when you can continue."),
     "paused_for_gold": gettext_lazy(
-        "You are paused in this project: your ratings of tasks that experts have rated differ too much from theirs. "
-        "The manager has been told, and can let you go on."
+        "You are paused in this project, because your ratings differ too much from the experts' ratings of the same "
+        "tasks. The manager has been notified and can let you continue."
     ),
     "excluded": gettext_lazy("You no longer rate in this project. Ask its manager why."),
 }

@@ -98,7 +98,7 @@ def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
     assignment = locked(assignment_id)
     if assignment.state != Assignment.State.LEASED:
         text = _(
-            "This task is not with you any more, so its lease cannot be renewed. Open the project for your next task."
+            "You no longer hold this task, so its lease cannot be renewed. Open the project to get your next task."
         )
         raise NotLeased(text)
     assignment.lease_expires_at = now + timedelta(minutes=assignment.task.project.lease_minutes)
@@ -137,7 +137,7 @@ def release(assignment_id: int) -> Assignment:
         Draft.objects.filter(assignment=assignment).delete()
         _count_open_slots([assignment.task_id])
     elif assignment.state != Assignment.State.RELEASED:
-        text = _("This task is not with you any more, so it cannot be given back. Open the project for your next task.")
+        text = _("You no longer hold this task, so it cannot be given back. Open the project to get your next task.")
         raise NotLeased(text)
     return assignment
 

@@ -94,10 +94,11 @@ def require(queue: str) -> None:
         alive = listening()[queue].alive
     except redis.RedisError as down:
         _log.warning("no work can be handed out: %s", down)
-        raise NoWorker("Redis does not answer, so no work can be handed out. Try again in a moment.") from down
+        raise NoWorker("Redis does not answer, so no work can be started. Try again in a moment.") from down
     if not alive:
         raise NoWorker(
-            f"No worker listens to the queue {queue!r}. Start one: celery -A annotator worker -Q {queue} --pool solo"
+            f"No worker is running for the queue {queue!r}. Start one: celery -A annotator worker -Q {queue} --pool "
+            "solo"
         )
 
 

@@ -44,7 +44,7 @@ class TextTooLong(Refusal):
     code = "invalid"
 
     def __init__(self, place: str, longest: int) -> None:
-        super().__init__(_("This text is too long: at most %(most)s characters are kept.") % {"most": longest})
+        super().__init__(_("This text is too long. At most %(most)s characters can be stored.") % {"most": longest})
         self.errors = {place: [str(self)]}
 
 

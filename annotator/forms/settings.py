@@ -30,7 +30,7 @@ class KeysForm(forms.Form):
         for name, key in cleaned.items():
             others = [ACTIONS[other].label for other, taken in cleaned.items() if taken == key and other != name]
             if others:
-                text = _("%(key)s would stand for “%(other)s” too: choose another key for one of them.")
+                text = _("%(key)s is also the key for “%(other)s”. Choose another key for one of them.")
                 self.add_error(name, text % {"key": key.upper(), "other": others[0]})
         return cleaned
 
@@ -38,7 +38,7 @@ class KeysForm(forms.Form):
 def _check_free(key: str) -> None:
     if len(key) != 1 or len(key.lower()) != 1 or not key.isprintable() or key.isspace():
         raise forms.ValidationError(
-            _("Write one letter or sign. Enter, Tab, Escape, Backspace, Space and the arrows keep their meaning.")
+            _("Type one letter or symbol. Enter, Tab, Escape, Backspace, Space and the arrow keys cannot be changed.")
         )
     if key.isdigit():
-        raise forms.ValidationError(_("Digits rate, so they cannot stand for anything else."))
+        raise forms.ValidationError(_("Digits are used for rating, so they cannot do anything else."))

@@ -23,7 +23,7 @@ class TokenForm(forms.Form):
     scopes = forms.MultipleChoiceField(
         label=_("What it may do"), choices=list(SCOPES.items()), widget=forms.CheckboxSelectMultiple
     )
-    days = forms.IntegerField(label=_("Days until it ends"), min_value=1, max_value=settings.TOKEN_DAYS_MOST)
+    days = forms.IntegerField(label=_("Days until it expires"), min_value=1, max_value=settings.TOKEN_DAYS_MOST)
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data, prefix="token", initial={"scopes": every_scope()[:1], "days": settings.TOKEN_DAYS})

@@ -79,7 +79,7 @@ def begin(member: Membership, kind: str, *, now: datetime) -> QualificationRun:
     if kind == Kind.TEST and not member.project.qualification_required:
         raise NothingToTake(_("This project requires no test. You can start rating."))
     if kind == Kind.TEST and member.qualified_at:
-        raise NoTriesLeft(_("You have passed the test already."))
+        raise NoTriesLeft(_("You have already passed the test."))
     if kind == Kind.TEST and not reached.tries_left:
         raise NoTriesLeft(_("You have no tries left. Ask the manager of the project."))
     number = member.qualification_runs.filter(kind=kind).count() + 1

@@ -39,7 +39,7 @@ class TakenBack(Refusal):
     code = "taken_back"
 
     def __init__(self) -> None:
-        super().__init__("The import was taken back while it was running. To have its tasks, import the file again.")
+        super().__init__("The import was taken back while it was running. To get its tasks, import the file again.")
 
 
 @dataclass

@@ -65,7 +65,7 @@ class Metered(io.RawIOBase):
         if self.size > settings.IMPORT_MAX_FILE_BYTES:
             raise FileTooLarge(
                 f"the file holds more than {settings.IMPORT_MAX_FILE_BYTES:,} bytes: "
-                "split it, or have the operator raise IMPORT_MAX_FILE_BYTES"
+                "split it, or ask the operator to raise IMPORT_MAX_FILE_BYTES"
             )
         return size
 
@@ -93,6 +93,6 @@ class Unzipped(io.RawIOBase):
         if self._size > most:
             raise FileTooLarge(
                 f"the gzip file expands more than {settings.IMPORT_MAX_GZIP_RATIO}-fold: "
-                "send it decompressed, or have the operator raise IMPORT_MAX_GZIP_RATIO"
+                "send it decompressed, or ask the operator to raise IMPORT_MAX_GZIP_RATIO"
             )
         return len(data)

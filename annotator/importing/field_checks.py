@@ -42,7 +42,7 @@ def _storable(value: Any, name: str) -> str:
 
 
 def _too_many(count: int, most: int, what: str, setting: str) -> str:
-    return f"{count:,} {what}, and at most {most:,} are taken: shorten it, or have the operator raise {setting}"
+    return f"{count:,} {what}, and at most {most:,} are accepted: shorten it, or ask the operator to raise {setting}"
 
 
 def check_messages(count: int) -> None:
@@ -56,14 +56,14 @@ def check_responses(count: int) -> None:
     """The rating page calls responses by letters."""
     if count > MOST_RESPONSES:
         raise BadRow(
-            f"the task has {count:,} responses, and at most {MOST_RESPONSES} are taken: make several tasks of it"
+            f"the task has {count:,} responses, and at most {MOST_RESPONSES} are accepted: split it into several tasks"
         )
 
 
 def check_raters(count: int, name: str) -> None:
     """Each place of the lists becomes an account and an annotation."""
     if count > MOST_ANNOTATORS:
-        raise BadRow(f"{name} has {count:,} raters, and at most {MOST_ANNOTATORS} are taken")
+        raise BadRow(f"{name} has {count:,} raters, and at most {MOST_ANNOTATORS} are accepted")
 
 
 def level(value: Any, name: str) -> int:
@@ -120,7 +120,7 @@ def _require_json(value: dict[str, Any], name: str) -> None:
     except NestedTooDeeply:
         raise BadRow(f"{name} is nested more than {DEEPEST} levels deep") from None
     except TooManyValues:
-        raise BadRow(f"{name} has more than {MOST_VALUES:,} values: keep what is large in a file of its own") from None
+        raise BadRow(f"{name} has more than {MOST_VALUES:,} values: keep large data in a separate file") from None
 
 
 def identifier(value: Any, name: str) -> str:

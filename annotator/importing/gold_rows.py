@@ -39,7 +39,7 @@ def check_gold(use: str, experts: Sequence[Expert | None]) -> None:
     if use and not all(experts):
         raise BadRow("gold needs an expert rating of every response: responses[].expert {scores, explanation}")
     if not use and any(experts):
-        raise BadRow(f"a response has an expert rating: say what it is for by gold ({', '.join(Gold.Use.values)})")
+        raise BadRow(f"a response has an expert rating: set gold to say what it is for ({', '.join(Gold.Use.values)})")
 
 
 def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
@@ -50,7 +50,7 @@ def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
     golds = Gold.objects.filter(task__in=[placed_row.task for placed_row in known])
     # Most imports have no gold tasks, and then need no query.
     stored = {gold.task_id: gold for gold in golds.prefetch_related("ratings__response")} if known else {}
-    wrong = "the task is here with another gold: change that in the admin, or give the row an id of its own"
+    wrong = "the task already exists with another gold: change that in the admin, or give the row another id"
     return [(placed_row.row.line, wrong) for placed_row in known if not _same(stored.get(placed_row.task), placed_row)]
 
 

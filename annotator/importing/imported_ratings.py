@@ -52,7 +52,7 @@ def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
         if pk not in present:
             present[pk] = new[pk] = response.label
         elif present[pk] != response.label:
-            why = "this response has an imported label with other scores; the first one stays"
+            why = "this response has an imported label with other scores; the first one is kept"
             refused.append(Rejected(response.line, why))
     scores = ((pk, json.dumps(label)) for pk, label in new.items())
     columns = ("response_id", "source", "scores", "means", "made_at")
@@ -129,7 +129,9 @@ def _unknown(entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> tupl
             fresh.append(entry)
         elif present[key] != digest:
             line = entry.placed.row.line
-            refused[line] = Rejected(line, "this task has other ratings by its imported raters; the first ones stay")
+            refused[line] = Rejected(
+                line, "this task has other ratings by its imported raters; the first ones are kept"
+            )
     return fresh, list(refused.values())
 
 

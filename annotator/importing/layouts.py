@@ -196,7 +196,7 @@ def _prompt(value: Any) -> str:
     messages = messages_from_prompt(prompt)
     check_messages(len(messages))
     if messages[-1]["role"] != "user":
-        raise BadRow("the prompt ends with another turn than the user's, which the responses would answer")
+        raise BadRow("the prompt must end with the user's turn, which the responses answer")
     return prompt
 
 
@@ -215,7 +215,7 @@ def _rating_lists(lists: dict[str, list[Any]]) -> tuple[dict[str, int], ...]:
     lengths = {key: len(values) for key, values in lists.items()}
     if len(set(lengths.values())) != 1 or not next(iter(lengths.values())):
         counts = ", ".join(f"{key} {length}" for key, length in lengths.items())
-        raise BadRow(f"the lists of ratings must be of one length, at least 1: {counts}")
+        raise BadRow(f"the lists of ratings must have the same length, at least 1: {counts}")
     count = next(iter(lengths.values()))
     check_raters(count, "the row")
     return tuple(

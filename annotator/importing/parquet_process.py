@@ -55,7 +55,7 @@ def opened(file: Any, most_rows: int) -> pyarrow.parquet.ParquetFile:
         raise Refused(f"it has {parquet.metadata.num_columns:,} columns, and at most {MOST_COLUMNS} are read")
     if parquet.metadata.num_rows > most_rows:
         size = f"it has {parquet.metadata.num_rows:,} rows, and an import takes {most_rows:,}"
-        raise Refused(f"{size}: split it, or have the operator raise IMPORT_MAX_ROWS")
+        raise Refused(f"{size}: split it, or ask the operator to raise IMPORT_MAX_ROWS")
     return parquet
 
 
@@ -78,7 +78,7 @@ def line(batch: pyarrow.RecordBatch, number: int, longest: int) -> bytes:
     return text if len(text) <= longest else json.dumps(f"the row is longer than {longest:,} bytes: {RAISE}").encode()
 
 
-RAISE = "shorten it, or have the operator raise IMPORT_MAX_ROW_BYTES"
+RAISE = "shorten it, or ask the operator to raise IMPORT_MAX_ROW_BYTES"
 
 
 def refused_value(value: Any) -> Any:

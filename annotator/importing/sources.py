@@ -44,7 +44,7 @@ class _RowTooLong(Exception):
     def __str__(self) -> str:
         return (
             f"the row is longer than {settings.IMPORT_MAX_ROW_BYTES:,} bytes: "
-            "shorten it, or have the operator raise IMPORT_MAX_ROW_BYTES"
+            "shorten it, or ask the operator to raise IMPORT_MAX_ROW_BYTES"
         )
 
 
@@ -83,7 +83,7 @@ def _buffered(raw: io.RawIOBase) -> io.BufferedReader:
 
 def _too_many_rows() -> FileTooLarge:
     most = f"{settings.IMPORT_MAX_ROWS:,}"
-    return FileTooLarge(f"the file has more than {most} rows: split it, or have the operator raise IMPORT_MAX_ROWS")
+    return FileTooLarge(f"the file has more than {most} rows: split it, or ask the operator to raise IMPORT_MAX_ROWS")
 
 
 def _sniffed(source: io.BufferedReader) -> Iterator[RawRow]:

@@ -104,7 +104,7 @@ def begin(import_row: Import, *, by: User | None, now: datetime) -> Import:
     if preview.rated:
         raise AlreadyRated(
             f"{preview.rated:,} of the {preview.tasks:,} tasks of this import have been rated, so it cannot be "
-            "taken back: retire the tasks that nobody should rate any more."
+            "taken back. Retire the tasks that nobody should rate any more."
         )
     import_row.taken_back_at, import_row.taken_back_by = now, by
     import_row.save(update_fields=["taken_back_at", "taken_back_by"])

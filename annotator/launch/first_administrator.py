@@ -34,9 +34,7 @@ def make_first() -> Made | None:
         username=NAME, defaults={"is_staff": True, "is_superuser": True, "must_change_password": True}
     )
     if not created:
-        raise NameTaken(
-            f"There is no superuser, and the account {NAME!r} is none: make one with `manage.py createsuperuser`."
-        )
+        raise NameTaken(f"There is no superuser, and {NAME!r} is not one. Create one with `manage.py createsuperuser`.")
     audit.record("account.created", f"account {NAME}", is_superuser=True)
     user.set_password(password)
     user.save(update_fields=["password"])

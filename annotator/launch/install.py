@@ -472,7 +472,7 @@ def install_uv(lock: TextIO) -> None:
 
 
 def last_line(output: str) -> str:
-    return (output.strip().splitlines() or ["it said nothing"])[-1].strip()
+    return (output.strip().splitlines() or ["it printed nothing"])[-1].strip()
 
 
 def install_browser() -> None:

@@ -25,7 +25,7 @@ from annotator.launch.supervisor import Command, Supervisor
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_LOGINS = ("manager", "alice", "bob", "erin")
-LEFT_ALONE = "The demo leaves alone accounts that it did not make:"
+LEFT_ALONE = "The demo does not change accounts that it did not create:"
 FIRST_ADMINISTRATOR = "python -m annotator.launch.manage first_administrator"
 
 _WORKER = "celery -A annotator worker --loglevel INFO --without-gossip --without-mingle"
@@ -155,7 +155,7 @@ def prepare(environment: Mapping[str, str], *, log: Path) -> None:
             check=False,
         )
     if done.returncode:
-        words = (log.read_text().strip().splitlines() or ["it said nothing"])[-1]
+        words = (log.read_text().strip().splitlines() or ["it printed nothing"])[-1]
         raise Refused(f"The database could not be brought up to date: {words} (the log is {log})")
 
 

@@ -1,6 +1,6 @@
-"""`make messages`: gathers what annotators can read into locale/*/LC_MESSAGES/django.po, and compiles that.
+"""`make messages`: gathers what people read on pages into locale/*/LC_MESSAGES/django.po, and compiles that.
 
-The staff's pages stay English and are left out. Needs Babel; no GNU gettext.
+Needs Babel; no GNU gettext.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,7 @@ from annotator.settings import LANGUAGE_CODE, LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCALE = ROOT / "locale"
-CODE = ("annotator/**/*.py", "rewards/*.py", "rewards/views/*.py")
-STAFF = (
-    "templates/admin/",
-    "annotator/admin/",
-    "annotator/forms/redaction.py",
-    "annotator/pii/redaction.py",
-    "rewards/learning_curve.py",
-)
+CODE = ("annotator/**/*.py", "rewards/*.py", "rewards/admin/*.py", "rewards/views/*.py")
 KEYWORDS: dict[str, tuple[int | tuple[int, str], ...] | None] = {
     "_": None,
     "gettext": None,
@@ -34,7 +27,7 @@ KEYWORDS: dict[str, tuple[int | tuple[int, str], ...] | None] = {
     "ngettext": (1, 2),
     "pgettext": ((1, "c"), 2),
 }
-HEADER = "# What annotators read. `make messages` keeps the list of strings; the translations are written by hand."
+HEADER = "# What people read on pages. `make messages` keeps the list of strings; the translations are written by hand."
 
 
 def main() -> None:
@@ -54,10 +47,8 @@ def catalogues() -> list[Path]:
 
 
 def sources() -> Iterator[Path]:
-    """Templates and modules that annotators and reviewers can see something of."""
-    for path in sorted(path for pattern in ("templates/**/*.html", *CODE) for path in ROOT.glob(pattern)):
-        if not str(path.relative_to(ROOT)).startswith(STAFF):
-            yield path
+    """Templates and modules that people can see something of."""
+    yield from sorted(path for pattern in ("templates/**/*.html", *CODE) for path in ROOT.glob(pattern))
 
 
 def gathered() -> Catalog:

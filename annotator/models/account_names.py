@@ -28,12 +28,14 @@ def require_unmistakable(name: str) -> None:
     if accounts.filter(username=name).exists():
         return
     if unicodedata.normalize("NFKC", name) != name:
-        raise ValidationError("Write the name in ordinary letters: some of its characters are variants of others.")
+        raise ValidationError(
+            "Write the name in ordinary letters. Some of its characters are variants of other characters."
+        )
     if len(_scripts(name)) > 1:
-        raise ValidationError("Write the name in letters of one script: this one mixes several.")
+        raise ValidationError("Write the name in letters of one script. This one mixes several.")
     for beginning in RESERVED:
         if any(drawn.startswith(beginning) for drawn in _drawn(name)):
-            raise ValidationError(f"Names that begin with {beginning!r} are kept for raters that are not people.")
+            raise ValidationError(f"Names that begin with {beginning!r} are reserved for raters that are not people.")
     # Until the transaction ends: two look-alikes at once would not see each other.
     locks.waiting_transaction_lock("account name")
     drawn = set(_drawn(name))

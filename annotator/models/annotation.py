@@ -21,9 +21,9 @@ LONGEST_ACTIVE_SECONDS = 7 * 86_400
 
 
 class Origin(models.TextChoices):
-    PERSON = "person"
-    IMPORTED = "imported"
-    SIMULATED = "simulated"
+    PERSON = "person", _("Person")
+    IMPORTED = "imported", _("Imported")
+    SIMULATED = "simulated", _("Simulated")
 
 
 class AssignmentQuerySet(models.QuerySet["Assignment"]):
@@ -139,21 +139,30 @@ class Annotation(models.Model):
     sees to it that a ranking names each response of the task once.
     """
 
-    assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="annotations")
-    revision = models.PositiveSmallIntegerField(default=1)
-    is_current = models.BooleanField(default=True)
-    origin = models.CharField(max_length=10, choices=Origin.choices, default=Origin.PERSON)
-    preference = models.SmallIntegerField(null=True, blank=True)
-    ranking = models.JSONField(null=True, blank=True, help_text="[[response, ...], ...]: tiers of ids, the best first")
-    justification = models.TextField(blank=True)
-    active_seconds = models.FloatField(null=True, blank=True)
-    guideline_version = models.PositiveIntegerField(default=0)
-    content_hash = models.CharField(max_length=64)
-    submitted_at = models.DateTimeField()
+    assignment = models.ForeignKey(
+        Assignment, on_delete=models.CASCADE, related_name="annotations", verbose_name=_("assignment")
+    )
+    revision = models.PositiveSmallIntegerField(_("revision"), default=1)
+    is_current = models.BooleanField(_("is current"), default=True)
+    origin = models.CharField(_("origin"), max_length=10, choices=Origin.choices, default=Origin.PERSON)
+    preference = models.SmallIntegerField(_("preference"), null=True, blank=True)
+    ranking = models.JSONField(
+        _("ranking"),
+        null=True,
+        blank=True,
+        help_text=_("Tiers of response ids, the best first: [[response, ...], ...]."),
+    )
+    justification = models.TextField(_("justification"), blank=True)
+    active_seconds = models.FloatField(_("active seconds"), null=True, blank=True)
+    guideline_version = models.PositiveIntegerField(_("guideline version"), default=0)
+    content_hash = models.CharField(_("content hash"), max_length=64)
+    submitted_at = models.DateTimeField(_("submitted at"))
 
     objects = AnnotationQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("annotation")
+        verbose_name_plural = _("annotations")
         constraints = [
             models.UniqueConstraint(fields=["assignment", "revision"], name="revision_once_per_assignment"),
             models.UniqueConstraint(
@@ -180,14 +189,20 @@ class Rating(models.Model):
     """The scores that one annotation gives one response. An attribute without an answer is absent, never 0."""
 
     annotation = models.ForeignKey(Annotation, on_delete=models.CASCADE, related_name="ratings")
-    response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, related_name="ratings")
+    response = models.ForeignKey(
+        "annotator.Response", on_delete=models.CASCADE, related_name="ratings", verbose_name=_("response")
+    )
     scores = models.JSONField()
-    checks = models.JSONField(default=list)
-    confidence = models.PositiveSmallIntegerField(null=True, blank=True, help_text="2 very, 1 somewhat, 0 not")
-    safe = models.BooleanField(null=True, blank=True)
+    checks = models.JSONField(_("checks"), default=list)
+    confidence = models.PositiveSmallIntegerField(
+        _("confidence"), null=True, blank=True, help_text=_("2 is very sure, 1 somewhat sure, 0 not sure.")
+    )
+    safe = models.BooleanField(_("safe"), null=True, blank=True)
     unsafe_category = models.CharField(max_length=40, blank=True)
 
     class Meta:
+        verbose_name = _("rating")
+        verbose_name_plural = _("ratings")
         constraints = [
             models.UniqueConstraint(fields=["annotation", "response"], name="one_rating_per_annotation_and_response"),
             models.CheckConstraint(condition=likert5("scores"), name="scores_are_integers_0_to_4"),

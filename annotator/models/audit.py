@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class AuditEntry(models.Model):
@@ -11,15 +12,18 @@ class AuditEntry(models.Model):
     at = models.DateTimeField()
     actor = models.CharField(max_length=150, blank=True, help_text="username; empty: the system itself")
     via = models.CharField(max_length=20, help_text="page, rest, admin, command or worker")
-    token = models.CharField(max_length=25, blank=True, help_text="the first characters of the token's digest")
-    project = models.CharField(max_length=50, blank=True, help_text="its slug at the time")
+    token = models.CharField(
+        _("token"), max_length=25, blank=True, help_text="the first characters of the token's digest"
+    )
+    project = models.CharField(_("project"), max_length=50, blank=True, help_text="its slug at the time")
     project_id = models.BigIntegerField(null=True, blank=True, help_text="its number, which no later project gets")
     action = models.CharField(max_length=40)
-    subject = models.CharField(max_length=300, help_text="what was changed, like: task t-17")
+    subject = models.CharField(_("subject"), max_length=300, help_text="what was changed, like: task t-17")
     details = models.JSONField(default=dict)
 
     class Meta:
-        verbose_name_plural = "audit entries"
+        verbose_name = _("audit entry")
+        verbose_name_plural = _("audit entries")
         indexes = [
             models.Index(fields=["-at"], name="audit_by_time"),
             models.Index(fields=["project_id", "-at"], name="audit_by_project"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from annotator.models.scores import likert5
 
@@ -12,15 +13,16 @@ class Gold(models.Model):
     """Makes a task gold, and says where it is used: practice and test of the qualification, or the stream of work."""
 
     class Use(models.TextChoices):
-        PRACTICE = "practice"
-        TEST = "test"
-        STREAM = "stream"
+        PRACTICE = "practice", _("Practice")
+        TEST = "test", _("Test")
+        STREAM = "stream", _("Stream")
 
-    task = models.OneToOneField("annotator.Task", on_delete=models.CASCADE, related_name="gold")
-    use = models.CharField(max_length=10, choices=Use.choices)
+    task = models.OneToOneField("annotator.Task", on_delete=models.CASCADE, related_name="gold", verbose_name=_("task"))
+    use = models.CharField(_("use"), max_length=10, choices=Use.choices)
 
     class Meta:
-        verbose_name = "gold task"
+        verbose_name_plural = _("gold tasks")
+        verbose_name = _("gold task")
 
     def __str__(self) -> str:
         return f"{self.task} for {self.use}"
@@ -30,11 +32,15 @@ class ExpertRating(models.Model):
     """What the experts give one response of a gold task, and why."""
 
     gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="ratings")
-    response = models.OneToOneField("annotator.Response", on_delete=models.CASCADE, related_name="expert_rating")
+    response = models.OneToOneField(
+        "annotator.Response", on_delete=models.CASCADE, related_name="expert_rating", verbose_name=_("response")
+    )
     scores = models.JSONField()
-    explanation = models.TextField(blank=True)
+    explanation = models.TextField(_("explanation"), blank=True)
 
     class Meta:
+        verbose_name = _("expert rating")
+        verbose_name_plural = _("expert ratings")
         constraints = [models.CheckConstraint(condition=likert5("scores"), name="expert_scores_are_integers_0_to_4")]
 
     def __str__(self) -> str:
@@ -45,19 +51,21 @@ class QualificationRun(models.Model):
     """One member's way through the practice or the test. `kappa` is the mean over attributes, against the experts."""
 
     class Kind(models.TextChoices):
-        PRACTICE = "practice"
-        TEST = "test"
+        PRACTICE = "practice", _("Practice")
+        TEST = "test", _("Test")
 
     member = models.ForeignKey("annotator.Membership", on_delete=models.CASCADE, related_name="qualification_runs")
-    kind = models.CharField(max_length=10, choices=Kind.choices)
-    number = models.PositiveSmallIntegerField()
-    started_at = models.DateTimeField()
-    finished_at = models.DateTimeField(null=True, blank=True)
-    kappa = models.FloatField(null=True, blank=True)
-    passed = models.BooleanField(null=True, blank=True)
+    kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices)
+    number = models.PositiveSmallIntegerField(_("number"))
+    started_at = models.DateTimeField(_("started at"))
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+    kappa = models.FloatField(_("kappa"), null=True, blank=True)
+    passed = models.BooleanField(_("passed"), null=True, blank=True)
     draft = models.JSONField(default=dict, blank=True)
 
     class Meta:
+        verbose_name = _("qualification run")
+        verbose_name_plural = _("qualification runs")
         ordering = ["kind", "number"]
         constraints = [
             models.UniqueConstraint(fields=["member", "kind", "number"], name="qualification_run_number_once"),

@@ -36,27 +36,42 @@ class Membership(models.Model):
     `gold_counts_from` are judged; `paused_because` says why somebody was paused.
     """
 
-    user = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="memberships")
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.ANNOTATOR)
+    user = models.ForeignKey(
+        "annotator.User", on_delete=models.CASCADE, related_name="memberships", verbose_name=_("user")
+    )
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, related_name="memberships", verbose_name=_("project")
+    )
+    role = models.CharField(_("role"), max_length=10, choices=Role.choices, default=Role.ANNOTATOR)
     offered_role = models.CharField(max_length=10, choices=Role.choices, blank=True, default="", editable=False)
-    acknowledged_version = models.PositiveIntegerField(default=0)
-    qualified_at = models.DateTimeField(null=True, blank=True)
-    extra_tries = models.PositiveSmallIntegerField(default=0, help_text="of the test, beside the project's number")
-    paused_at = models.DateTimeField(null=True, blank=True)
-    paused_because = models.CharField(max_length=20, choices=PauseReason.choices, blank=True)
+    acknowledged_version = models.PositiveIntegerField(_("acknowledged version"), default=0)
+    qualified_at = models.DateTimeField(_("qualified at"), null=True, blank=True)
+    extra_tries = models.PositiveSmallIntegerField(
+        _("extra tries"), default=0, help_text=_("Tries of the test in addition to the project's number.")
+    )
+    paused_at = models.DateTimeField(_("paused at"), null=True, blank=True)
+    paused_because = models.CharField(_("paused because of"), max_length=20, choices=PauseReason.choices, blank=True)
     quota = models.PositiveIntegerField(
-        null=True, blank=True, help_text="tasks that they may rate; empty: the project's number; 0: no limit"
+        _("quota"),
+        null=True,
+        blank=True,
+        help_text=_("Tasks that this person may rate. Leave it empty for the project's number; 0 means no limit."),
     )
     languages = ArrayField(
-        models.CharField(max_length=16), default=list, blank=True, help_text="of the tasks they get; empty: all"
+        models.CharField(max_length=16),
+        default=list,
+        blank=True,
+        help_text=_("Languages of the tasks that this person gets. Leave it empty for all languages."),
+        verbose_name=_("languages"),
     )
-    gold_counts_from = models.DateTimeField(null=True, blank=True)
+    gold_counts_from = models.DateTimeField(_("gold tasks count from"), null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = MembershipQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("member")
+        verbose_name_plural = _("members")
         ordering = ["user__username"]
         constraints = [
             models.UniqueConstraint(fields=["user", "project"], name="one_role_per_user_and_project"),

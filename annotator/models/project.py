@@ -136,121 +136,167 @@ class Project(models.Model):
     """
 
     class SpreadScope(models.TextChoices):
-        KEPT = "kept"
-        ALL = "all"
+        KEPT = "kept", _("Kept")
+        ALL = "all", _("All")
 
     class QueueOrder(models.TextChoices):
         PRIORITY = "priority", _("By priority")
-        UNCERTAIN = "uncertain", _("By priority, then what the model is least certain of")
+        UNCERTAIN = "uncertain", _("By priority, then the tasks that the model is least certain about")
 
-    slug = models.SlugField(unique=True)
-    name = models.CharField(max_length=120)
-    description = models.TextField(blank=True)
-    rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="projects")
+    slug = models.SlugField(_("slug"), unique=True)
+    name = models.CharField(_("name"), max_length=120)
+    description = models.TextField(_("description"), blank=True)
+    rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="projects", verbose_name=_("rubric"))
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True, editable=False)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="the rest goes in portions")
 
     base_annotators = models.PositiveSmallIntegerField(
-        default=3, validators=[MinValueValidator(1)], help_text="annotators asked for each task at first"
+        _("base annotators"),
+        default=3,
+        validators=[MinValueValidator(1)],
+        help_text=_("Annotators who are first asked to rate each task."),
     )
     max_annotators = models.PositiveSmallIntegerField(
+        _("max annotators"),
         default=5,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_ANNOTATORS)],
-        help_text="annotators after escalation",
+        help_text=_("Most annotators for a task, if their ratings differ too much."),
     )
     escalate_above = models.PositiveSmallIntegerField(
+        _("escalate above"),
         default=2,
         validators=[MaxValueValidator(WIDEST)],
-        help_text="a spread above this asks for more annotators",
+        help_text=_("If the spread is above this, more annotators are asked."),
     )
     keep = models.PositiveSmallIntegerField(
+        _("keep"),
         default=3,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_ANNOTATORS)],
-        help_text="the most agreeing annotations that make the label",
+        help_text=_("The label is made of this many annotations, those that are closest to each other."),
     )
     drop_above = models.PositiveSmallIntegerField(
-        default=2, validators=[MaxValueValidator(WIDEST)], help_text="a spread above this drops the task"
+        _("drop above"),
+        default=2,
+        validators=[MaxValueValidator(WIDEST)],
+        help_text=_("If the spread is above this, the task is dropped."),
     )
     spread_scope = models.CharField(
+        _("spread scope"),
         max_length=4,
         choices=SpreadScope.choices,
         default=SpreadScope.KEPT,
-        help_text="whether the final filter looks at the kept annotations or at all of them",
+        help_text=_("Whether the decision to drop a task looks at the kept annotations or at all of them."),
     )
-    spread_attribute = models.SlugField(default="helpfulness", help_text="the attribute whose spread decides")
+    spread_attribute = models.SlugField(
+        _("spread attribute"), default="helpfulness", help_text=_("The attribute whose spread decides.")
+    )
     lease_minutes = models.PositiveSmallIntegerField(
-        default=30, validators=[MinValueValidator(1)], help_text="how long a task stays with an idle annotator"
+        _("lease minutes"),
+        default=30,
+        validators=[MinValueValidator(1)],
+        help_text=_("How long an annotator who does nothing keeps a task."),
     )
 
     queue_order = models.CharField(
+        _("queue order"),
         max_length=9,
         choices=QueueOrder.choices,
         default=QueueOrder.PRIORITY,
-        help_text="which untouched task comes next; the model's uncertainty is known of tasks that it has scored",
+        help_text=_("Which untouched task comes next. The model's uncertainty is known for tasks that it has scored."),
     )
-    paused = models.BooleanField(default=False, help_text="nobody gets a task; what is begun may be handed in")
-    quota = models.PositiveIntegerField(default=0, help_text="tasks that one annotator may rate; 0: no limit")
+    paused = models.BooleanField(
+        _("paused"), default=False, help_text=_("Nobody gets a task. Annotators can still submit what they have begun.")
+    )
+    quota = models.PositiveIntegerField(
+        _("quota"), default=0, help_text=_("Tasks that one annotator may rate; 0 means no limit.")
+    )
 
-    ask_preference = models.BooleanField(default=False)
-    ask_safety = models.BooleanField(default=False)
-    ask_confidence = models.BooleanField(default=False)
+    ask_preference = models.BooleanField(_("ask for a preference"), default=False)
+    ask_safety = models.BooleanField(_("ask about safety"), default=False)
+    ask_confidence = models.BooleanField(_("ask for confidence"), default=False)
 
     qualification_required = models.BooleanField(
-        default=False, help_text="annotators pass a test of gold tasks before their first task"
+        _("qualification required"),
+        default=False,
+        help_text=_("Annotators must pass a test of gold tasks before their first task."),
     )
     qualification_threshold = models.FloatField(
+        _("qualification threshold"),
         default=0.5,
         validators=[MinValueValidator(-1), MaxValueValidator(1)],
-        help_text="mean weighted kappa with the experts that passes the test",
+        help_text=_("Mean weighted kappa with the experts that is needed to pass the test."),
     )
     qualification_tries = models.PositiveSmallIntegerField(
-        default=3, validators=[MinValueValidator(1)], help_text="how often the test may be taken"
+        _("qualification tries"),
+        default=3,
+        validators=[MinValueValidator(1)],
+        help_text=_("How often the test may be taken."),
     )
     gold_every = models.PositiveSmallIntegerField(
-        default=0, help_text="one in about this many tasks is a gold task; 0: none"
+        _("gold every"), default=0, help_text=_("About one in this many tasks is a gold task; 0 means none.")
     )
     gold_window = models.PositiveSmallIntegerField(
-        default=10, validators=[MinValueValidator(2)], help_text="the last gold tasks of an annotator that are judged"
+        _("gold window"),
+        default=10,
+        validators=[MinValueValidator(2)],
+        help_text=_("How many of an annotator's latest gold tasks are judged."),
     )
     gold_threshold = models.FloatField(
+        _("gold threshold"),
         default=0.3,
         validators=[MinValueValidator(-1), MaxValueValidator(1)],
-        help_text="mean weighted kappa with the experts below which an annotator is paused",
+        help_text=_("Annotators are paused if their mean weighted kappa with the experts is below this."),
     )
 
     retrain_after_labels = models.PositiveIntegerField(
-        default=0, help_text="retrain when this many new labels have come; 0 turns it off"
+        _("retrain after labels"), default=0, help_text=_("Retrain after this many new labels; 0 turns this off.")
     )
     retrain_after_hours = models.PositiveIntegerField(
-        default=0, help_text="retrain when the last snapshot is this old and new labels have come; 0 turns it off"
+        _("retrain after hours"),
+        default=0,
+        help_text=_("Retrain when the last snapshot is this old and there are new labels; 0 turns this off."),
     )
     retrain_cooldown_minutes = models.PositiveIntegerField(
-        default=30, help_text="least time between the end of a run and one that starts by itself"
+        _("retrain cooldown minutes"),
+        default=30,
+        help_text=_("Shortest time between the end of a run and the next automatic one."),
     )
     promote_automatically = models.BooleanField(
-        default=True, help_text="a better model takes over by itself; if not, it waits for a manager's decision"
+        _("promote automatically"),
+        default=True,
+        help_text=_("A better model takes over automatically. Otherwise it waits for a manager's decision."),
     )
     review_unlikely_percent = models.PositiveSmallIntegerField(
+        _("review unlikely percent"),
         default=2,
         validators=[MaxValueValidator(20)],
-        help_text="share of the annotations, those that a model finds most unlikely, that goes to review; 0: none",
+        help_text=_(
+            "Percentage of annotations that go to review, because a model finds them most unlikely; 0 means none."
+        ),
     )
     validation_share = models.FloatField(
+        _("validation share"),
         default=0.1,
         validators=[MinValueValidator(0.01), MaxValueValidator(0.5)],
-        help_text="share of prompts held out to judge models; a prompt's side depends on this share and its text alone",
+        help_text=_(
+            "Share of prompts held out to judge models. Only this share and its text decide whether a prompt is held "
+            "out."
+        ),
     )
     training_config = models.JSONField(
+        _("training config"),
         default=dict,
         blank=True,
         validators=[usable_by_the_trainer],
-        help_text="settings for the trainer, such as epochs",
+        help_text=_("Settings for the trainer, such as epochs."),
     )
 
     objects = ProjectQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("project")
+        verbose_name_plural = _("projects")
         ordering = ["name"]
         constraints = [
             models.CheckConstraint(
@@ -302,11 +348,13 @@ class Guideline(models.Model):
     """One version of a project's guidelines, in markdown; the newest is in force."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="guidelines")
-    version = models.PositiveIntegerField()
-    text = models.TextField()
-    created_at = models.DateTimeField(auto_now_add=True)
+    version = models.PositiveIntegerField(_("version"))
+    text = models.TextField(_("text"))
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
     class Meta:
+        verbose_name = _("guideline")
+        verbose_name_plural = _("guidelines")
         ordering = ["-version"]
         constraints = [
             models.UniqueConstraint(fields=["project", "version"], name="guideline_version_once_per_project")

@@ -39,7 +39,7 @@ class Adjudication(models.Model):
     class Reason(models.TextChoices):
         AMBIGUOUS_PROMPT = "ambiguous_prompt", _("The prompt can be read in more than one way")
         GUIDELINE_GAP = "guideline_gap", _("The guidelines leave this open")
-        SLIP = "slip", _("Somebody slipped")
+        SLIP = "slip", _("Somebody made a mistake")
         OTHER = "other", _("Another reason")
 
     task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="adjudications")
@@ -71,14 +71,25 @@ class Adjudication(models.Model):
 class Exclusion(models.Model):
     """Takes all that an annotator did in a project out of consensus, labels and snapshots, until it is lifted."""
 
-    project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="exclusions")
-    annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="exclusions")
-    reason = models.TextField()
-    by = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="+")
-    made_at = models.DateTimeField()
-    readmitted_at = models.DateTimeField(null=True, blank=True, help_text="since then their work is being brought back")
+    project = models.ForeignKey(
+        "annotator.Project", on_delete=models.CASCADE, related_name="exclusions", verbose_name=_("project")
+    )
+    annotator = models.ForeignKey(
+        "annotator.User", on_delete=models.PROTECT, related_name="exclusions", verbose_name=_("annotator")
+    )
+    reason = models.TextField(_("reason"))
+    by = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="+", verbose_name=_("excluded by"))
+    made_at = models.DateTimeField(_("excluded at"))
+    readmitted_at = models.DateTimeField(
+        _("readmitted at"),
+        null=True,
+        blank=True,
+        help_text=_("Since then, the annotator's work is being brought back."),
+    )
 
     class Meta:
+        verbose_name = _("exclusion")
+        verbose_name_plural = _("exclusions")
         constraints = [
             models.UniqueConstraint(fields=["project", "annotator"], name="one_exclusion_per_annotator_and_project")
         ]

@@ -45,29 +45,29 @@ class Task(models.Model):
     """
 
     class State(models.TextChoices):
-        OPEN = "open"
-        COMPLETE = "complete"
-        QUARANTINED = "quarantined"
-        RETIRED = "retired"
-        GOLD = "gold"
+        OPEN = "open", _("Open")
+        COMPLETE = "complete", _("Complete")
+        QUARANTINED = "quarantined", _("Quarantined")
+        RETIRED = "retired", _("Retired")
+        GOLD = "gold", _("Gold")
 
     class Review(models.TextChoices):
         DROPPED = "dropped", _("Ratings too far apart")
         SAFETY = "safety", _("Disagreement on safety")
         QUARANTINE = "quarantine", _("Set aside")
-        UNLIKELY = "unlikely", _("Unlikely to the model")
+        UNLIKELY = "unlikely", _("Unlikely according to the model")
 
     project = models.ForeignKey(
-        "annotator.Project", on_delete=models.CASCADE, related_name="tasks", db_index=False
+        "annotator.Project", on_delete=models.CASCADE, related_name="tasks", db_index=False, verbose_name=_("project")
     )  # task_by_project serves it
-    external_id = models.CharField(max_length=200)
+    external_id = models.CharField(_("external id"), max_length=200)
     conversation = models.JSONField()
-    metadata = models.JSONField(default=dict, blank=True)
-    priority = models.SmallIntegerField(default=0)
+    metadata = models.JSONField(_("metadata"), default=dict, blank=True)
+    priority = models.SmallIntegerField(_("priority"), default=0)
     doubt = models.SmallIntegerField(db_default=0)
-    state = models.CharField(max_length=12, choices=State.choices, default=State.OPEN)
-    slots_wanted = models.PositiveSmallIntegerField(default=3)
-    open_slots = models.PositiveSmallIntegerField(default=3)
+    state = models.CharField(_("state"), max_length=12, choices=State.choices, default=State.OPEN)
+    slots_wanted = models.PositiveSmallIntegerField(_("slots wanted"), default=3)
+    open_slots = models.PositiveSmallIntegerField(_("open slots"), default=3)
     done = models.PositiveSmallIntegerField(db_default=0)
     begun = models.GeneratedField(
         expression=models.ExpressionWrapper(Q(open_slots__lt=F("slots_wanted")), output_field=models.BooleanField()),
@@ -95,12 +95,14 @@ class Task(models.Model):
         related_name="tasks",
     )
     created_at = models.DateTimeField(auto_now_add=True)
-    pii_scanned_at = models.DateTimeField("scanned for personal information", null=True, blank=True)
-    redacted_at = models.DateTimeField(null=True, blank=True)
+    pii_scanned_at = models.DateTimeField(_("scanned for personal information"), null=True, blank=True)
+    redacted_at = models.DateTimeField(_("redacted at"), null=True, blank=True)
 
     objects = TaskQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("task")
+        verbose_name_plural = _("tasks")
         constraints = [
             models.UniqueConstraint(fields=["project", "external_id"], name="task_external_id_once_per_project"),
             models.CheckConstraint(
@@ -155,13 +157,15 @@ class Response(models.Model):
     """One candidate answer. `model` names who wrote it and never reaches an annotator."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="responses")
-    position = models.PositiveSmallIntegerField()
+    position = models.PositiveSmallIntegerField(_("position"))
     external_id = models.CharField(max_length=200, blank=True)
-    text = models.TextField()
-    model = models.CharField(max_length=200, blank=True)
+    text = models.TextField(_("text"))
+    model = models.CharField(_("model"), max_length=200, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
 
     class Meta:
+        verbose_name = _("response")
+        verbose_name_plural = _("responses")
         ordering = ["position"]
         constraints = [models.UniqueConstraint(fields=["task", "position"], name="response_position_once_per_task")]
 

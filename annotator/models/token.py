@@ -2,6 +2,7 @@
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 from knox.models import AbstractAuthToken
 
 
@@ -23,11 +24,15 @@ class Token(AbstractAuthToken):  # type: ignore[misc]
 
     id = models.BigAutoField(primary_key=True)
     digest = models.CharField(max_length=128, unique=True)
-    name = models.CharField(max_length=80, blank=True, help_text="what it is for, in its owner's words")
-    scopes = ArrayField(models.CharField(max_length=20), default=every_scope)
-    last_used_at = models.DateTimeField(null=True, editable=False, help_text="to the hour")
+    name = models.CharField(_("name"), max_length=80, blank=True, help_text=_("What it is for, in its owner's words."))
+    scopes = ArrayField(models.CharField(max_length=20), default=every_scope, verbose_name=_("scopes"))
+    last_used_at = models.DateTimeField(
+        _("last used at"), null=True, editable=False, help_text=_("Accurate to the hour.")
+    )
 
     class Meta:
+        verbose_name = _("token")
+        verbose_name_plural = _("tokens")
         db_table = "annotator_token"
 
     def __str__(self) -> str:

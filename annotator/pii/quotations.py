@@ -20,7 +20,7 @@ class NotInTheText(Refusal):
 
     def __init__(self, quotes: Sequence[str]) -> None:
         texts = [
-            _("“%(quote)s” is not in the text. Copy it from the text as it stands there, one per line.")
+            _("“%(quote)s” is not in the text. Copy each passage exactly as it appears in the text, one per line.")
             % {"quote": quote if len(quote) <= SHOWN else f"{quote[:SHOWN]}…"}
             for quote in quotes
         ]
@@ -35,7 +35,7 @@ class MarksWithoutReason(Refusal):
     code = "marks_without_reason"
 
     def __init__(self) -> None:
-        text = _("You marked personal information: choose it as the reason, or take the marks away.")
+        text = _("You marked personal information. Choose it as the reason, or remove the marks.")
         super().__init__(text)
         self.errors = {"reason": [text]}
 

@@ -178,7 +178,9 @@ def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
         raise CannotRedact(_("Only a quarantined task can be redacted; %(task)s is not.") % {"task": task})
     eraser = eraser_for(task, choice)
     if eraser.text(task.external_id) != task.external_id:
-        raise CannotRedact(_("The task's id holds this text too, and the id has to stay: retire the task instead."))
+        raise CannotRedact(
+            _("The task's id also contains this text, and the id cannot change. Retire the task instead.")
+        )
     _erase(task, eraser)
     task.pii_spans.all().delete()
     # The entry names neither the erased texts nor their places, because the audit log is kept for good.

@@ -62,9 +62,9 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
     """
     would_go = contents(project)
     if project.archived_at is None:
-        raise NotArchived(f"{project.name} has {would_go}. Archive it first; nobody can bring back what is deleted.")
+        raise NotArchived(f"{project.name} has {would_go}. Archive it first. A deleted project cannot be brought back.")
     if confirm != project.slug:
-        raise NotConfirmed(f"This deletes {would_go} for good. To confirm, give the project's slug, {project.slug}.")
+        raise NotConfirmed(f"This deletes {would_go} permanently. To confirm, give the project's slug, {project.slug}.")
     _mark(project, would_go, now=now)
     if would_go.tasks <= AT_THE_DOOR:
         finish(project.pk)

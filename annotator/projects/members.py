@@ -210,7 +210,7 @@ def _account(username: str, password: str | None) -> tuple[User, bool]:
 
 def _new_user(username: str, password: str | None) -> User:
     if not password:
-        raise UnknownAccount(f"There is no account {username!r}. Send a password too, and it is made.")
+        raise UnknownAccount(f"There is no account {username!r}. Send a password too to create it.")
     try:
         account_names.require_unmistakable(username)
     except ValidationError as mistakable:

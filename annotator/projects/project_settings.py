@@ -93,5 +93,5 @@ def _save(project: Project, *, update_fields: list[str] | None = None) -> None:
             project.save(update_fields=update_fields)
     except IntegrityError as broken:
         if Project.objects.filter(slug=project.slug).exclude(pk=project.pk).exists():
-            raise InvalidProject({"slug": ["Another project has this slug: choose another slug."]}) from broken
+            raise InvalidProject({"slug": ["Another project has this slug. Choose another one."]}) from broken
         raise

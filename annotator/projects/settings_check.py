@@ -79,9 +79,12 @@ def _of_all(candidate: Project, project: Project | None, changed: set[str]) -> l
 
 def _of_rubric(rubric: Rubric, project: Project | None) -> list[str]:
     if project and is_rated(project):
-        return ["Responses have been rated by the present rubric, and would lose their scores. Make a new project."]
+        text = "Responses have been rated with the current rubric and would lose their scores. Create a new project."
+        return [text]
     if not rubric.attributes.filter(scope="response").exists():
-        return [f"No page asks for the attributes of {rubric.key} yet: it has none of a whole response."]
+        return [
+            f"No page asks for the attributes of {rubric.key} yet, because it has no attribute of a whole response."
+        ]
     return []
 
 

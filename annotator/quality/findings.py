@@ -84,7 +84,7 @@ def _no_reliability(measures: Mapping[str, Any]) -> str:
     if not any(measures["scatter"].values()):
         return ""
     if measures["ratings"] < FEWEST:
-        return _("fewer than %(fewest)s responses that others rated too") % {"fewest": FEWEST}
+        return _("fewer than %(fewest)s responses that others also rated") % {"fewest": FEWEST}
     same = _mean(measures["scatter"], "reliability") is None
     return _("almost the same score for everything") if same else ""
 

@@ -21,35 +21,35 @@ def sentence(kind: Kind, evidence: Evidence, names: Names) -> str:
 
 def _speeding(evidence: Evidence, names: Names) -> str:
     return _(
-        "%(hurried)s of %(timed)s tasks with a known time took less than a quarter of what reading their texts takes "
-        "at %(speed)s words a minute. Half of all took less than %(seconds)s seconds."
+        "%(hurried)s of %(timed)s tasks with a known duration took less than a quarter of the time that reading their "
+        "texts takes at %(speed)s words a minute. Half of all tasks took less than %(seconds)s seconds."
     ) % {**evidence, "speed": WORDS_A_MINUTE, "seconds": number(evidence["seconds"], 0)}
 
 
 def _straight_lining(evidence: Evidence, names: Names) -> str:
     return _(
-        "%(flat)s of %(tasks)s tasks have one and the same score for everything. Of the others' ratings of these "
-        "tasks, %(others)s %% do."
+        "%(flat)s of %(tasks)s tasks have the same score everywhere. This is true of %(others)s %% of the others' "
+        "ratings of these tasks."
     ) % {**evidence, "others": number(100 * evidence["others"], 0)}
 
 
 def _repeating(evidence: Evidence, names: Names) -> str:
     return _(
-        "%(longest)s tasks in a row have exactly the same scores. Of the others' ratings, any two do in %(alike)s %% "
-        "of cases."
+        "%(longest)s tasks in a row have exactly the same scores. Any two of the others' ratings have the same scores "
+        "in %(alike)s %% of cases."
     ) % {**evidence, "alike": number(100 * evidence["alike"], 0)}
 
 
 def _position(evidence: Evidence, names: Names) -> str:
     return _(
-        "%(first)s of %(preferences)s preferences are for the response shown first. The order is drawn by lot, so that "
-        "about half would be."
+        "%(first)s of %(preferences)s preferences are for the response shown first. The order is random, so about "
+        "half is expected."
     ) % dict(evidence)
 
 
 def _disagreeing(evidence: Evidence, names: Names) -> str:
     return _(
-        "Kappa with the others is %(kappa)s, the mean over the attributes on %(shared)s responses. Half of the others "
+        "Kappa with the others is %(kappa)s, averaged over the attributes on %(shared)s responses. Half of the others "
         "reach %(usual)s."
     ) % {**evidence, "kappa": number(evidence["kappa"]), "usual": number(evidence["usual"])}
 
@@ -57,7 +57,7 @@ def _disagreeing(evidence: Evidence, names: Names) -> str:
 def _leaning(evidence: Evidence, names: Names) -> str:
     levels = evidence["levels"]
     parts = [f"{name} {signed(levels[key])}" for key, name in names.items() if key in levels]
-    return _("In levels, against what the others would give the same %(ratings)s responses: %(parts)s.") % {
+    return _("Difference in levels from what the others would give the same %(ratings)s responses: %(parts)s.") % {
         "ratings": evidence["ratings"],
         "parts": ", ".join(parts),
     }
@@ -65,17 +65,21 @@ def _leaning(evidence: Evidence, names: Names) -> str:
 
 def _scattering(evidence: Evidence, names: Names) -> str:
     return _(
-        "Ratings scatter by %(levels)s levels around what all ratings together make likely; %(usual)s is usual here. "
-        "From %(ratings)s responses that others rated too."
+        "Ratings scatter by %(levels)s levels around the values that all ratings together predict. A scatter of "
+        "%(usual)s is usual here. This is measured on %(ratings)s responses that others also rated."
     ) % {**evidence, "levels": number(evidence["levels"]), "usual": number(evidence["usual"])}
 
 
 def _drifting(evidence: Evidence, names: Names) -> str:
     text = (
-        _("The second half of %(tasks)s tasks is rated %(levels)s levels higher than the first, against the others.")
+        _(
+            "Compared with the others, the second half of %(tasks)s tasks is rated %(levels)s levels higher than the "
+            "first."
+        )
         if evidence["levels"] > 0
         else _(
-            "The second half of %(tasks)s tasks is rated %(levels)s levels lower than the first, against the others."
+            "Compared with the others, the second half of %(tasks)s tasks is rated %(levels)s levels lower than the "
+            "first."
         )
     )
     return text % {"tasks": evidence["tasks"], "levels": number(abs(evidence["levels"]))}

@@ -40,13 +40,13 @@ DRIFT = 0.5
 
 class Kind(TextChoices):
     SPEEDING = "speeding", _("Hurried")
-    STRAIGHT_LINING = "straight_lining", _("One score throughout")
-    REPEATING = "repeating", _("The same again and again")
-    POSITION = "position", _("Prefers a side")
+    STRAIGHT_LINING = "straight_lining", _("Same score everywhere")
+    REPEATING = "repeating", _("Identical ratings in a row")
+    POSITION = "position", _("Prefers one side")
     DISAGREEING = "disagreeing", _("Disagrees with the others")
-    LEANING = "leaning", _("Higher or lower than the others")
-    SCATTERING = "scattering", _("Scatters")
-    DRIFTING = "drifting", _("Has drifted")
+    LEANING = "leaning", _("Rates higher or lower than the others")
+    SCATTERING = "scattering", _("Ratings scatter")
+    DRIFTING = "drifting", _("Ratings have drifted")
 
 
 @dataclass(frozen=True)

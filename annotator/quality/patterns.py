@@ -61,7 +61,7 @@ def median_seconds(work: Work) -> Array:
     return values
 
 
-# One score throughout --------------------------------------------------------------------------------------
+# Same score everywhere --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _begins(work: Work) -> Array:
     return np.flatnonzero(np.diff(work.ratings["annotation"], prepend=-1))
 
 
-# The same again and again ----------------------------------------------------------------------------------
+# Identical ratings in a row ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

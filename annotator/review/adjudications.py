@@ -14,10 +14,10 @@ from annotator.models import Adjudication, Label, Task, User
 from annotator.review.blindness import require_not_rating, require_others_work
 
 WHY_NOT = {
-    Task.State.OPEN: gettext_lazy("This task still waits for annotators: it can be settled once it is complete."),
-    Task.State.QUARANTINED: gettext_lazy("This task is set aside: a manager decides first whether it may be used."),
+    Task.State.OPEN: gettext_lazy("This task is still waiting for annotators. You can settle it once it is complete."),
+    Task.State.QUARANTINED: gettext_lazy("This task is set aside. A manager must first decide whether it may be used."),
     Task.State.RETIRED: gettext_lazy("This task is retired, so it yields no labels."),
-    Task.State.GOLD: gettext_lazy("This task measures annotators: its scores are the experts'."),
+    Task.State.GOLD: gettext_lazy("This task measures annotators, so its scores come from experts."),
 }
 Scores = Mapping[int, Mapping[str, int]]
 """By response id, then attribute."""

@@ -30,7 +30,7 @@ def require_not_rating(task: Task, reviewer: User) -> None:
     """Raises StillRating for somebody who holds the task."""
     if Assignment.objects.leased().filter(task=task, annotator=reviewer).exists():
         raise StillRating(
-            _("You are rating this task yourself. Hand it in, or give it back, before you look at the others' ratings.")
+            _("You are rating this task yourself. Submit it or give it back before you look at the others' ratings.")
         )
 
 

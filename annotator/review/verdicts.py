@@ -76,7 +76,7 @@ def _check_judgeable(assignment: Assignment, by: User) -> None:
     if assignment.state != Assignment.State.SUBMITTED:
         raise Refused(_("There is no rating to judge: this annotator has not submitted one."))
     if assignment.task.state == Task.State.GOLD:
-        raise Refused(_("This task measures annotators: its ratings are compared with the experts', not reviewed."))
+        raise Refused(_("This task measures annotators. Its ratings are compared with those of experts, not reviewed."))
     if assignment.annotator_id == by.pk:
         raise OwnWork(_("This is your own rating, so somebody else has to judge it."))
     require_not_rating(assignment.task, by)

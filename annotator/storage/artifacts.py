@@ -47,8 +47,8 @@ def problem(known: UUID | None) -> str:
         return ""
     fault = "belong to another installation" if mark else f"lack the file {marker().name} that marks them"
     return (
-        f"The artifacts of this process {fault}: VAR_DIR has to lead to the folder that all processes share. If the "
-        "folder is right (restored, or moved), `manage.py adopt_artifacts` marks it."
+        f"The artifacts of this process {fault}: VAR_DIR must be the folder that all processes share. If the "
+        "folder is right (restored or moved), `manage.py adopt_artifacts` marks it."
     )
 
 

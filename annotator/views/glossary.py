@@ -23,8 +23,8 @@ TERMS: Mapping[str, Term] = {
     "alpha": Term(
         _("alpha"),
         _(
-            "Krippendorff's alpha, another measure of agreement: 1 is full agreement, 0 is chance. It weighs every "
-            "rating the same, so that responses with many ratings count more than in kappa."
+            "Krippendorff's alpha, another measure of agreement: 1 is full agreement, 0 is chance. It gives every "
+            "rating the same weight, so responses with many ratings count more than in kappa."
         ),
     ),
     "calibration": Term(
@@ -41,13 +41,16 @@ TERMS: Mapping[str, Term] = {
     "champion": Term(
         _("champion"),
         _(
-            "The reward model in use: it scores every response of the project. A new model takes its place only if it "
-            "is better on prompts that neither has learnt from, and each earlier one can be brought back."
+            "The reward model in use. It scores every response of the project. A new model replaces it only if it is "
+            "better on prompts that neither has learnt from. Every earlier model can be brought back."
         ),
     ),
     "fine-tuned": Term(
         _("fine-tuned"),
-        _("Said of a model of which training has changed all weights, not only the last step that makes the scores."),
+        _(
+            "Describes a model in which training has changed all weights, not only those of the last step, which "
+            "produces the scores."
+        ),
     ),
     "gold": Term(
         _("gold task"),
@@ -56,22 +59,23 @@ TERMS: Mapping[str, Term] = {
     "held-out": Term(
         _("held-out prompts"),
         _(
-            "A part of the prompts that no model learns from, kept to judge models by. A prompt never changes sides, "
-            "so a model is always judged by what it has not seen."
+            "The part of the prompts that no model learns from. It is kept to judge models. A prompt never moves to "
+            "the other part, so a model is always judged on prompts that it has not seen."
         ),
     ),
     "interval": Term(
         _("confidence interval"),
         _(
-            "A range around a measured number, made so that in about 95 of 100 repetitions with other data of the same "
-            "kind it holds the true value. A wide range means that the number is uncertain."
+            "A range around a measured number. If the measurement were repeated 100 times with other data of the same "
+            "kind, about 95 of these ranges would contain the true value. A wide range means that the number is "
+            "uncertain."
         ),
     ),
     "kappa": Term(
         _("kappa"),
         _(
             "A measure of how far annotators agree beyond chance: 1 is full agreement, 0 is what chance alone would "
-            "give, and less than 0 is worse than chance. Weighted kappa counts ratings that are far apart as worse "
+            "give, and less than 0 is worse than chance. Weighted kappa penalises ratings that are far apart more "
             "than neighbouring ones."
         ),
     ),
@@ -84,25 +88,34 @@ TERMS: Mapping[str, Term] = {
     ),
     "label": Term(
         _("label"),
-        _("What a response gets in the end: for each attribute the mean of the kept ratings, or what a reviewer set."),
+        _(
+            "The final scores of a response: for each attribute, the mean of the kept ratings or the level that a "
+            "reviewer set."
+        ),
     ),
     "learning-curve": Term(
         _("learning curve"),
-        _("The error of a model by the number of labels that it learnt from. It tells what more labels would bring."),
+        _(
+            "The error of a model, shown against the number of labels that it learnt from. The curve shows what more "
+            "labels would bring."
+        ),
     ),
     "mean-predictor": Term(
         _("mean predictor"),
-        _("The simplest rival of a model: it gives every response the mean of all labels. A model has to beat it."),
+        _(
+            "The simplest baseline for a model: it gives every response the mean of all labels. A model must do "
+            "better than this."
+        ),
     ),
     "promoted": Term(
         _("promoted"),
-        _("Said of a model that has become the champion."),
+        _("Describes a model that has become the champion."),
     ),
     "quarantine": Term(
         _("quarantine"),
         _(
-            "Where a task goes that somebody has reported, or skipped for personal information. Nobody gets it, and "
-            "it gives no label, until a manager decides."
+            "The place for tasks that somebody has reported, or skipped for personal information. Nobody gets such a "
+            "task, and it gives no label, until a manager decides."
         ),
     ),
     "reward": Term(
@@ -115,22 +128,23 @@ TERMS: Mapping[str, Term] = {
     "ridge": Term(
         _("ridge"),
         _(
-            "A simple model that is fitted in seconds. It reads what a language model makes of the text, leaves that "
-            "language model as it is, and learns only how to weigh it. With few labels it is often the best."
+            "A simple model that is fitted in seconds. It uses the numbers that a language model computes from the "
+            "text. It leaves the language model unchanged and learns only how to weight those numbers. With few "
+            "labels it is often the best model."
         ),
     ),
     "rmse": Term(
         _("RMSE"),
         _(
-            "Root mean square error: how far, in levels, a model's scores lie from the labels. 0 would be perfect, "
-            "and large misses weigh more than small ones."
+            "Root mean square error: how far, in levels, a model's scores lie from the labels. 0 is perfect. Large "
+            "errors count more than small ones."
         ),
     ),
     "snapshot": Term(
         _("snapshot"),
         _(
-            "The labels and texts as they were at one moment, kept unchanged. Every model learns from one, so that "
-            "one can always tell what it has seen."
+            "The labels and texts as they were at one moment, kept unchanged. Every model learns from a snapshot, so "
+            "you can always tell what it has seen."
         ),
     ),
     "spearman": Term(
@@ -140,8 +154,8 @@ TERMS: Mapping[str, Term] = {
     "spread": Term(
         _("spread"),
         _(
-            "The largest difference between two ratings of the same response. With a spread that is too wide, more "
-            "annotators are asked, and in the end a reviewer settles the task."
+            "The largest difference between two ratings of the same response. If the spread is too wide, more "
+            "annotators are asked. If it stays too wide, a reviewer settles the task."
         ),
     ),
 }

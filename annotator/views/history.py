@@ -80,7 +80,7 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("revise", held.pk)
-    messages.success(request, _("Your change is stored."))
+    messages.success(request, _("Your change is saved."))
     return redirect(back(request) or resolve_url("history", held.task.project.slug))
 
 

@@ -59,7 +59,7 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
     if task is None:
         return redirect("qualification", run.member.project.slug)
     if request.method == "POST" and request.POST.get("task") != str(task.public_id):
-        messages.info(request, _("You have answered that task already, and that answer stands."))
+        messages.info(request, _("You have already answered that task. Your first answer counts."))
         return redirect("take-qualification", run.pk)
     responses = _responses(run, task)
     form = GoldForm(run.member.project, responses, request.POST or None, initial=run.draft)

@@ -133,7 +133,7 @@ def _settle(request: HttpRequest, task: Task, form: AdjudicationForm) -> HttpRes
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect(_address(request, "review-task", task.project.slug, task.pk))
-    messages.success(request, _("Settled: task %(task)s has the labels that you set.") % {"task": task})
+    messages.success(request, _("Task %(task)s is settled. It has the labels that you set.") % {"task": task})
     following = _following(request, task)
     if following:
         return redirect(_address(request, "review-task", task.project.slug, following.pk))

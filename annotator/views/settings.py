@@ -56,7 +56,7 @@ def _page(request: HttpRequest, *, form: KeysForm, token_form: TokenForm) -> Htt
 def _with_keys(request: HttpRequest, user: User, keys: dict[str, str]) -> HttpResponse:
     user.keys = keys
     user.save(update_fields=["keys"])
-    messages.success(request, _("Your keys are stored.") if keys else _("The keys are as at the start."))
+    messages.success(request, _("Your keys are saved.") if keys else _("The keys are reset to the defaults."))
     return redirect(request.get_full_path())
 
 
@@ -91,7 +91,7 @@ def make_token(request: HttpRequest) -> HttpResponse:
 def end_token(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends one of the user's own tokens."""
     tokens.end(get_object_or_404(tokens.living(user_of(request)), pk=pk))
-    messages.success(request, _("The token is revoked."))
+    messages.success(request, _("The token has been revoked."))
     return redirect(f"{reverse('settings')}#tokens")
 
 
@@ -100,7 +100,7 @@ class Password(SuccessMessageMixin, PasswordChangeView):  # type: ignore[type-ar
 
     template_name = "password.html"
     form_class = OwnPasswordForm
-    success_message = gettext_lazy("Your password is changed.")
+    success_message = gettext_lazy("Your password has been changed.")
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return {**super().get_form_kwargs(), "request": self.request}

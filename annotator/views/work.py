@@ -96,7 +96,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if request.method == "GET":
         return redirect("annotate", held.task.project.slug)
     if held.state == Assignment.State.SUBMITTED:
-        messages.info(request, _("You have rated this task already, and that rating stands."))
+        messages.info(request, _("You have already rated this task. Your earlier rating is kept."))
         return _onwards(request, held)
     form = RatingForm(held.task.project, assignment.responses_in_order(held), request.POST)
     if not form.is_valid():
@@ -116,9 +116,12 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
         return _onwards(request, held)
     # Translators: a time with its seconds, in the letters of Django's date filter.
     moment = date_format(timezone.localtime(now), _("H:i:s T"))
-    messages.success(request, _("Stored at %(time)s.") % {"time": moment})
+    messages.success(request, _("Saved at %(time)s.") % {"time": moment})
     if done.annotation.assignment.extra:
-        messages.info(request, _("It came after your place was taken, so it counts once a reviewer accepts it."))
+        messages.info(
+            request,
+            _("Somebody else had already taken your slot, so the rating counts only once a reviewer accepts it."),
+        )
     return _work_area(request, project, claimed) if next_one else _onwards(request, held)
 
 
@@ -190,7 +193,7 @@ def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
 
 def _said_of_skip(done: Skip, *, withdrawn: bool) -> str:
     if withdrawn:
-        return _("Your rating is withdrawn. Nobody gets this task until a manager has looked at it.")
+        return _("Your rating has been withdrawn. Nobody gets this task until a manager has looked at it.")
     if done.reason == SkipReason.PII:
         return _("Skipped. Nobody gets this task until a manager has looked at it.")
     return _("Skipped. The task stays open for others.")

@@ -41,5 +41,5 @@ def refusal(path: str, *, detail: str, code: str) -> tuple[str, bytes]:
 def too_large(path: str) -> tuple[str, bytes]:
     most = most_bytes(path)
     return refusal(
-        path, detail=f"The body is larger than {most:,} bytes, the most that is taken here.", code="too_large"
+        path, detail=f"The body is larger than {most:,} bytes, the most that this address accepts.", code="too_large"
     )

@@ -62,7 +62,7 @@ class _Counted:
         data: bytes = self._body.read(size if size >= 0 else self._room + 1)
         self._room -= len(data)
         if self._room < 0:
-            raise BodyTooLarge("The body is larger than what is taken here.")
+            raise BodyTooLarge("The body is larger than this address accepts.")
         return data
 
 
@@ -72,7 +72,7 @@ class _NoFiles(FileUploadHandler):
     chunk_size = 2**16
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
-        raise FileNotTaken("No file is taken here.")
+        raise FileNotTaken("This address accepts no file.")
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         return None
@@ -101,7 +101,7 @@ def _may_be_sent(request: HttpRequest, view: Callable[..., Any], kwargs: dict[st
         return _refusal(request, 404, "There is nothing here, or you do not have access to it.", "not_found")
     if user is None:
         most = f"{body_limits.STRANGERS_MOST:,} bytes"
-        detail = f"Log in first: without that at most {most} are read, and nothing of unknown length."
+        detail = f"Log in first. Without a login, at most {most} are read, and nothing of unknown length."
         return _refusal(request, 401, detail, "not_authenticated")
     return HttpResponse(status=body_limits.GO_ON)
 

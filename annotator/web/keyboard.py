@@ -21,11 +21,11 @@ ACTIONS = {
     "skip": Action(_("Skip the task"), "s"),
     "report": Action(_("Report unsafe content"), "r"),
     "mark": Action(_("Mark the selected text as personal"), "m"),
-    "previous": Action(_("Open the rating that you submitted before"), "p"),
+    "previous": Action(_("Open your previous rating"), "p"),
     "undo": Action(_("Undo the last skip"), "u"),
     "guidelines": Action(_("Show the guidelines"), "g"),
-    "layout": Action(_("Put the responses side by side, or below each other"), "l"),
-    "raw": Action(_("Show the texts as they were written"), "v"),
+    "layout": Action(_("Show the responses side by side or below each other"), "l"),
+    "raw": Action(_("Show the texts as plain source"), "v"),
     "help": Action(_("Show the keys"), "?"),
 }
 

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.contrib.admin.views.decorators import staff_member_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from annotator import access
@@ -23,11 +24,11 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
     """Starts a run, or shows why it cannot be started."""
     project = access.managed_project(user_of(request), slug)
     try:
-        run = runs.request(project, reason=f"asked for by {request.user}", by=user_of(request))
+        run = runs.request(project, reason=f"requested by {request.user}", by=user_of(request))
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:index")
-    messages.success(request, f"Run {run.pk} is queued.")
+    messages.success(request, _("Run %(run)s is queued.") % {"run": run.pk})
     return redirect("admin:rewards_trainingrun_change", run.pk)
 
 
@@ -44,7 +45,7 @@ def promote(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:rewards_rewardmodel_change", model.pk)
-    messages.success(request, f"{model} is the champion.")
+    messages.success(request, _("%(model)s is the champion.") % {"model": model})
     if promoted.scores_wait:
         messages.warning(request, promoted.scores_wait)
     return redirect("admin:rewards_rewardmodel_changelist")
@@ -60,7 +61,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.warning(request, str(refused))
     else:
-        messages.info(request, f"Run {run.pk} is cancelled.")
+        messages.info(request, _("Run %(run)s is cancelled.") % {"run": run.pk})
     return redirect("admin:rewards_trainingrun_change", run.pk)
 
 
@@ -74,7 +75,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, f"Run {run.pk} is queued.")
+        messages.success(request, _("Run %(run)s is queued.") % {"run": run.pk})
     return redirect("admin:rewards_trainingrun_change", run.pk)
 
 
@@ -88,7 +89,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.warning(request, str(refused))
     else:
-        messages.info(request, "The model stays out of use.")
+        messages.info(request, _("The model stays out of use."))
     return redirect("admin:rewards_trainingrun_change", run.pk)
 
 
@@ -101,7 +102,8 @@ def verify(request: HttpRequest, pk: int) -> HttpResponse:
     for problem in problems:
         messages.error(request, problem)
     if not problems:
-        messages.success(request, f"The files of {model} and of its snapshot are those that were written.")
+        said = _("The files of %(model)s and of its snapshot are unchanged since they were written.")
+        messages.success(request, said % {"model": model})
     return redirect("admin:rewards_rewardmodel_change", model.pk)
 
 
@@ -115,5 +117,7 @@ def erase(request: HttpRequest, pk: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, "The snapshot's files are gone, and those of every model that learnt from it.")
+        messages.success(
+            request, _("The snapshot's files have been erased, and so have those of every model that learnt from it.")
+        )
     return redirect("admin:rewards_snapshot_change", snapshot.pk)

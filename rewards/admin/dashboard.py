@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse_lazy
+from django.utils.translation import gettext as _
 
 from annotator.access import reviewed_projects, user_of
 from annotator.agreement import Agreement, kappas
@@ -142,21 +143,21 @@ def _rows() -> list[dict[str, Any]]:
         return {"title": title, "icon": icon, "link": reverse_lazy(name)}
 
     people = [
-        link("Projects", "folder", "admin:annotator_project_changelist"),
-        link("Tasks", "list_alt", "admin:annotator_task_changelist"),
-        link("Annotations", "rate_review", "admin:annotator_annotation_changelist"),
-        link("Gold tasks", "verified", "admin:annotator_gold_changelist"),
-        link("People", "group", "admin:annotator_membership_changelist"),
-        link("Exclusions", "person_off", "admin:annotator_exclusion_changelist"),
-        link("Audit", "history", "admin:annotator_auditentry_changelist"),
+        link(_("Projects"), "folder", "admin:annotator_project_changelist"),
+        link(_("Tasks"), "list_alt", "admin:annotator_task_changelist"),
+        link(_("Annotations"), "rate_review", "admin:annotator_annotation_changelist"),
+        link(_("Gold tasks"), "verified", "admin:annotator_gold_changelist"),
+        link(_("People"), "group", "admin:annotator_membership_changelist"),
+        link(_("Exclusions"), "person_off", "admin:annotator_exclusion_changelist"),
+        link(_("Audit"), "history", "admin:annotator_auditentry_changelist"),
     ]
     models = [
-        link("Snapshots", "photo_camera", "admin:rewards_snapshot_changelist"),
-        link("Training runs", "model_training", "admin:rewards_trainingrun_changelist"),
-        link("Reward models", "emoji_events", "admin:rewards_rewardmodel_changelist"),
-        link("Scores", "leaderboard", "admin:rewards_score_changelist"),
+        link(_("Snapshots"), "photo_camera", "admin:rewards_snapshot_changelist"),
+        link(_("Training runs"), "model_training", "admin:rewards_trainingrun_changelist"),
+        link(_("Reward models"), "emoji_events", "admin:rewards_rewardmodel_changelist"),
+        link(_("Scores"), "leaderboard", "admin:rewards_score_changelist"),
     ]
-    return [_group("People rate", people), _group("Models learn", models)]
+    return [_group(_("Rating work"), people), _group(_("Reward models"), models)]
 
 
 def _group(title: str, items: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from annotator.admin import ManagedOnly, OfManagedProjects
 from annotator.storage.hidden_paths import value_without_places
@@ -17,7 +19,7 @@ from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot
 REFRESH_SECONDS = 5
 """The seconds after which the page of an active run loads itself again."""
 
-admin.site.index_title = "Overview"
+admin.site.index_title = _("Overview")
 
 
 @admin.register(Snapshot)
@@ -29,10 +31,10 @@ class SnapshotAdmin(OfManagedProjects):
     fields = ["project", "content_hash", "path", "manifest", "created_at"]
     change_form_outer_before_template = "admin/_snapshot.html"
 
-    @admin.display(description="to be forgotten")
+    @admin.display(description=_("tasks to be forgotten"))
     def to_be_forgotten(self, snapshot: Snapshot) -> str:
         """Returns the number of the snapshot's tasks that were redacted or deleted since."""
-        return "erased" if snapshot.erased_at else str(snapshot.redacted_tasks + snapshot.deleted_tasks or "")
+        return gettext("erased") if snapshot.erased_at else str(snapshot.redacted_tasks + snapshot.deleted_tasks or "")
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         snapshot = self.get_object(request, object_id)
@@ -62,7 +64,7 @@ class TrainingRunAdmin(OfManagedProjects):
     ]
     change_form_outer_before_template = "admin/_training_run.html"
 
-    @admin.display(description="settings")
+    @admin.display(description=_("settings"))
     def settings(self, run: TrainingRun) -> str:
         """Returns the settings as JSON, without folders of this machine, which runs of older versions hold."""
         return json.dumps(value_without_places(run.config))
@@ -87,7 +89,7 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "winner": run_report.winner(run.metrics),
         "held_out": run_report.held_out(run.snapshot.manifest) if run.snapshot else "",
         "curve": run_report.losses(run.losses),
-        "curve_axes": run_report.axes("step", "loss"),
+        "curve_axes": run_report.axes(gettext("step"), gettext("loss")),
         "model": RewardModel.objects.filter(run=run).first(),
         "outlook": learning_curve.summary(run.metrics),
         "side_by_side": run_report.side_by_side(run.metrics, run.project.attribute_keys()),
@@ -105,19 +107,19 @@ class ScoreAdmin(OfManagedProjects):
     ordering = ["-reward"]
     show_full_result_count = False
 
-    @admin.display(ordering="response__task__external_id")
+    @admin.display(ordering="response__task__external_id", description=_("task"))
     def task(self, score: Score) -> str:
         return score.response.task.external_id
 
-    @admin.display(ordering="reward", description="reward")
+    @admin.display(ordering="reward", description=_("reward"))
     def rounded(self, score: Score) -> str:
         return f"{score.reward:.2f}"
 
-    @admin.display(ordering="uncertainty", description="uncertainty")
+    @admin.display(ordering="uncertainty", description=_("uncertainty"))
     def uncertain(self, score: Score) -> str:
         return "–" if score.uncertainty is None else f"{score.uncertainty:.3f}"
 
-    @admin.display(description="expected levels")
+    @admin.display(description=_("expected levels"))
     def by_attribute(self, score: Score) -> str:
         return ", ".join(f"{key} {level(score.scores[key]):.2f}" for key in score.reward_model.attributes)
 
@@ -131,11 +133,11 @@ class RewardModelAdmin(OfManagedProjects):
     fields = ["project", "version", "run", "is_champion", "attribute_weights", "path"]
     change_form_outer_before_template = "admin/_reward_model.html"
 
-    @admin.display(boolean=True, ordering="is_champion")
+    @admin.display(boolean=True, ordering="is_champion", description=_("champion"))
     def champion(self, model: RewardModel) -> bool:
         return model.is_champion
 
-    @admin.display(description="responses scored")
+    @admin.display(description=_("responses scored"))
     def scored(self, model: RewardModel) -> int:
         return model.scores.count()
 
@@ -153,14 +155,16 @@ class RewardModelAdmin(OfManagedProjects):
 def _origin(model: RewardModel) -> dict[str, Any]:
     """Returns the names and values of a model's origin for its page."""
     lineage = registry.lineage(model)
+    parent = lineage["parent"]
+    against = gettext("version %(version)s") % {"version": parent} if parent else gettext("no champion yet")
     names = {
-        "Snapshot": lineage["snapshot"],
-        "Settings": lineage["config_hash"],
-        "Code": lineage["code_version"],
-        "Template": lineage["template_hash"],
-        "Backbone": lineage["backbone"],
-        "Seed": str(lineage["seed"]),
-        "Judged against": f"version {lineage['parent']}" if lineage["parent"] else "no champion yet",
+        gettext("Snapshot"): lineage["snapshot"],
+        gettext("Settings"): lineage["config_hash"],
+        gettext("Code"): lineage["code_version"],
+        gettext("Template"): lineage["template_hash"],
+        gettext("Backbone"): lineage["backbone"],
+        gettext("Seed"): str(lineage["seed"]),
+        gettext("Compared with"): against,
     }
     files = sorted(lineage["files"].items())
     outlook = learning_curve.summary(model.run.metrics)

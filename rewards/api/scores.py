@@ -76,9 +76,11 @@ def _model_for(user: User, data: dict[str, Any]) -> RewardModel:
         return get_object_or_404(models, pk=data["model"])
     champions = list(models.filter(is_champion=True)[:2])
     if not champions:
-        raise scoring.NoChampion("None of your projects has a champion yet: retrain one, or promote a model.")
+        raise scoring.NoChampion("None of your projects has a champion yet. Retrain a project, or promote a model.")
     if len(champions) > 1:
-        raise serializers.ValidationError({"model": ["You see more than one champion: name a model or a project."]})
+        raise serializers.ValidationError(
+            {"model": ["You have access to more than one champion. Name a model or a project."]}
+        )
     return champions[0]
 
 

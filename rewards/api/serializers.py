@@ -41,7 +41,7 @@ class RunRequestSerializer(KnownFields):
     """Settings for the trainer, over the project's; and whose wish it is."""
 
     config = SettingsField(required=False)
-    reason = serializers.CharField(required=False, max_length=200, default="asked for over REST")
+    reason = serializers.CharField(required=False, max_length=200, default="requested over REST")
 
 
 class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):

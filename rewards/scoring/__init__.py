@@ -39,7 +39,7 @@ def champion(project: Project) -> RewardModel:
     """Returns the project's champion; raises NoChampion where it has none."""
     model = RewardModel.objects.filter(project=project, is_champion=True).first()
     if not model:
-        raise NoChampion(f"{project.name} has no champion yet: retrain it, or promote a model.")
+        raise NoChampion(f"{project.name} has no champion yet. Retrain it, or promote a model.")
     return model
 
 

@@ -78,7 +78,7 @@ def results_of(model: RewardModel, items: Sequence[Item], *, by: User, wait_seco
     if job.state == ScoringJob.State.FAILED:
         raise ScoringFailed(f"The worker could not score the items: {job.error}")
     if job.results is None:
-        raise ScoringTooSlow(f"{len(items)} items took longer than {wait_seconds:.0f} s: send fewer at once.")
+        raise ScoringTooSlow(f"{len(items)} items took longer than {wait_seconds:.0f} s. Send fewer at once.")
     return list(job.results)
 
 

@@ -144,7 +144,7 @@ def test_it_refuses_scores_off_the_scale(project: Project, cast: Cast, score: ob
 def test_seconds_that_no_clock_has_measured_are_refused(project: Project, cast: Cast, seconds: float) -> None:
     task = make_task(project)
     held = claimed(project, cast.alice)
-    with pytest.raises(IncompleteRating, match="active seconds must be from 0 to 604800"):
+    with pytest.raises(IncompleteRating, match="active seconds must be between 0 and 604800"):
         annotation.submit(held.pk, submission(task, active_seconds=seconds), now=NOW)
 
 
@@ -207,7 +207,7 @@ def test_skipping_twice_is_one_skip(project: Project, cast: Cast) -> None:
 def test_a_rated_task_cannot_be_skipped(project: Project, cast: Cast) -> None:
     make_task(project)
     done = rate(project, cast.alice)
-    with pytest.raises(Refused, match="rated this task already"):
+    with pytest.raises(Refused, match="already rated this task"):
         annotation.skip(done.annotation.assignment_id, reason="other", now=NOW)
 
 
@@ -233,7 +233,7 @@ def test_a_justified_alarm_retires_the_task(project: Project, cast: Cast) -> Non
     annotation.report(claimed(project, cast.alice).pk, category="illegal", now=NOW)
     decided = annotation.decide_quarantine(task.pk, safe_to_use=False, now=LATER)
     assert decided.state == Task.State.RETIRED
-    with pytest.raises(Refused, match="not set aside any more"):
+    with pytest.raises(Refused, match="no longer set aside"):
         annotation.decide_quarantine(task.pk, safe_to_use=True, now=LATER)
 
 

@@ -123,7 +123,7 @@ def test_a_heartbeat_renews_the_lease(project: Project, cast: Cast) -> None:
 def test_a_submitted_task_has_no_lease_to_renew(project: Project, cast: Cast) -> None:
     make_task(project)
     done = rate(project, cast.alice)
-    with pytest.raises(NotLeased, match="Open the project for your next task"):
+    with pytest.raises(NotLeased, match="Open the project to get your next task"):
         assignment.heartbeat(done.annotation.assignment_id, now=NOW)
 
 

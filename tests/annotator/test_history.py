@@ -215,7 +215,7 @@ def test_a_rating_is_withdrawn_on_its_own_page(project: Project, cast: Cast, cli
     made = rate(project, cast.alice).annotation
     assert "Skip: personal information" in client.get(revise_address(made)).content.decode()
     answer = client.post(f"/assignments/{made.assignment_id}/skip/", {"reason": "pii"}, follow=True)
-    assert "Your rating is withdrawn" in answer.content.decode()
+    assert "Your rating has been withdrawn" in answer.content.decode()
     assert Task.objects.get(pk=task.pk).state == Task.State.QUARANTINED
     assert client.get(revise_address(made)).status_code == 404
     assert b"You have not rated anything" in client.get("/projects/talk/history/").content

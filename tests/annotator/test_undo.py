@@ -63,7 +63,7 @@ def test_a_slot_that_others_took_is_not_taken_back(project: Project, cast: Cast)
     held = claimed(project, cast.alice)
     skip(held.pk, reason="other", now=NOW)
     rate(project, cast.bob)
-    with pytest.raises(Refused, match="others have this task"):
+    with pytest.raises(Refused, match="others now have this task"):
         undo_skip(held.pk, now=SOON)
 
 

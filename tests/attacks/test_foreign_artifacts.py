@@ -79,7 +79,7 @@ def test_a_worker_with_other_artifacts_refuses_before_it_trains(db: None, elsewh
     tasks.train(run.pk)
     run.refresh_from_db()
     assert run.state == RunState.FAILED
-    assert "VAR_DIR has to lead to the folder that all processes share" in run.error
+    assert "VAR_DIR must be the folder that all processes share" in run.error
 
 
 def test_an_old_folder_under_a_new_database_is_no_match(db: None, settings: LazySettings) -> None:

@@ -51,11 +51,11 @@ def test_the_admin_asks_as_well(project: Project, cast: Cast, admin: Client) -> 
 def test_who_accepts_manages(project: Project, cast: Cast, carol: APIClient, client: Client) -> None:
     carol.post(PEOPLE, {"username": "dave", "role": "manager"})
     client.force_login(cast.dave)
-    assert "You are asked to manage Talk" in client.get("/").content.decode()
+    assert "You have been asked to manage Talk" in client.get("/").content.decode()
     assert client.post("/projects/talk/offer/", {"answer": "accept"}).status_code == 302
     assert Membership.objects.get(user=cast.dave).role == Role.MANAGER
     assert staff("dave")
-    assert "You are asked" not in client.get("/").content.decode()
+    assert "You have been asked" not in client.get("/").content.decode()
 
 
 def test_who_declines_stays_what_they_are(project: Project, cast: Cast, carol: APIClient, as_user: As) -> None:
@@ -82,7 +82,7 @@ def test_the_admin_takes_an_offer_back_too(project: Project, cast: Cast, admin: 
     member = cast.alice.memberships.get()
     page, form = f"/admin/annotator/membership/{member.pk}/change/", {"extra_tries": 0} | NO_RUNS
     admin.post(page, form | {"role": "manager"})
-    assert "They are annotator until they accept." in admin.get(page).content.decode()
+    assert "The role stays “Annotator” until the offer is accepted." in admin.get(page).content.decode()
     admin.post(page, form | {"role": "manager", "quota": 7})
     member.refresh_from_db()
     assert (member.offered_role, member.quota) == ("manager", 7)

@@ -159,7 +159,7 @@ def test_an_old_run_says_what_to_do_when_it_is_retried(old: Project, carol: APIC
     assert (shown.status_code, shown.json()["config"]) == (200, {"backbone": ".../old", "epochs": 1})
     answer = carol.post(f"/api/v1/training-runs/{run.pk}/retry/")
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_config")
-    assert "start a new run with others instead" in answer.json()["detail"]
+    assert "Start a new run with other settings" in answer.json()["detail"]
     assert "one of these names: minilm" in answer.json()["detail"]
 
 

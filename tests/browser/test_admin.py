@@ -54,7 +54,7 @@ def test_every_page_opens(open_page: Open, carol: User, busy: Project) -> None:
     page = open_page(carol)
     page.goto("/admin/")
     expect(page.get_by_text("Agreement, weighted kappa")).to_be_visible()
-    expect(page.get_by_text("nobody listens").first).to_be_visible()
+    expect(page.get_by_text("no worker is running").first).to_be_visible()
     for name in LISTS:
         page.goto(f"/admin/{name}/")
         link = page.locator("#result_list tbody a").first
@@ -106,7 +106,7 @@ def test_retraining_without_a_worker_says_so(open_page: Open, carol: User, busy:
     page = open_page(carol)
     page.goto("/admin/")
     page.get_by_role("button", name="Retrain now").click()
-    expect(page.get_by_text("No worker listens to the queue 'train'")).to_be_visible()
+    expect(page.get_by_text("No worker is running for the queue 'train'")).to_be_visible()
 
 
 def test_an_earlier_model_is_promoted_by_one_click(open_page: Open, carol: User, busy: Project) -> None:

@@ -25,7 +25,7 @@ def test_a_whole_task(open_page: Open, talk: Project, alice: User, javascript: b
     page = open_page(alice, java_script_enabled=javascript)
     page.get_by_role("link", name="Rate Talk").click()
     expect(page.get_by_role("heading", name="Read this")).to_be_visible()
-    page.get_by_role("button", name="I have read them").click()
+    page.get_by_role("button", name="I have read the guidelines").click()
     expect(page.locator(".response")).to_have_count(2)
     rate_everything(page, 3)
     page.get_by_role("button", name="Submit and next").click()
@@ -72,7 +72,7 @@ def test_a_report_takes_the_task_from_everyone(open_page: Open, talk: Project, a
     page.locator("#report > summary").click()
     page.get_by_label("Illegal").check()
     page.get_by_role("button", name="Report", exact=True).click()
-    expect(page.get_by_role("heading", name="No task for you now")).to_be_visible()
+    expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()
     task.refresh_from_db()
     assert task.state == Task.State.QUARANTINED
 
@@ -87,7 +87,7 @@ def test_everything_that_a_project_may_ask_for_is_asked(open_page: Open, talk: P
         group.locator("input").first.check()
     page.get_by_label("Why? (optional)").fill("It is shorter.")
     page.get_by_role("button", name="Submit and next").click()
-    expect(page.get_by_role("heading", name="No task for you now")).to_be_visible()
+    expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()
     stored = Annotation.objects.get()
     assert abs(stored.preference or 0) == 3
     assert stored.justification == "It is shorter."

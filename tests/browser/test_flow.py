@@ -26,7 +26,7 @@ def rate(page: Page, level: int) -> None:
     page.goto("/projects/talk/annotate/")
     rate_everything(page, level)
     page.get_by_role("button", name="Submit and next").click()
-    expect(page.locator("#work").get_by_text("Stored at")).to_be_visible()
+    expect(page.locator("#work").get_by_text("Saved at")).to_be_visible()
 
 
 def test_a_skip_is_undone_by_a_key(open_page: Open, talk: Project, alice: User) -> None:
@@ -65,11 +65,11 @@ def test_a_rating_is_changed_from_the_history(open_page: Open, talk: Project, al
     page = open_page(alice, java_script_enabled=javascript)
     rate(page, 3)
     page.goto("/projects/talk/history/")
-    page.get_by_role("link", name="Look and change").click()
+    page.get_by_role("link", name="View and change").click()
     expect(page.locator("#rating [type=radio]:checked")).to_have_count(10)
     rate_everything(page, 0, scales=1)
-    page.get_by_role("button", name="Store the change").click()
-    expect(page.get_by_text("Your change is stored.")).to_be_visible()
+    page.get_by_role("button", name="Save the change").click()
+    expect(page.get_by_text("Your change is saved.")).to_be_visible()
     expect(page.get_by_text("version 2")).to_be_visible()
     assert Annotation.objects.count() == 2
 
@@ -85,7 +85,7 @@ def test_two_annotators_at_once_share_a_task_and_see_nothing_of_each_other(
         rate_everything(page, level)
     for page in pages:
         page.get_by_role("button", name="Submit and next").click()
-        expect(page.locator("#work").get_by_text("Stored at")).to_be_visible()
+        expect(page.locator("#work").get_by_text("Saved at")).to_be_visible()
     assert Annotation.objects.filter(assignment__task=task).count() == 2
     assert set(Assignment.objects.values_list("slot", flat=True)) == {1, 2}
     assert "alice" not in pages[1].content()
@@ -141,8 +141,8 @@ def test_who_is_paused_is_told_and_so_is_the_manager(open_page: Open, talk: Proj
             for scale in sheet.locator(".likert").all():
                 scale.locator("input[type=radio]").nth(level).check()
         page.get_by_role("button", name="Submit and next").click()
-        expect(page.locator("#work").get_by_text("Stored at")).to_be_visible()
+        expect(page.locator("#work").get_by_text("Saved at")).to_be_visible()
     expect(page.get_by_text("You are paused in this project")).to_be_visible()
     manager = open_page(make_person(talk, "carol", role="manager"))
     manager.goto("/admin/")
-    expect(manager.get_by_text("is paused since")).to_be_visible()
+    expect(manager.get_by_text("paused since")).to_be_visible()

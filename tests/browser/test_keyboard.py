@@ -134,12 +134,12 @@ def test_keys_are_changed_on_the_settings_page(page: Page) -> None:
     press(page, "?")
     page.get_by_role("link", name="Change the keys").click()
     page.get_by_label("Skip the task").fill("r")
-    page.get_by_role("button", name="Store the keys").click()
-    expect(page.get_by_role("alert")).to_contain_text("choose another key for one of them")
+    page.get_by_role("button", name="Save the keys").click()
+    expect(page.get_by_role("alert")).to_contain_text("Choose another key for one of them")
     page.get_by_label("Skip the task").fill("ö")
-    page.get_by_role("button", name="Store the keys").click()
-    expect(page.get_by_text("Your keys are stored.")).to_be_visible()
-    page.get_by_role("link", name="Back to where you were").click()
+    page.get_by_role("button", name="Save the keys").click()
+    expect(page.get_by_text("Your keys are saved.")).to_be_visible()
+    page.get_by_role("link", name="Back to the previous page").click()
     expect(page.locator("summary").first.locator("kbd")).to_have_text("Ö")
 
 

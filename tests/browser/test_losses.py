@@ -46,7 +46,7 @@ def test_a_reload_brings_the_choices_back(page: Page) -> None:
 def test_a_dropped_line_keeps_the_choices_and_sends_them_later(page: Page, complaints: Complaints) -> None:
     page.context.set_offline(True)
     rate_everything(page, 2, scales=5)
-    expect(page.locator("#saved")).to_contain_text("kept on this machine")
+    expect(page.locator("#saved")).to_contain_text("kept on this device")
     page.context.set_offline(False)
     expect(page.locator("#saved")).to_contain_text("saved", timeout=15_000)
     complaints.seen.clear()  # Chromium logs each request that the dropped line refused
@@ -57,7 +57,7 @@ def test_a_dropped_line_keeps_the_choices_and_sends_them_later(page: Page, compl
 def test_choices_that_never_reached_the_server_survive_a_reload(page: Page, complaints: Complaints) -> None:
     page.route("**/draft/", lambda route: route.abort())
     rate_everything(page, 3, scales=2)
-    expect(page.locator("#saved")).to_contain_text("kept on this machine")
+    expect(page.locator("#saved")).to_contain_text("kept on this device")
     page.unroute("**/draft/")
     page.reload()
     chosen(page, 2)
@@ -133,7 +133,7 @@ def test_the_question_mark_lists_the_keys_of_the_page(page: Page) -> None:
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog", name="Keys")
     expect(dialog).to_contain_text("Skip this task")
-    expect(dialog).to_contain_text("Submit, when everything is rated")
+    expect(dialog).to_contain_text("Submit once everything is rated")
 
 
 def test_a_second_tab_does_not_replace_the_first_rating(page: Page) -> None:
@@ -144,7 +144,7 @@ def test_a_second_tab_does_not_replace_the_first_rating(page: Page) -> None:
     expect(page.get_by_text("And the second?")).to_be_visible()
     rate_everything(second, 0)
     second.get_by_role("button", name="Submit and next").click()
-    expect(second.get_by_text("that rating stands")).to_be_visible()
+    expect(second.get_by_text("earlier rating is kept")).to_be_visible()
     assert {score for rating in Annotation.objects.get().ratings.all() for score in rating.scores.values()} == {3}
 
 
@@ -176,7 +176,7 @@ def test_a_copy_older_than_the_draft_does_not_replace_it(
 ) -> None:
     page.context.set_offline(True)
     rate_everything(page, 0, scales=2)
-    expect(page.locator("#saved")).to_contain_text("kept on this machine")
+    expect(page.locator("#saved")).to_contain_text("kept on this device")
     elsewhere = open_page(alice)
     elsewhere.goto("/projects/talk/annotate/")
     rate_everything(elsewhere, 4, scales=1)
@@ -214,7 +214,7 @@ def test_the_next_person_at_the_machine_gets_nothing_of_the_first(
 ) -> None:
     page.route("**/draft/", lambda route: route.abort())
     rate_everything(page, 3, scales=4)
-    expect(page.locator("#saved")).to_contain_text("kept on this machine")
+    expect(page.locator("#saved")).to_contain_text("kept on this device")
     bob = make_user("bob")
     bob.set_password(PASSWORD)
     bob.save()
@@ -263,7 +263,7 @@ def test_a_draft_that_the_server_refuses_is_not_sent_again_by_itself(page: Page,
 
     page.route("**/draft/", refuse)
     rate_everything(page, 3, scales=1)
-    expect(page.locator("#saved")).to_contain_text("does not take the form")
+    expect(page.locator("#saved")).to_contain_text("does not accept the form")
     page.wait_for_timeout(5_000)
     assert len(sent) == 1
     complaints.seen.clear()  # Chromium logs the refusal

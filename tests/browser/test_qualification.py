@@ -47,7 +47,7 @@ def take_the_test(page: Page, *, swapped: bool = False) -> None:
 def test_who_passes_may_rate(open_page: Open, talk: Project, alice: User, javascript: bool) -> None:
     page = open_page(alice, java_script_enabled=javascript)
     take_the_test(page)
-    expect(page.get_by_text("You are qualified since")).to_be_visible()
+    expect(page.get_by_text("You have been qualified since")).to_be_visible()
     page.get_by_role("link", name="Rate", exact=True).click()
     expect(page.get_by_text("Real work.")).to_be_visible()
 

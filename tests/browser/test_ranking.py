@@ -60,7 +60,7 @@ def stored() -> str:
 def finish(page: Page, responses: int) -> None:
     rate_everything(page, 3, scales=5 * responses)
     page.get_by_role("button", name="Submit and next").click()
-    expect(page.get_by_role("heading", name="No task for you now")).to_be_visible()
+    expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()
 
 
 def test_nothing_is_ranked_beforehand(open_page: Open, talk: Project, alice: User) -> None:
@@ -138,7 +138,7 @@ def test_nine_responses_are_ranked_by_buttons_on_a_phone(open_page: Open, talk: 
             page.keyboard.press("4")
     expect(page.locator("#answered")).to_have_text("46 of 46 answered")
     page.get_by_role("button", name="Submit and next").tap()
-    expect(page.get_by_role("heading", name="No task for you now")).to_be_visible()
+    expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()
     assert stored() == "HI G F E D C B A"
 
 
@@ -204,7 +204,7 @@ def test_the_digits_lead_to_the_ranking(open_page: Open, talk: Project, alice: U
     expect(handle(page, "A")).to_be_focused()
     press(page, *["Enter"] * 3)
     press(page, "Control+Enter")
-    expect(page.get_by_role("heading", name="No task for you now")).to_be_visible()
+    expect(page.get_by_role("heading", name="No task for you right now")).to_be_visible()
     assert stored() == "A B C"
 
 
@@ -216,7 +216,7 @@ def test_a_ranking_is_revised(open_page: Open, talk: Project, alice: User) -> No
     page.goto(f"/assignments/{Annotation.objects.get().assignment_id}/revise/")
     assert order(page) == "1C 2B 3A"
     button(page, "A", "up").click()
-    page.get_by_role("button", name="Store the change").click()
+    page.get_by_role("button", name="Save the change").click()
     expect(page.get_by_role("status")).to_be_visible()
     assert stored() == "C A B"
 
@@ -237,9 +237,9 @@ def test_a_reviewer_reads_rankings_and_settles_one(open_page: Open, talk: Projec
     rate_everything(page, 3, scales=15)
     for letter in "BCA":
         button(page, letter, "place").click()
-    page.get_by_label("Somebody slipped").check()
+    page.get_by_label("Somebody made a mistake").check()
     page.get_by_role("button", name="Settle and next").click()
-    expect(page.get_by_role("status")).to_contain_text("Settled")
+    expect(page.get_by_role("status")).to_contain_text("settled")
     assert Adjudication.objects.get().ranking == [[two], [three], [one]]
     page.goto("/projects/talk/review/submissions/?all=1")
     expect(page.locator(".submissions")).to_contain_text("C > A = B")

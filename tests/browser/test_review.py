@@ -37,7 +37,7 @@ def test_the_keyboard_settles_one_task_after_the_other(open_page: Open, rita: Us
         page.keyboard.press(key)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Task second")).to_be_visible()
-    expect(page.get_by_text("Settled: task first")).to_be_visible()
+    expect(page.get_by_text("Task first is settled")).to_be_visible()
     made = Adjudication.objects.get()
     assert [set(scores.values()) for scores in made.scores.values()] == [{2}, {0}]
     assert made.reason == Adjudication.Reason.SLIP
@@ -48,7 +48,7 @@ def test_the_keys_are_listed(open_page: Open, rita: User) -> None:
     page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/")
     page.keyboard.press("?")
     listed = page.get_by_role("dialog")
-    for text in ("Next task that waits", "Back to the queue", "Start from the rounded means"):
+    for text in ("Next waiting task", "Back to the queue", "Start from the rounded means"):
         expect(listed.get_by_text(text)).to_be_visible()
 
 
@@ -63,11 +63,11 @@ def test_what_is_missing_is_led_to(open_page: Open, rita: User) -> None:
 def test_it_works_without_javascript(open_page: Open, rita: User) -> None:
     page = open_page(rita, java_script_enabled=False)
     page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/?start=means")
-    page.get_by_label("Somebody slipped").check()
+    page.get_by_label("Somebody made a mistake").check()
     page.get_by_role("button", name="Settle and next").click()
     expect(page.get_by_role("heading", name="Task second")).to_be_visible()
     page.get_by_text("Reject …").first.click()
-    page.get_by_label("Comment, which its annotator reads").first.fill("Far off.")
+    page.get_by_label("Comment for the annotator").first.fill("Far off.")
     page.get_by_role("button", name="Reject").first.click()
     expect(page.get_by_text("Rejected. The rating no longer counts.")).to_be_visible()
     assert Assignment.objects.filter(counts=False).count() == 1
@@ -97,11 +97,11 @@ def test_a_submission_is_opened_and_rejected(open_page: Open, rita: User, width:
     page = open_page(rita, viewport={"width": width, "height": 900}, java_script_enabled=javascript)
     page.goto("/projects/talk/review/submissions/")
     expect(page.get_by_text("Answer 0 to second.").first).to_be_hidden()
-    page.get_by_text("Texts, reject …").first.click()
+    page.get_by_text("Read or reject …").first.click()
     expect(page.get_by_text("Answer 0 to second.").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == width
     page.locator(".opened").first.get_by_text("Reject …").first.click()
-    page.get_by_label("Comment, which its annotator reads").first.fill("Far off.")
+    page.get_by_label("Comment for the annotator").first.fill("Far off.")
     page.get_by_role("button", name="Reject").first.click()
     expect(page.get_by_text("Rejected. The rating no longer counts.")).to_be_visible()
 
@@ -111,4 +111,4 @@ def test_submissions_are_narrowed_by_a_form(open_page: Open, rita: User) -> None
     page.goto("/projects/talk/review/submissions/")
     page.get_by_label("Verdict").select_option("Accepted")
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_text("There is no such submission.")).to_be_visible()
+    expect(page.get_by_text("There are no such submissions.")).to_be_visible()

@@ -128,7 +128,7 @@ def test_what_is_chosen_while_it_is_dead_arrives_when_it_is_back(server: Server,
     says("saved")
     server.kill()
     rate_everything(page, 2, scales=6)
-    says("kept on this machine")
+    says("kept on this device")
     server.start()
     says("saved")
     scores = [value for name, value in Draft.objects.get().form.items() if name != "active_seconds" and value]
@@ -153,7 +153,7 @@ def test_a_reload_after_its_return_brings_everything_back(server: Server, page: 
     server.kill()
     rate_everything(page, 2, scales=4)
     page.get_by_label("Key information is missing").first.check()
-    says("kept on this machine")
+    says("kept on this device")
     server.start()
     page.reload()
     chosen(page, 4)
@@ -167,7 +167,7 @@ def test_a_box_unticked_while_it_is_dead_stays_unticked(server: Server, page: Pa
     says("saved")
     server.kill()
     box.uncheck()
-    says("kept on this machine")
+    says("kept on this device")
     server.start()
     page.reload()
     expect(box).not_to_be_checked()
@@ -181,7 +181,7 @@ def test_a_browser_that_crashed_finds_its_choices(
 ) -> None:
     server.kill()
     rate_everything(page, 2, scales=4)
-    says("kept on this machine")
+    says("kept on this device")
     left = context.storage_state()
     context.close()
     server.start()
@@ -198,7 +198,7 @@ def test_the_back_button_finds_the_choices(server: Server, page: Page, says: Say
     says("saved")
     server.kill()
     rate_everything(page, 2, scales=5)
-    says("kept on this machine")
+    says("kept on this device")
     server.start()
     page.goto("/projects/talk/guidelines/")
     page.go_back()
@@ -247,7 +247,7 @@ def test_a_lease_that_ran_out_while_it_was_dead_still_counts(
     server.start()
     rate_everything(page, 3)
     submit(page)
-    expect(page.get_by_text("Stored at")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("Saved at")).to_be_visible(timeout=WAIT_MS)
     assert Annotation.objects.get().ratings.count() == 2
 
 
@@ -255,6 +255,6 @@ def test_a_server_that_hangs_is_told_from_one_that_answers(server: Server, page:
     assert server.process
     os.killpg(server.process.pid, signal.SIGSTOP)
     rate_everything(page, 3, scales=2)
-    says("kept on this machine")
+    says("kept on this device")
     os.killpg(server.process.pid, signal.SIGCONT)
     says("saved")

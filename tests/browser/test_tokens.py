@@ -39,7 +39,7 @@ def test_a_token_is_created_and_revoked_without_javascript(open_page: Open, alic
     expect(page.locator("#token")).to_be_visible()
     page.get_by_role("link", name="Back to the settings").click()
     page.get_by_role("button", name="Revoke my script").click()
-    expect(page.get_by_text("The token is revoked.")).to_be_visible()
+    expect(page.get_by_text("The token has been revoked.")).to_be_visible()
     assert not Token.objects.exists()
 
 

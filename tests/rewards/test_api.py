@@ -109,7 +109,7 @@ def test_with_no_worker_a_run_is_refused_at_once(carol: APIClient) -> None:
 def test_without_labels_a_run_is_refused_at_once(carol: APIClient, listening: None) -> None:
     answer = requested(carol)
     assert told(answer) == (409, "not_enough_labels")
-    assert "There are no labels and no preferences yet" in answer.json()["detail"]
+    assert "There are no labels and no preferences" in answer.json()["detail"]
 
 
 def test_a_run_answers_202_and_where_it_is(carol: APIClient, cast: Cast, labelled: Project, listening: None) -> None:
@@ -400,7 +400,7 @@ def test_whoever_promotes_hears_that_scores_come_later(carol: APIClient, project
     make_task(project)
     answer = carol.post(f"/api/v1/reward-models/{make_model(project).pk}/promote/").json()
     assert answer["is_champion"]
-    assert answer["scores_wait"].startswith("Scores will follow later. No worker listens to the queue 'score'.")
+    assert answer["scores_wait"].startswith("Scores will follow later. No worker is running for the queue 'score'.")
 
 
 def test_whoever_promotes_waits_for_no_scores_where_a_worker_listens(

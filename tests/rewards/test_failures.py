@@ -124,7 +124,7 @@ def small_disk(tmp_path: Path, settings: LazySettings) -> Iterator[Path]:
 
 
 def test_a_disk_that_is_full(small_disk: Path) -> None:
-    said = "The disk is full: there is no room for the run's files under artifacts."
+    said = "The disk is full. There is no room for the run's files under artifacts."
     assert error_of(labelled_project()) == said
     erasure.sweep(now=NOW)
     assert not list(small_disk.glob("runs/*/.*")), "what was half-written makes room again"

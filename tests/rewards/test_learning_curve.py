@@ -43,12 +43,12 @@ def test_it_says_what_the_next_labels_would_bring() -> None:
 
 def test_a_flat_curve_is_no_evidence() -> None:
     said = told(evidence=False, low=-0.01, high=0.02).sentence
-    assert said.startswith("No evidence that the next 1,000 labels would lower the error")
+    assert said.startswith("There is no evidence that the next 1,000 labels would lower the error")
     assert "between -0.010 and 0.020 (95 % interval)" in said
 
 
 def test_far_ahead_is_a_guess() -> None:
-    assert told(far=True).sentence.endswith("take it as a guess.")
+    assert told(far=True).sentence.endswith("treat it as a guess.")
 
 
 def test_the_chart_goes_on_to_the_next_labels() -> None:

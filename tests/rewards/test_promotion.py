@@ -39,7 +39,7 @@ def test_no_evidence_is_no_promotion() -> None:
     same = held_out(1.0)
     verdict = decide(same, same, MEAN, seed=0)
     assert not verdict.promote
-    assert verdict.reason == "It says the same as the champion on every held-out prompt."
+    assert verdict.reason == "It predicts the same as the champion on every held-out prompt."
 
 
 @pytest.mark.parametrize(("low", "high", "said"), [(-0.1, 0.0, "0 or below."), (-0.2, -0.1, "lies below 0.")])
@@ -161,7 +161,7 @@ def test_scores_that_are_no_numbers_promote_nothing() -> None:
     broken = replace(held_out(0.5), squared_errors=dict.fromkeys(held_out(0.5).labels, float("nan")))
     for champion in (None, held_out(1.0)):
         verdict = decide(broken, champion, MEAN, seed=0)
-        assert (verdict.promote, verdict.reason) == (False, "Some of the scores are no numbers.")
+        assert (verdict.promote, verdict.reason) == (False, "Some of the scores are not numbers.")
         assert "NaN" not in json.dumps(verdict.as_json())
 
 

@@ -66,4 +66,4 @@ def test_the_page_shows_lineage_and_checks_the_files(model: RewardModel, cast: C
     page = client.get(f"/admin/rewards/rewardmodel/{model.pk}/change/").content.decode()
     assert all(text in page for text in ("0.1+ab", "version 1", "weights"))
     answer = client.post(f"/admin/reward-models/{model.pk}/verify/", follow=True)
-    assert "are those that were written" in answer.content.decode()
+    assert "are unchanged" in answer.content.decode()

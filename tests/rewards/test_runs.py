@@ -51,7 +51,7 @@ def working(project: Project, **fields: Any) -> TrainingRun:
 
 def test_without_a_worker_it_says_so_and_leaves_no_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(0, None) for queue in heartbeats.QUEUES})
-    with pytest.raises(NoWorker, match="No worker listens to the queue 'train'"):
+    with pytest.raises(NoWorker, match="No worker is running for the queue 'train'"):
         runs.request(project, reason="a test")
     assert not TrainingRun.objects.exists()
 
@@ -226,7 +226,7 @@ def test_a_changed_label_makes_it_new(db: None) -> None:
 
 
 def test_without_labels_no_run_starts(db: None) -> None:
-    with pytest.raises(snapshots.NotEnoughLabels, match="There are no labels and no preferences yet"):
+    with pytest.raises(snapshots.NotEnoughLabels, match="There are no labels and no preferences"):
         runs.request(make_project("empty"), reason="a test")
     assert not TrainingRun.objects.exists()
 
@@ -259,7 +259,7 @@ def test_a_retry_leaves_a_snapshot_alone_that_holds_redacted_text(db: None, cast
 
 
 def test_what_has_not_failed_is_not_retried(project: Project, cast: Cast) -> None:
-    with pytest.raises(runs.NotEnded, match="promoted"):
+    with pytest.raises(runs.NotEnded, match="Promoted"):
         runs.retry(working(project, state=RunState.PROMOTED), by=cast.carol)
 
 

@@ -23,7 +23,7 @@ from annotator.projects import members, project_settings
 
 SLUG = "demo"
 ACCOUNTS = ("manager", "alice", "bob", "erin")
-LEFT_ALONE = "The demo leaves alone accounts that it did not make:"
+LEFT_ALONE = "The demo does not change accounts that it did not create:"
 """What comes before their names, for whoever reads what the command says."""
 SIMULATED_RATERS = 5
 NOT_SIMULATED = ("pii", "unsafe")

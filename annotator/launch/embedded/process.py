@@ -93,4 +93,4 @@ def last_words(output: str) -> str:
         for word in ("FATAL:", "PANIC:", "error:", "# "):  # the last one is Redis's mark of a warning
             if word in line:
                 return line[line.index(word) :]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"

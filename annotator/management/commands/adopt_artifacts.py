@@ -10,10 +10,12 @@ from annotator.storage import artifacts
 
 
 class Command(BaseCommand):
-    help = "Marks VAR_DIR/artifacts as this installation's: after a restore, or when the folder has moved."
+    help = "Marks VAR_DIR/artifacts as this installation's folder, after a restore or when the folder has moved."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--only-new", action="store_true", help="leave an installation alone that has its folder")
+        parser.add_argument(
+            "--only-new", action="store_true", help="change nothing if the installation already has its folder"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["only_new"]:

@@ -23,7 +23,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
         parser.add_argument("--json", action="store_true", help="print everything as JSON, pairs too")
-        parser.add_argument("--rebuild", action="store_true", help="first count every task again, from its annotations")
+        parser.add_argument("--rebuild", action="store_true", help="first count every task again from its annotations")
 
     def handle(self, *args: Any, **options: Any) -> None:
         project, now = named_project(options["project"]), database_now()

@@ -9,7 +9,9 @@ from annotator.refusals import Refusal
 
 
 class Command(BaseCommand):
-    help = "Makes the superuser `admin` with a random password, printed this once, unless there is a superuser."
+    help = (
+        "Creates the superuser `admin` with a random password, which is printed only once, unless there is a superuser."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -18,4 +20,4 @@ class Command(BaseCommand):
             raise CommandError(str(refused)) from refused
         if made:
             self.stdout.write(f"log in as  {made.username} with the password {made.password}")
-            self.stdout.write("It is shown this once, and the first login asks for another one.")
+            self.stdout.write("It is shown only once. You choose another one at the first login.")

@@ -12,15 +12,18 @@ from annotator.refusals import Refusal
 
 
 class Command(BaseCommand):
-    help = "Prints a new REST token; it is stored hashed and cannot be shown again."
+    help = "Prints a new REST token. It is stored hashed and cannot be shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("user", help="the account's name")
         parser.add_argument("--name", default="", help="what the token is for")
         parser.add_argument(
-            "--scope", action="append", choices=every_scope(), help="what it may do, repeatable; by default everything"
+            "--scope",
+            action="append",
+            choices=every_scope(),
+            help="what it may do; can be repeated; everything by default",
         )
-        parser.add_argument("--days", type=int, help="until it ends; by default TOKEN_DAYS")
+        parser.add_argument("--days", type=int, help="days until it expires; TOKEN_DAYS by default")
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = None if fault_in(options["user"]) else User.objects.filter(username=options["user"]).first()

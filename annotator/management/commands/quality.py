@@ -14,11 +14,11 @@ from annotator.quality.findings import Finding, findings, most_flagged_first
 
 
 class Command(BaseCommand):
-    help = "Looks into each annotator's work and prints what stands out, for people to judge."
+    help = "Checks each annotator's work and prints what stands out, for people to judge."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
-        parser.add_argument("--background", action="store_true", help="let others go first, and print nothing")
+        parser.add_argument("--background", action="store_true", help="run with low priority, and print nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
         project, now = named_project(options["project"]), database_now()

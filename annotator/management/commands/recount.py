@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
-        parser.add_argument("--check", action="store_true", help="changes nothing and tells what it would change")
+        parser.add_argument("--check", action="store_true", help="change nothing and print what would change")
 
     def handle(self, *args: Any, **options: Any) -> None:
         project = named_project(options["project"])
@@ -35,5 +35,5 @@ class Command(BaseCommand):
             if number <= SHOWN:
                 self.stdout.write(str(difference))
         if number:
-            raise CommandError(f"{number} differences; `manage.py recount {project.slug}` mends them.")
+            raise CommandError(f"{number} differences. Run `manage.py recount {project.slug}` to correct them.")
         self.stdout.write("no differences")

@@ -9,11 +9,11 @@ from annotator.launch import demo
 
 
 class Command(BaseCommand):
-    help = "Makes the project `demo` unless it is there; accounts manager, alice, bob and erin."
+    help = "Creates the project `demo`, unless it exists, and the accounts manager, alice, bob and erin."
 
     def handle(self, *args: Any, **options: Any) -> None:
         seeded = demo.seed(now=database_now())
-        state = "made" if seeded.created else "there already"
+        state = "created" if seeded.created else "already exists"
         accounts = f"Accounts: {', '.join(seeded.accounts)}; password: {seeded.password}" if seeded.accounts else ""
         self.stdout.write(f"Demo project {state}. {accounts}".strip())
         if seeded.left_alone:

@@ -19,8 +19,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
-        parser.add_argument("number", nargs="?", type=int, help="the import's number; without it the latest are listed")
-        parser.add_argument("--dry-run", action="store_true", help="say what would go, and change nothing")
+        parser.add_argument(
+            "number", nargs="?", type=int, help="the import's number; without it, the latest imports are listed"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="say what would be removed, and change nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
         imports = Import.objects.filter(project=named_project(options["project"]))

@@ -19,8 +19,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
-        parser.add_argument("--reason", default="asked for on the command line")
-        parser.add_argument("--wait", action="store_true", help="follow the run to its end")
+        parser.add_argument("--reason", default="requested on the command line")
+        parser.add_argument("--wait", action="store_true", help="wait until the run ends")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -12,7 +12,7 @@ from rewards import scoring
 
 
 class Command(BaseCommand):
-    help = "Has the score workers score every response that the champion has not scored yet."
+    help = "Lets the score workers score every response that the champion has not scored yet."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")

@@ -10,7 +10,7 @@ from rewards.models import RewardModel
 
 
 class Command(BaseCommand):
-    help = "Says whether the files of a reward model, by its id, and of its snapshot are those that were written."
+    help = "Checks that the files of a reward model, given by its id, and of its snapshot are unchanged."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("model", type=int, help="the reward model's id")
@@ -21,4 +21,4 @@ class Command(BaseCommand):
             raise CommandError(f"There is no reward model {options['model']}.")
         if problems := registry.verify(model):
             raise CommandError("\n".join(problems))
-        self.stdout.write(f"The files of {model} are those that were written.")
+        self.stdout.write(f"The files of {model} are unchanged.")

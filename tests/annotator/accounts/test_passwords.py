@@ -36,7 +36,7 @@ def test_who_knows_the_old_password_has_a_new_one(alice: User) -> None:
     status, page = change(here)
     alice.refresh_from_db()
     assert (status, alice.check_password(NEW)) == (302, True)
-    assert "Your password is changed." in page
+    assert "Your password has been changed." in page
     assert here.get("/").status_code == 200
     assert elsewhere.get("/").status_code == 302
 

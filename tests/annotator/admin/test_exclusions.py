@@ -63,7 +63,7 @@ def test_whoever_is_excluded_already_is_not_excluded_again(client: Client, cast:
     page = chosen(client, "exclude_them", "membership", cast.bob.memberships.get().pk)
     client.post(page, {"reason": "First."})
     said = client.post(page, {"reason": "Second."}).content.decode()
-    assert "bob is excluded already" in said
+    assert "bob is already excluded" in said
     assert f"{LIST}readmit/?" in said
     assert 'name="reason"' not in said
     assert Exclusion.objects.get().reason == "First."
@@ -84,7 +84,7 @@ def test_it_is_said_where_nobody_can_bring_them_back(
     client.post(chosen(client, "exclude_them", "membership", cast.bob.memberships.get().pk), {"reason": "-"})
     monkeypatch.setattr("annotator.review.exclusions.AT_THE_DOOR", 0)
     page = chosen(client, "readmit", "exclusion", Exclusion.objects.get().pk)
-    assert "No worker listens" in client.post(page, follow=True).content.decode()
+    assert "No worker is running" in client.post(page, follow=True).content.decode()
 
 
 def test_an_imported_rater_is_chosen_by_name(project: Project, client: Client) -> None:
@@ -98,7 +98,7 @@ def test_an_imported_rater_is_chosen_by_name(project: Project, client: Client) -
 def test_who_has_never_worked_there_is_not_found(project: Project, client: Client) -> None:
     assert client.get(f"{LIST}add/").status_code == 200
     said = client.post(f"{LIST}add/", {"project": project.pk, "annotator": "dave"}).content.decode()
-    assert "Nobody of this name" in said
+    assert "Nobody with this name" in said
 
 
 def test_people_of_two_projects_are_not_mixed(client: Client, cast: Cast) -> None:

@@ -89,7 +89,7 @@ def test_what_was_previewed_is_redacted(carol: Client, secret: Task) -> None:
     spans = list(secret.pii_spans.values_list("pk", flat=True))
     answer = carol.post(redact_url(secret), confirmed(carol, secret, spans=spans), follow=True)
     assert (
-        "Earlier snapshots that hold the text, and their models, are marked: a manager can erase them."
+        "Earlier snapshots that contain the text, and their models, are marked. A manager can erase them."
         in answer.content.decode()
     )
     assert find_in_database(MAIL) == []
@@ -100,7 +100,7 @@ def test_nothing_is_erased_before_its_loss_is_confirmed(carol: Client, secret: T
     sent = confirmed(carol, secret, spans=list(secret.pii_spans.values_list("pk", flat=True)))
     del sent["understood"]
     answer = carol.post(redact_url(secret), sent)
-    assert "tick first that you know what is lost" in answer.content.decode()
+    assert "First confirm that you know what is lost" in answer.content.decode()
     assert find_in_database(MAIL) != []
 
 
@@ -126,14 +126,14 @@ def test_redacting_is_not_offered_at_once_for_a_report_without_personal_informat
     annotation.report(claimed(project, cast.alice).pk, category="bias", note="Look.", now=NOW)
     page = carol.get(reverse("admin:annotator_task_change", args=[task.pk])).content.decode()
     assert buttons(page) == ["False alarm*", "Justified"]
-    assert "Is there personal information in it after all?" in page
+    assert "Does it contain personal information?" in page
 
 
 def test_another_choice_is_shown_again_first(carol: Client, secret: Task) -> None:
     spans = list(secret.pii_spans.values_list("pk", flat=True))
     sent = confirmed(carol, secret, spans=spans) | {f"task-{secret.pk}-quotes": "Ola Nord"}
     answer = carol.post(redact_url(secret), sent)
-    assert "The choice has changed" in answer.content.decode()
+    assert "The selection has changed" in answer.content.decode()
     assert find_in_database(MAIL) != []
 
 

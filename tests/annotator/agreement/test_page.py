@@ -50,7 +50,14 @@ def test_it_says_so_when_nothing_is_rated_twice(cast: Cast, client: Client) -> N
 
 def test_it_tells_every_measure(cast: Cast, client: Client, rated: None) -> None:
     page = shown(client, cast.carol)
-    for heading in ("Weighted kappa", "Over time", "Which ratings meet", "Preferences", "Annotators", "Pairs"):
+    for heading in (
+        "Weighted kappa",
+        "Over time",
+        "Which ratings occur together",
+        "Preferences",
+        "Annotators",
+        "Pairs",
+    ):
         assert f"{heading}</h2>" in page
     assert 'role="img" aria-label="Weighted kappa of Helpfulness by week' in page
     assert "being counted" not in page

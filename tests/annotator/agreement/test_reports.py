@@ -71,7 +71,7 @@ def test_ratings_that_never_vary_are_said_so(project: Project) -> None:
     import_samples(project, [[2, 2, 2], [2, 2]])
     found = measured(project)
     assert (found.kappa, found.samples) == (None, 2)
-    assert found.undefined_because == "every rating is the same, so agreement by chance is complete"
+    assert found.undefined_because == "all ratings are the same, so chance alone would give full agreement"
 
 
 # Whose ratings count ---------------------------------------------------------------------------------------

@@ -298,7 +298,7 @@ def test_a_quote_that_is_nowhere_is_400(alice: APIClient, project: Project) -> N
     make_task(project)
     answer = called(alice, leased(alice), "skip", {"reason": "pii", "quotes": ["Kari"]})
     assert told(answer) == (400, "not_in_the_text")
-    assert "Copy it from the text" in answer.json()["errors"]["quotes"][0]
+    assert "Copy each passage exactly" in answer.json()["errors"]["quotes"][0]
 
 
 def test_quotes_beside_another_reason_are_400(alice: APIClient, project: Project) -> None:
@@ -343,7 +343,7 @@ def test_a_rating_is_withdrawn_for_no_other_reason(alice: APIClient, project: Pr
     answer = called(alice, lease, "skip", {"reason": reason})
     assert told(answer) == (409, "refused")
     assert answer.json()["detail"] == (
-        "You have rated this task already: it can only be skipped for personal information."
+        "You have already rated this task. You can now skip it only for personal information."
     )
     assert Annotation.objects.current().count() == 1
 
@@ -484,11 +484,9 @@ def test_a_preference_of_three_and_a_ranking_of_two_are_refused(
     client, lease = triple
     answer = submitted(client, lease, form(lease, preference=1, ranking=[numbers(lease)]))
     assert answer.json()["errors"]["preference"] == [
-        "a preference needs exactly two responses: rank three or more in `ranking`"
+        "a preference needs exactly two responses: use `ranking` for three or more"
     ]
     make_task(project)
     lease = leased(alice)
     answer = submitted(alice, lease, form(lease, ranking=[numbers(lease)]))
-    assert answer.json()["errors"]["ranking"] == [
-        "a ranking needs three responses or more: compare two by `preference`"
-    ]
+    assert answer.json()["errors"]["ranking"] == ["a ranking needs three responses or more: use `preference` for two"]

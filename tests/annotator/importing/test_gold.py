@@ -54,7 +54,7 @@ def with_scores(**scores: Any) -> dict[str, Any]:
     [
         (gold_row(use="exam"), "gold is 'exam': it must be one of practice, test, stream"),
         (without_expert(gold_row()), "gold needs an expert rating of every response"),
-        ({**gold_row(), "gold": None}, "a response has an expert rating: say what it is for"),
+        ({**gold_row(), "gold": None}, "a response has an expert rating: set gold to say what it is for"),
         (with_scores(helpfulness=5), "responses[0].expert.scores.helpfulness is 5"),
         (with_scores(charm=1), "unknown attribute of responses[0].expert.scores 'charm'"),
         ({**gold_row(), "responses": [{"text": "x", "expert": {"scores": {}}}]}, "lacks helpfulness, correctness"),

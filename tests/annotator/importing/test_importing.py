@@ -252,7 +252,7 @@ def test_a_second_label_within_one_file_is_refused_too(project: Project) -> None
 def test_other_ratings_of_the_same_raters_are_refused(project: Project) -> None:
     imported(project, *RATED_PAIR)
     result = imported(project, RATED_PAIR[0], ratings_row("p", "b", [4, 4, 4]))
-    assert [(row.line, "first ones stay" in row.error) for row in result.rejected] == [(1, True)]
+    assert [(row.line, "first ones are kept" in row.error) for row in result.rejected] == [(1, True)]
     assert Rating.objects.count() == 6
 
 

@@ -181,7 +181,7 @@ def test_lists_become_ratings_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("value", "error"),
     [
-        ([1], "the lists of ratings must be of one length, at least 1: helpfulness 1, correctness 2"),
+        ([1], "the lists of ratings must have the same length, at least 1: helpfulness 1, correctness 2"),
         ([1, 7], "helpfulness[1] is 7"),
         ([1, "2"], "helpfulness[1] is '2'"),
         ([1, [2]], "helpfulness[1] is [2]"),

@@ -76,6 +76,6 @@ def test_the_command_names_whom_it_leaves_alone(seeded: Project) -> None:
     out = StringIO()
     call_command("seed_demo", stdout=out)
     assert out.getvalue().splitlines() == [
-        "Demo project there already. Accounts: bob, erin; password: for the demo",
+        "Demo project already exists. Accounts: bob, erin; password: for the demo",
         f"{run.LEFT_ALONE} manager, alice",
     ]

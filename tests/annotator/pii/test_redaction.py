@@ -216,7 +216,7 @@ def test_a_quote_that_is_nowhere_is_refused(secret: Task) -> None:
 
 def test_an_id_that_holds_the_text_is_refused_and_nothing_changes(secret: Task) -> None:
     Task.objects.update(external_id=f"mail-{MAIL}")
-    with pytest.raises(CannotRedact, match="retire the task"):
+    with pytest.raises(CannotRedact, match="Retire the task"):
         redact(secret.pk, Choice(marked(secret)), now=NOW)
     assert MAIL in Task.objects.get().conversation[0]["content"]
 

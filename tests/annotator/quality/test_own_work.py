@@ -93,4 +93,4 @@ def test_a_pause_and_the_test_are_told(project: Project, cast: Cast, client: Cli
     client.force_login(cast.alice)
     page = client.get("/mine/").content.decode()
     assert "You are paused in this project: ratings of gold tasks" in page
-    assert "to be taken" in page
+    assert "not taken yet" in page

@@ -44,7 +44,7 @@ def test_the_median_is_each_ones_own() -> None:
     assert patterns.median_seconds(found).tolist() == [7, 90]
 
 
-# One score throughout --------------------------------------------------------------------------------------
+# Same score everywhere --------------------------------------------------------------------------------------
 
 
 def test_one_score_throughout_is_compared_with_the_others_of_the_task() -> None:
@@ -64,7 +64,7 @@ def test_an_answer_that_is_missing_is_no_score() -> None:
     assert patterns.sameness(work(done(1, 1, one_less), done(1, 2))).own.tolist() == [1, 0]
 
 
-# The same again and again ----------------------------------------------------------------------------------
+# Identical ratings in a row ----------------------------------------------------------------------------------
 
 
 def test_the_longest_run_is_found_in_the_order_of_submission() -> None:

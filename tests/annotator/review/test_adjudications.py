@@ -137,7 +137,7 @@ def test_a_preference_is_asked_where_the_project_asks(task: Task, cast: Cast) ->
 
 
 def test_an_open_task_is_refused(project: Project, cast: Cast) -> None:
-    with pytest.raises(Refused, match="still waits for annotators"):
+    with pytest.raises(Refused, match="is still waiting for annotators"):
         settled(make_task(project), cast)
 
 

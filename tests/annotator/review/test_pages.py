@@ -93,7 +93,7 @@ def test_the_queue_lists_the_widest_spread_first(project: Project, cast: Cast, c
     far_apart(project, cast, "t-2", least=1)
     said = read(client, QUEUE)
     assert said.index("What is t-1? Say it briefly.") < said.index("What is t-2?")
-    assert "2 tasks wait." in said
+    assert "2 tasks are waiting." in said
 
 
 def test_the_queue_comes_in_pages_without_gaps(project: Project, client: Client) -> None:
@@ -111,7 +111,7 @@ def test_the_queue_comes_in_pages_without_gaps(project: Project, client: Client)
 
 def test_the_queue_is_narrowed_to_a_kind(client: Client, dropped: Task) -> None:
     assert "What is t-1?" in read(client, f"{QUEUE}?because=dropped")
-    assert "No task of this kind waits." in read(client, f"{QUEUE}?because=safety")
+    assert "No tasks of this kind are waiting." in read(client, f"{QUEUE}?because=safety")
 
 
 def test_a_list_costs_the_same_for_many_rows(
@@ -261,10 +261,10 @@ def test_an_open_task_is_to_be_read(project: Project, cast: Cast, client: Client
     task = make_task(project)
     rate(project, cast.alice, 2)
     said = read(client, page_of(task))
-    assert "This task still waits for annotators" in said
+    assert "This task is still waiting for annotators" in said
     assert 'class="likert' not in said
     answer = client.post(page_of(task), filled(task), follow=True)
-    assert "This task still waits for annotators" in answer.content.decode()
+    assert "This task is still waiting for annotators" in answer.content.decode()
     assert not Adjudication.objects.exists()
 
 
@@ -284,7 +284,7 @@ def test_everything_that_was_answered_is_shown(project: Project, cast: Cast, cli
 def test_an_excluded_annotators_rating_is_marked(project: Project, cast: Cast, client: Client, dropped: Task) -> None:
     Exclusion.objects.create(project=project, annotator=cast.bob, reason="-", by=cast.carol, made_at=NOW)
     Assignment.objects.filter(annotator=cast.bob).update(counts=False, slot=None)
-    assert "It does not count: its annotator is excluded." in read(client, page_of(dropped))
+    assert "This rating does not count, because its annotator is excluded." in read(client, page_of(dropped))
 
 
 # Quarantine ------------------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def test_a_manager_decides_on_the_same_page(
     set_aside.refresh_from_db()
     assert set_aside.state == state
     again = client.post(f"{page_of(set_aside)}decide/", {"decision": decision}, follow=True)
-    assert "not set aside any more" in again.content.decode()
+    assert "no longer set aside" in again.content.decode()
     assert Report.objects.exclude(decision="").count() == 1
 
 

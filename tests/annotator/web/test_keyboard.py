@@ -43,7 +43,7 @@ def test_some_keys_stay_what_they_are(key: str) -> None:
 def test_one_key_stands_for_one_thing(alice: Client, cast: Cast) -> None:
     answer = alice.post("/settings/", START | {"skip": "R"})
     assert answer.status_code == 422
-    assert "R would stand for “Report unsafe content” too" in answer.content.decode()
+    assert "R is also the key for “Report unsafe content”" in answer.content.decode()
     cast.alice.refresh_from_db()
     assert cast.alice.keys == {}
 
@@ -68,7 +68,7 @@ def test_an_unknown_layout_changes_nothing(alice: Client, cast: Cast) -> None:
 @pytest.mark.parametrize("address", ["https://example.org/", "//example.org", "javascript:alert(1)"])
 def test_settings_lead_back_to_our_own_pages_only(alice: Client, address: str) -> None:
     assert alice.post("/layout/", {"layout": "beside", "next": address}).headers["Location"] == "/"
-    assert "Back to where you were" not in alice.get("/settings/", {"next": address}).content.decode()
+    assert "Back to the previous page" not in alice.get("/settings/", {"next": address}).content.decode()
 
 
 def test_strangers_are_asked_to_log_in(client: Client) -> None:

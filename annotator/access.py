@@ -1,4 +1,4 @@
-"""Who may reach what: fetched and authorised in one step, from the user. A stranger gets 404."""
+"""Fetches rows and checks access to them in one step, starting from the user. A stranger gets 404."""
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -13,19 +13,19 @@ from annotator.projects.pseudonyms import Naming
 
 
 def user_of(request: HttpRequest | Request) -> User:
-    """Who asks. Every door that calls this lets only logged-in users in; this makes sure of it."""
+    """Returns the user who asks. Doors that call this admit only logged-in users; PermissionDenied makes sure of it."""
     if not isinstance(request.user, User):
         raise PermissionDenied("Log in first.")
     return request.user
 
 
 def visible_project(user: User, slug: str) -> Project:
-    """A project of the user's, in whatever role."""
+    """Returns a project of which the user is a member in any role, or raises 404."""
     return get_object_or_404(Project.objects.visible_to(user).select_related("rubric"), slug=slug)
 
 
 def managed_project(user: User, slug: str) -> Project:
-    """A project that the user manages; 403 for its other members."""
+    """Returns a project that the user manages; its other members get 403."""
     project = visible_project(user, slug)
     if not manages(user, project):
         raise PermissionDenied("Only managers of this project can do this.")
@@ -33,7 +33,7 @@ def managed_project(user: User, slug: str) -> Project:
 
 
 def membership(user: User, slug: str) -> Membership:
-    """The user's own membership: to rate, one has to be a member, superuser or not."""
+    """Returns the user's own membership with its project. Superusers too have to be members to rate."""
     row = _MEMBERSHIP.row(user=user.pk, slug=slug)
     if row is None:
         raise Http404
@@ -51,17 +51,17 @@ WHERE m.user_id = %(user)s AND p.slug = %(slug)s AND p.deleted_at IS NULL
 
 
 def manages(user: User, project: Project) -> bool:
-    """Whether the user manages this project."""
+    """Returns whether the user manages this project."""
     return Project.objects.managed_by(user).filter(pk=project.pk).exists()
 
 
 def naming_for(user: User, project: Project) -> Naming:
-    """How annotators are called to this user: by name to managers, by pseudonym to reviewers."""
+    """Returns how annotators are named to this user: by user name to managers, by pseudonym to reviewers."""
     return Naming(project, by_name=manages(user, project))
 
 
 def own_assignment(user: User, assignment_id: int) -> Assignment:
-    """An assignment of the user's, as long as they are a member of its project. Its task comes without long texts."""
+    """Returns an assignment of the user's while they are a member of its project. Its task comes without long texts."""
     try:
         return assignment.own(user, assignment_id)
     except Assignment.DoesNotExist as stranger:
@@ -69,7 +69,7 @@ def own_assignment(user: User, assignment_id: int) -> Assignment:
 
 
 def own_qualification_run(user: User, run_id: int) -> QualificationRun:
-    """A run of the user's through practice or test, in a project that nobody has deleted."""
+    """Returns a run of the user's through the practice or the test, in a project that nobody has deleted."""
     runs = QualificationRun.objects.filter(member__user=user, member__project__deleted_at=None).select_related(
         "member__project__rubric"
     )
@@ -77,17 +77,17 @@ def own_qualification_run(user: User, run_id: int) -> QualificationRun:
 
 
 def done_by(user: User, project_id: int) -> int:
-    """How many tasks of the project the user has rated."""
+    """Returns how many tasks of the project the user has rated."""
     return sum(user.tallies.filter(project=project_id).values_list("done", flat=True))
 
 
 def may_create_projects(user: User) -> bool:
-    """Staff and whoever manages a project already."""
+    """Returns whether the user may create projects: staff may, and whoever already manages a project."""
     return user.is_staff or user.memberships.filter(role=Role.MANAGER).exists()
 
 
 def reviewed_projects(user: User) -> QuerySet[Project]:
-    """Every project for a superuser, else those that the user manages or reviews."""
+    """Returns every project for a superuser, else those that the user manages or reviews."""
     if user.is_superuser:
         return Project.objects.standing()
     return Project.objects.standing().filter(
@@ -96,7 +96,7 @@ def reviewed_projects(user: User) -> QuerySet[Project]:
 
 
 def reviewed_project(user: User, slug: str) -> Project:
-    """One of `reviewed_projects`; 403 for annotators, who must not see each other's work."""
+    """Returns one of `reviewed_projects`. Annotators get 403: they must not see each other's work."""
     project = visible_project(user, slug)
     if not reviewed_projects(user).filter(pk=project.pk).exists():
         raise PermissionDenied("Only managers and reviewers of this project can see this.")
@@ -104,7 +104,8 @@ def reviewed_project(user: User, slug: str) -> Project:
 
 
 def reviewed_task(user: User, task_id: int) -> Task:
-    """A task of one of `reviewed_projects`; those that measure annotators stay unseen."""
+    """Returns a task of one of `reviewed_projects`; tasks that measure annotators stay unseen."""
+    # From what the user can see: strangers get 404, and members without the role 403 in the next step.
     visible = Task.objects.filter(project__in=Project.objects.visible_to(user)).exclude(state=Task.State.GOLD)
     task = get_object_or_404(visible.select_related("project"), pk=task_id)
     task.project = reviewed_project(user, task.project.slug)
@@ -112,8 +113,8 @@ def reviewed_task(user: User, task_id: int) -> Task:
 
 
 def reviewed_assignment(user: User, assignment_id: int) -> Assignment:
-    """Somebody's assignment in one of `reviewed_projects`."""
+    """Returns anybody's assignment in one of `reviewed_projects`."""
     visible = Assignment.objects.filter(task__project__in=Project.objects.visible_to(user))
-    held = get_object_or_404(visible.select_related("task__project").only("task__project"), pk=assignment_id)
-    reviewed_project(user, held.task.project.slug)
-    return held
+    row = get_object_or_404(visible.select_related("task__project").only("task__project"), pk=assignment_id)
+    reviewed_project(user, row.task.project.slug)
+    return row

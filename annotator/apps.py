@@ -1,4 +1,4 @@
-"""Registers the human half with Django; starts each worker's heartbeat."""
+"""Registers the human half with Django."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _

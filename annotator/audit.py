@@ -1,6 +1,6 @@
-"""Who did what when: one entry for every change by a person, a token or a command, in the transaction of the change.
+"""Records who did what, and when: an entry for each change by a person, a token or a command, in its transaction.
 
-An entry can never be changed, not even to redact it. So it holds names, numbers and choices: no text of a task, no
+An entry can never be changed, not even to redact it. So it holds names, numbers and choices, but no text of a task, no
 note that somebody wrote about one, no password and no token.
 """
 
@@ -27,30 +27,33 @@ JSON = Mapping[str, Any] | list[Any] | str | int | float | None
 SECRET = {"password"}
 DIGEST_SHOWN = 12
 LONGEST_VALUE = 500
-"""Characters of a changed text that an entry repeats."""
+"""The number of characters of a changed text that an entry repeats."""
 
 
 @dataclass(frozen=True)
 class Acting:
-    """On whose behalf the code runs, and through which door: page, rest, admin, command or worker."""
+    """The account and token on whose behalf the code runs, and the door: page, rest, admin, command or worker."""
 
     via: str
     actor: str = ""
     token: str = ""
 
 
-# A request stands for whoever it turns out to come from: REST finds that out after the middleware has passed it on.
+# The request itself is kept, not its user: REST authenticates only after the middleware has passed the request on.
 _acting: ContextVar[HttpRequest | Acting | None] = ContextVar("acting", default=None)
 
 
 def record(action: str, subject: str, /, *, project: Project | None = None, **details: JSON) -> None:
-    """Adds an entry. An action is a noun and what became of it, like `project.changed`; a subject, like `task t-17`."""
-    who = acting_now()
+    """Adds an entry. An action is a noun and what became of it, like `project.changed`; a subject is like `task t-17`.
+
+    Both are positional only, so that `details` may use their names.
+    """
+    current = acting_now()
     _ADD.run(
         at=database_now(),
-        actor=who.actor,
-        via=who.via,
-        token=who.token,
+        actor=current.actor,
+        via=current.via,
+        token=current.token,
         project=project.slug if project else "",
         project_id=project.pk if project else None,
         action=action,
@@ -66,37 +69,28 @@ VALUES (%(at)s, %(actor)s, %(via)s, %(token)s, %(project)s, %(project_id)s, %(ac
 
 
 def acting_now() -> Acting:
-    """Whoever came in by a request, a worker for a task of Celery's, else the person at the command line."""
+    """Returns the sender of the current request, a worker in a Celery task, else the person at the command line."""
     current = _acting.get()
-    if isinstance(current, HttpRequest):
-        return _behind(current)
-    return current or Acting(via="command", actor=f"os:{_account()}")
-
-
-def _behind(request: HttpRequest) -> Acting:
-    user = getattr(request, "user", None)
-    # Django REST framework notes on the request beneath its own whose token came along.
-    token = getattr(request, "auth", None)
+    if not isinstance(current, HttpRequest):
+        return current or Acting(via="command", actor=f"os:{_account()}")
+    path = current.path_info
+    user = getattr(current, "user", None)
+    # Django REST framework sets the token on Django's request too, beneath its own.
+    token = getattr(current, "auth", None)
     return Acting(
-        via=_door(request.path_info),
+        via="admin" if path.startswith("/admin/") else "rest" if is_rest(path) else "page",
         actor=user.username if isinstance(user, User) else "",
         token=shown(token) if isinstance(token, Token) else "",
     )
 
 
 def shown(token: Token) -> str:
-    """What tells a token from another and is of no use to log in."""
+    """Returns characters that distinguish a token from others and are of no use to log in."""
     return str(token.digest)[:DIGEST_SHOWN]
 
 
-def _door(path: str) -> str:
-    if path.startswith("/admin/"):
-        return "admin"
-    return "rest" if is_rest(path) else "page"
-
-
 def _account() -> str:
-    """The operating system's name for us; in a container there may be none."""
+    """Returns the operating system's name of our account, or its number: in a container there may be no name."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -105,7 +99,7 @@ def _account() -> str:
 
 @contextmanager
 def acting(*, via: str, actor: str = "") -> Iterator[None]:
-    """What is recorded inside is this actor's."""
+    """Records what happens inside the block as this actor's doing."""
     before = _acting.set(Acting(via=via, actor=actor))
     try:
         yield
@@ -115,7 +109,7 @@ def acting(*, via: str, actor: str = "") -> Iterator[None]:
 
 @contextmanager
 def by_the_system() -> Iterator[None]:
-    """What is recorded inside follows from a rule, whoever's request it came with."""
+    """Records what happens inside the block as nobody's doing: it follows from a rule, whoever sent the request."""
     before = _acting.set(replace(acting_now(), actor="", token=""))
     try:
         yield
@@ -127,7 +121,7 @@ def by_the_system() -> Iterator[None]:
 
 
 class ActorMiddleware:
-    """Keeps the request at hand; who sent it is read when there is something to record."""
+    """Keeps the request at hand, so that its sender can be read when there is something to record."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -141,7 +135,7 @@ class ActorMiddleware:
 
 
 class WorkerTask(Task):  # type: ignore[type-arg]
-    """The class of every task of ours: what a worker does is nobody's doing."""
+    """The class of all our Celery tasks: it records what a worker does as nobody's doing."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with acting(via="worker"):
@@ -152,7 +146,7 @@ class WorkerTask(Task):  # type: ignore[type-arg]
 
 
 def fields_of(row: Model) -> dict[str, JSON]:
-    """A row's fields as an entry may hold them, to be compared before and after a change."""
+    """Returns a row's fields as an entry may hold them, to be compared before and after a change."""
     fields = (field for field in row._meta.concrete_fields if field.name not in SECRET)
     return {field.name: _shortened(field.value_from_object(row)) for field in fields}
 
@@ -164,5 +158,5 @@ def _shortened(value: Any) -> JSON:
 
 
 def differences(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> dict[str, JSON]:
-    """{field: [before, after]} of what is not the same."""
+    """Returns {field: [before, after]} for the fields that differ."""
     return {name: [before.get(name), value] for name, value in after.items() if before.get(name) != value}

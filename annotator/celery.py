@@ -9,17 +9,18 @@ from kombu import pools
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 PATIENCE_SECONDS = 0.7
-"""For each step of handing a message to Redis: a page waits for it."""
+"""The longest wait for each step of handing a message to Redis, because a page waits for it too."""
 
 
 class ImpatientSenders(AMQP):
-    """Who sends a message waits for Redis for a moment only; the workers' own connections wait longer (settings)."""
+    """Makes senders of messages wait only briefly for Redis; the workers' own connections wait longer (settings.py)."""
 
     _producer_pool: Any
 
     @property
     def producer_pool(self) -> Any:
         if self._producer_pool is None:
+            # No retries here, as a page would wait for them: messages.send tries once more, and beat finds lost work.
             options = {"max_retries": 0, "connect_retries_timeout": PATIENCE_SECONDS}
             options |= dict.fromkeys(("socket_connect_timeout", "socket_timeout"), PATIENCE_SECONDS)
             self._producer_pool = pools.producers[self.app.connection_for_write(transport_options=options)]

@@ -1,21 +1,25 @@
-"""What the stages refuse. Each door turns a Refusal into its own answer: an HTTP error, a message, an exit code.
+"""The base class of refusals. Each door turns a Refusal into its own answer: an HTTP error, a message or an exit code.
+
+Each refusal stands beside the function that raises it; these are some, by package:
 
 Refusal
-    assignment.NotLeased, assignment.NotAtWork, annotation.Refused, annotation.IncompleteRating
-    review: verdicts.CommentNeeded, verdicts.OwnWork
-    importing: UnreadableFile, FileTooLarge, AlreadyRated, TakenBack; exporting.UnknownExport
-    storable: UnstorableText, TextTooLong; parameters.BadParameter; annotation.drafts.DraftTooLarge
-    pii: quoting.NotInTheText, quoting.MarksWithoutReason, redacting.CannotRedact
-    logins.TooManyFailures, tokens.UnusableToken, projects.members.RefusedName
-    workers.NoWorker, disk.DiskNearlyFull, artifacts.ForeignArtifacts
-    rewards: retraining.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
+    assignment.NotLeased, assignment.NotAtWork, annotation.Refused, annotation.IncompleteRating, annotation.TooMany
+    annotation.drafts.DraftTooLarge, gold.qualification.NoTriesLeft, exporting.rows.UnknownExport
+    review: verdicts.CommentNeeded, blindness.OwnWork, blindness.StillRating
+    importing: expansion_limits.UnreadableFile, withdrawal.AlreadyRated, batches.TakenBack
+    pii: quotations.NotInTheText, quotations.MarksWithoutReason, redaction.CannotRedact
+    projects: members.RefusedName, deletion.NotConfirmed, archive.Archived
+    accounts: logins.TooManyFailures, tokens.UnusableToken
+    db.storable_text.UnstorableText, web.query_parameters.BadParameter, background.heartbeats.NoWorker
+    storage: disk_space.DiskNearlyFull, artifacts.ForeignArtifacts
+    rewards: runs.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion
 """
 
 from collections.abc import Mapping
 
 
 class Refusal(Exception):
-    """Something that was asked for and cannot be done; the message says why, and what to do."""
+    """Somebody asked for something that cannot be done. The message says why, and what to do instead."""
 
     status = 409
     code = "refused"

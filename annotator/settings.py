@@ -20,7 +20,7 @@ SHIPPED = _INSTALLED if _INSTALLED.is_dir() else BASE_DIR
 # Paths and secrets -----------------------------------------------------------------------------------------
 VAR_DIR = Path(os.environ.get("VAR_DIR", BASE_DIR / "var")).resolve()
 ARTIFACTS = VAR_DIR / "artifacts"
-# Where `make run` keeps its own PostgreSQL; empty: it is somebody else's.
+# Where `make run` keeps its own PostgreSQL; empty if the server belongs to somebody else.
 DATABASE_DIR = environment.server("DATABASE_DIR", "", var_dir=VAR_DIR)
 DISK_RESERVE_MB = environment.number("DISK_RESERVE_MB", 500)  # what writes much is refused where less is free
 SECRET_KEY = environment.secret_key(VAR_DIR)
@@ -47,17 +47,18 @@ if _public.scheme == "https":
 # Two at least: while one is busy or is started again, the other answers.
 WEB_PROCESSES = environment.count("WEB_PROCESSES", min(max(2, environment.cores()), 8))
 WEB_THREADS = environment.count("WEB_THREADS", 4)
-# Of a body, by who sends it where; annotator/web/body_limits.py.
+# The largest body, by the address that it is sent to (annotator/web/body_limits.py).
 FORM_MAX_BYTES = environment.count("FORM_MAX_BYTES", 1_000_000)
 JSON_MAX_BYTES = environment.count("JSON_MAX_BYTES", 10_000_000)
 IMPORT_MAX_BYTES = environment.count("IMPORT_MAX_BYTES", 1_000_000_000)
-# What PostgreSQL may work on one statement of a request, and on one of an import or export; 0: without limit.
+# How long PostgreSQL may work on one statement of a request, and of an import or export; 0: without limit.
 WEB_STATEMENT_SECONDS = environment.number("WEB_STATEMENT_SECONDS", 30)
 WEB_FILE_STATEMENT_SECONDS = environment.number("WEB_FILE_STATEMENT_SECONDS", 900)
+# Django's own limit, the same for every address, has to admit what the limits by address admit.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(JSON_MAX_BYTES, FORM_MAX_BYTES)
 
-# How many proxies in front of us write X-Forwarded-For, each adding whom it heard from. What anybody else writes there
-# is not believed.
+# How many proxies in front of us write X-Forwarded-For, each adding the address that called it. What anybody else
+# writes there is ignored: callers could give any address, and so evade the limits on wrong passwords.
 TRUSTED_PROXIES = environment.number("TRUSTED_PROXIES", 0)
 
 # Applications ----------------------------------------------------------------------------------------------
@@ -129,14 +130,15 @@ DATABASES = {
     )
 }
 DATABASES["default"]["OPTIONS"] = {
-    # A server that is gone is noticed within seconds; the address may say otherwise.
+    # So that a server that is away is noticed within seconds. Options in DATABASE_URL override these.
     "connect_timeout": 5,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
     **DATABASES["default"]["OPTIONS"],  # type: ignore[dict-item]
-    # Only what asks for it is prepared (annotator/db/statements.py); without a number here nothing ever is.
+    # Only statements that ask for it are prepared (annotator/db/statements.py). Without a number psycopg would prepare
+    # none, not even those.
     "prepare_threshold": 2**31,
     "pool": {
         "min_size": 1,
@@ -144,7 +146,8 @@ DATABASES["default"]["OPTIONS"] = {
         # single ones for health and what takes long (annotator/launch/webserver/thread_pools.py).
         "max_size": environment.count("DATABASE_POOL", 3 * WEB_THREADS + 4),
         "timeout": 5,
-        # Within it the pause between two attempts doubles; with the pool's 300 s an outage would last twice as long.
+        # The pause between attempts doubles within this time. With the pool's default of 300 s, the last pause could be
+        # as long as the outage, which would so last twice as long.
         "reconnect_timeout": 5,
     },
 }
@@ -171,7 +174,7 @@ LOGOUT_REDIRECT_URL = "login"
 
 # Language, time, files -------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
-# Each in its own tongue. A new one: CONTRIBUTING.md says how.
+# Each language is named in itself. CONTRIBUTING.md says how to add one.
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [SHIPPED / "locale"]
 LANGUAGE_COOKIE_AGE = 365 * 24 * 60 * 60
@@ -239,15 +242,18 @@ SPECTACULAR_SETTINGS = {
 # Work in the background ------------------------------------------------------------------------------------
 REDIS_URL = environment.server("REDIS_URL", "redis://127.0.0.1:6379/0", var_dir=VAR_DIR)
 CELERY_BROKER_URL = REDIS_URL
+# Results are rows in the database: nothing reads them from Redis.
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "light"
 CELERY_TASK_ROUTES = {"rewards.tasks.train": {"queue": "train"}, "rewards.tasks.score*": {"queue": "score"}}
+# A worker that is busy for long must not hold messages that another one could take.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# Of the workers; whoever sends a message waits for less (annotator/celery.py).
+# For the workers' connections; whoever sends a message waits for less (annotator/celery.py).
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3, "socket_timeout": 10}
-CELERY_TASK_PUBLISH_RETRY = False  # annotator/background/messages.py tries again, and beat sends anew
+CELERY_TASK_PUBLISH_RETRY = False  # annotator/background/messages.py tries again, and beat finds lost work
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+# `expires` drops a message that no worker took within a period: the next one asks for the same work.
 CELERY_BEAT_SCHEDULE = {
     "expire-leases": {"task": "annotator.tasks.expire_leases", "schedule": 60.0},
     "enforce-exclusions": {"task": "annotator.tasks.enforce_exclusions", "schedule": 60.0, "options": {"expires": 60}},

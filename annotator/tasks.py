@@ -1,6 +1,6 @@
-"""Light work in the background. Importing this module in a worker also starts its heartbeat.
+"""Celery tasks of the queue `light`. Importing this module in a worker also starts its heartbeat.
 
-Failures are kept as rows by the stages, project by project (annotator/background/failures.py).
+The stages keep failures as rows, project by project (annotator/background/failures.py).
 """
 
 from celery import shared_task
@@ -36,13 +36,13 @@ __all__ = [
 
 @shared_task
 def expire_leases() -> int:
-    """Frees leases that ran out, so that counts are right on pages even where nobody claims."""
+    """Frees leases that ran out, so that pages show right counts even where nobody claims."""
     return assignment.expire_all(now=database_now())
 
 
 @shared_task
 def recount(project_id: int) -> int:
-    """Brings a project's tasks in line with numbers of the protocol that have changed."""
+    """Brings a project's tasks in line with changed numbers of its protocol."""
     project = Project.objects.filter(pk=project_id).first()
     if project is None:
         return 0
@@ -52,25 +52,25 @@ def recount(project_id: int) -> int:
 
 @shared_task
 def recount_changed() -> int:
-    """The same wherever a message of it was lost."""
+    """Does the work of `recount` for every project whose message was lost."""
     return assignment.recount_all_wanted(now=database_now())
 
 
 @shared_task
 def refresh_agreement() -> int:
-    """Counts what has changed into each project's agreement, so that no page has much to count."""
+    """Counts changed ratings into each project's agreement, so that no page has many to count."""
     return agreement.refresh_all(now=database_now())
 
 
 @shared_task
 def assess_annotators() -> int:
-    """Looks into the work of annotators wherever enough of it is new; each project in a process of its own."""
+    """Assesses annotators wherever enough of their work is new, each project in a process of its own."""
     return quality.assess_due(now=database_now(), by=quality.assess_apart)
 
 
 @shared_task
 def find_pii() -> int:
-    """Looks for personal information wherever nobody has; the recognisers run in a process of their own."""
+    """Looks for personal information in tasks not searched yet; the recognisers run in a process of their own."""
     return scans.scan_all(now=database_now())
 
 
@@ -94,7 +94,7 @@ def _project_of(exclusion_id: int) -> Project | None:
 
 @shared_task
 def enforce_exclusions() -> int:
-    """Finishes exclusions and readmissions that a worker was killed in, and takes out what has come in since."""
+    """Finishes exclusions and readmissions whose worker was killed, and takes out work that has come in since."""
     return exclusions.enforce_all(now=database_now())
 
 
@@ -106,25 +106,25 @@ def finish_deletion(project_id: int) -> int:
 
 @shared_task
 def finish_deletions() -> int:
-    """Finishes deletions that a worker was killed in, or that no worker has heard of."""
+    """Finishes deletions whose worker was killed or whose message was lost."""
     return deletion.finish_all()
 
 
 @shared_task
 def forget_ended_logins() -> int:
-    """Takes away sessions that are over and counts of wrong passwords that no longer matter."""
+    """Deletes sessions that are over and counts of wrong passwords that no longer matter."""
     with failures.as_whole("forget_ended_logins"):
         return logins.forget_ended(now=database_now())
 
 
 @shared_task
 def finish_withdrawal(import_id: int) -> int:
-    """Removes the tasks of an import that is taken back; returns how many are gone."""
-    made = Import.objects.filter(pk=import_id).first()
-    return withdrawal.finish(made, now=database_now()).removed if made else 0
+    """Deletes the tasks of an import that is taken back; returns how many are deleted by now."""
+    row = Import.objects.filter(pk=import_id).first()
+    return withdrawal.finish(row, now=database_now()).removed if row else 0
 
 
 @shared_task
 def finish_withdrawals() -> int:
-    """Goes on with imports that a worker was killed in while it took them back."""
+    """Continues taking back imports whose worker was killed."""
     return withdrawal.finish_all(now=database_now())

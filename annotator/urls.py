@@ -1,4 +1,4 @@
-"""Every address: pages, the admin, REST."""
+"""The addresses of the pages, the admin and REST."""
 
 from django.contrib import admin
 from django.contrib.auth.decorators import login_required
@@ -20,7 +20,7 @@ from annotator.views import (
     work,
 )
 
-# Before the addresses that use it are read.
+# `path` looks the converter up, so it is registered before the addresses that use it.
 register_converter(TaskIdConverter, "task")
 
 handler400 = "annotator.api.errors.bad_request"
@@ -34,7 +34,7 @@ rest: list[URLPattern | URLResolver] = [
     path("docs/", SpectacularSwaggerView.as_view(url_name="api:schema"), name="docs"),
 ]
 urlpatterns = [
-    # First, as addresses are tried in turn and these are asked for most.
+    # First, because Django tries addresses in turn and these are asked for most.
     path("api/v1/", include((rest, "api"))),
     path("", projects.home, name="home"),
     path("login/", login.Login.as_view(), name="login"),
@@ -72,7 +72,7 @@ urlpatterns = [
     path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),
     path("assignments/<int:assignment_id>/report/", work.report, name="report"),
     path("", include("rewards.views.urls")),
-    # Before the admin's own: one way to log in, to log out, and to choose a password.
+    # Before the admin's own addresses, so that there is one way to log in, to log out, and to choose a password.
     path("admin/login/", login.StaffLogin.as_view(), name="admin-login"),
     path("admin/logout/", login.Logout.as_view(), name="admin-logout"),
     path("admin/password_change/", login_required(settings.Password.as_view()), name="admin-password"),

@@ -1,4 +1,4 @@
-"""What the web server serves."""
+"""The WSGI application that the web server serves."""
 
 import os
 
@@ -8,6 +8,7 @@ from annotator.db.statement_timeouts import limit_this_process
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
 
+# Before the first connection to the database, whose options carry the limits.
 limit_this_process()
 application = get_wsgi_application()
 

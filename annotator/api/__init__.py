@@ -1,1 +1,1 @@
-"""REST under /api/v1/: thin doors to the stage functions."""
+"""REST under /api/v1/: each call checks access and calls one stage function."""

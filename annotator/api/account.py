@@ -24,7 +24,7 @@ LONGEST_NAME = 80
 
 
 class TokenWishSerializer(KnownFields):
-    """What a token is to be like: by default it has every scope and lasts as many days as the installation says."""
+    """What a new token is to be: by default it has every scope and lasts the days that the installation sets."""
 
     name = serializers.CharField(required=False, max_length=LONGEST_NAME, allow_blank=True)
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices), required=False, allow_empty=False)
@@ -42,7 +42,7 @@ class TokenSerializer(serializers.Serializer[Any]):
 
 
 class StoredTokenSerializer(serializers.ModelSerializer[StoredToken]):
-    """A token without itself; `begins` is how it begins."""
+    """A stored token, without the secret itself; `begins` holds its first characters."""
 
     begins = serializers.SerializerMethodField()
     scopes = serializers.ListField(child=serializers.ChoiceField(Scope.choices))
@@ -56,7 +56,7 @@ class StoredTokenSerializer(serializers.ModelSerializer[StoredToken]):
 
 
 class NewTokenSerializer(StoredTokenSerializer):
-    """The only answer that has the token itself."""
+    """A new token. This is the only answer that holds the token itself."""
 
     token = serializers.CharField()
 
@@ -65,30 +65,32 @@ class NewTokenSerializer(StoredTokenSerializer):
 
 
 class Token(APIView):
-    """A new token for a name and password; it has every scope and no name unless others are asked for."""
+    """Issues a token for a username and password. It has every scope and no name unless the body asks for others."""
 
+    # No authentication: an expired token or session that is sent along must not refuse the login that replaces it.
     authentication_classes = ()
     permission_classes = [AllowAny]
 
     @extend_schema(request=TokenRequestSerializer, responses=TokenSerializer)
     def post(self, request: Request) -> Response:
-        sent = TokenRequestSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        wish = sent.validated_data
+        serializer = TokenRequestSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        wish = serializer.validated_data
         user = authenticate(request, username=wish.pop("username"), password=wish.pop("password"))
         if user is None:
             raise AuthenticationFailed("The username or the password is wrong.")
-        request.user = user  # who knows the password is who acts
+        # The audit reads the actor from the request.
+        request.user = user
         row, token = tokens.issue(access.user_of(request), **wish)
         return Response({"token": token, "expiry": row.expiry})
 
     def get_authenticate_header(self, request: Request) -> str:
-        """Without one, a wrong password would answer 403 instead of 401."""
+        """Returns the header that turns a wrong password's answer from 403 into 401."""
         return "Token"
 
 
 class Tokens(generics.ListAPIView[StoredToken]):
-    """The caller's own tokens; a POST makes one, which is shown this once."""
+    """Lists the caller's own tokens. A POST issues one, which is shown only this once."""
 
     serializer_class = StoredTokenSerializer
     queryset = StoredToken.objects.none()
@@ -99,15 +101,16 @@ class Tokens(generics.ListAPIView[StoredToken]):
 
     @extend_schema(request=TokenWishSerializer, responses={201: NewTokenSerializer})
     def post(self, request: Request) -> Response:
-        sent = TokenWishSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = TokenWishSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        # A token passes on no more than its own scopes and days; a session has no such limits.
         by = request.auth if isinstance(request.auth, StoredToken) else None
-        row, token = tokens.issue(access.user_of(request), **sent.validated_data, by=by)
+        row, token = tokens.issue(access.user_of(request), **serializer.validated_data, by=by)
         return Response({"token": token, **StoredTokenSerializer(row).data}, status=status.HTTP_201_CREATED)
 
 
 class OneToken(APIView):
-    """One of the caller's own tokens, to be ended."""
+    """Ends one of the caller's own tokens."""
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
@@ -116,7 +119,7 @@ class OneToken(APIView):
 
 
 class Me(APIView):
-    """Who the token belongs to."""
+    """Returns the account that the token belongs to, with its memberships."""
 
     @extend_schema(responses=MeSerializer)
     def get(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""How far a project's annotators agree."""
+"""The REST call that answers how far a project's annotators agree."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from annotator.db.clock import database_now
 
 
 def measure(text: str) -> serializers.FloatField:
-    """A measure that may be undefined."""
+    """Returns the field of a measure, which is null where it is undefined."""
     return serializers.FloatField(allow_null=True, help_text=text)
 
 
@@ -40,14 +40,17 @@ class AgreementSerializer(serializers.Serializer[Any]):
 
 
 class PreferenceAgreementSerializer(AgreementSerializer):
-    """Of the six strengths, in their order; samples are tasks. Who said that neither is valid does not count here."""
+    """Agreement on the six strengths of a preference, in their order; samples are tasks.
+
+    Preferences that say "neither valid" do not count here.
+    """
 
     same_side = measure("share of pairs of annotators who prefer the same response")
     neither = measure('share of preferences that are "neither valid"')
 
 
 class RankingAgreementSerializer(AgreementSerializer):
-    """Of the order of every two ranked responses of a task: samples are such twos.
+    """Agreement on the order of every two ranked responses of a task; each such pair of responses is a sample.
 
     Without ties kappa is the mean of Kendall's tau over every two annotators of a task.
     """
@@ -91,9 +94,9 @@ class WeekAgreementSerializer(serializers.Serializer[Any]):
 
 
 class ProjectAgreementSerializer(serializers.Serializer[Any]):
-    """By attribute: of the first three annotations of each response, of all, and of those that make the label.
+    """Agreement by attribute: over the first three annotations of each response, all, and those that make the label.
 
-    What follows the three is of all annotations. Keeping the closest ones raises kappa by construction.
+    The other fields cover all annotations. Keeping the closest annotations raises kappa by construction.
     """
 
     first_three = serializers.DictField(child=AgreementSerializer())
@@ -118,10 +121,10 @@ class ProjectAgreementSerializer(serializers.Serializer[Any]):
 
 
 class ProjectAgreement(APIView):
-    """Quadratic-weighted kappa by attribute, for the first three, all and the kept annotations side by side; and more.
+    """Returns quadratic-weighted kappa by attribute, side by side for the first three, all and the kept annotations.
 
-    Krippendorff's alpha, Spearman's correlation, exact agreement, confusion, annotators against their peers, pairs of
-    them, weeks, preferences and safety.
+    The answer also holds Krippendorff's alpha, Spearman's correlation, exact agreement, confusion, annotators against
+    their peers, pairs of annotators, weeks, preferences, rankings and safety.
     """
 
     @extend_schema(responses=ProjectAgreementSerializer)

@@ -1,4 +1,4 @@
-"""What stands out in annotators' work, over REST."""
+"""The REST call that answers what stands out in annotators' work."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class FlagSerializer(serializers.Serializer[DescribedFlag]):
 
 
 class AnnotatorQualitySerializer(serializers.Serializer[Finding]):
-    """One annotator. A flag asks somebody to look; nothing follows by itself."""
+    """One annotator's flags and measures. A flag asks somebody to look; nothing follows from it by itself."""
 
     annotator = serializers.SerializerMethodField(help_text="the username for managers, the pseudonym for reviewers")
     annotations = serializers.IntegerField(help_text="current ones of open and complete tasks")
@@ -40,7 +40,7 @@ class AnnotatorQualitySerializer(serializers.Serializer[Finding]):
 
 
 class AnnotatorQualities(generics.ListAPIView[RaterQuality]):
-    """A project's annotators with what stands out in their work, for its managers and reviewers to judge."""
+    """Lists a project's annotators with what stands out in their work, for managers and reviewers to judge."""
 
     queryset = RaterQuality.objects.none()
 
@@ -49,6 +49,6 @@ class AnnotatorQualities(generics.ListAPIView[RaterQuality]):
         user = access.user_of(request)
         project = access.reviewed_project(user, self.kwargs["slug"])
         page = self.paginate_queryset(project.rater_qualities.select_related("annotator"))
-        shown = {"naming": access.naming_for(user, project)}
-        rows = [AnnotatorQualitySerializer(finding, context=shown).data for finding in findings(project, page or [])]
+        context = {"naming": access.naming_for(user, project)}
+        rows = [AnnotatorQualitySerializer(finding, context=context).data for finding in findings(project, page or [])]
         return self.get_paginated_response(rows)

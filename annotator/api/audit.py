@@ -1,4 +1,4 @@
-"""A project's audit over REST, newest first."""
+"""The REST call that lists a project's audit, newest first."""
 
 from django.db.models import QuerySet
 from django.utils.dateparse import parse_datetime
@@ -21,11 +21,12 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
 
 
 class NewestFirst(CursorPages):
-    """Pages by time, which an index serves; positions are moments here."""
+    """Pages from the newest entry on, as the index audit_by_project is ordered. A cursor's position is a time here."""
 
     ordering = ("-at", "-pk")  # type: ignore[assignment]
 
     def decode_cursor(self, request: Request) -> Cursor | None:
+        # CursorPages' own check takes ids only. What is no time would fail in the query: somebody edited the cursor.
         cursor = CursorPagination.decode_cursor(self, request)
         if cursor and cursor.position and not _is_moment(str(cursor.position)):
             raise NotFound(self.invalid_cursor_message)
@@ -48,7 +49,7 @@ class AuditFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 class Audit(generics.ListAPIView[AuditEntry]):
-    """Who changed what in the project, and when; for its managers. `actor` is empty for the system itself."""
+    """Lists who changed what in the project, and when, for its managers. `actor` is empty for the system itself."""
 
     serializer_class = AuditEntrySerializer
     queryset = AuditEntry.objects.none()
@@ -57,4 +58,5 @@ class Audit(generics.ListAPIView[AuditEntry]):
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
+        # By number: a slug may be that of an earlier project, a number never is.
         return AuditEntry.objects.filter(project_id=project.pk)

@@ -1,4 +1,4 @@
-"""One opaque, hashed token in three header forms: `Authorization: Token|Bearer ...` and `X-Api-Key`."""
+"""Authentication by an opaque token, stored hashed: `Authorization: Token|Bearer ...` or `X-Api-Key`."""
 
 from base64 import b64decode
 
@@ -15,16 +15,26 @@ from annotator.models import Token, User
 HOW = "Send it as 'Authorization: Token YOUR_TOKEN' or as 'X-Api-Key: YOUR_TOKEN'; get one from POST /api/v1/token/."
 
 
-class TokenAuthentication(BaseAuthentication):
-    """Knox's tokens under the names that people expect, found by their digest in one query.
+# Without the columns that only pages read: every call of REST reads one of these rows.
+_TOKEN = Columns(Token, "k", ("token_key", "created", "name"))
+_PAGES_ALONE = ("password", "must_change_password", "made_by_demo", "last_login", "date_joined", "layout", "keys")
+_USER = Columns(User, "u", ("first_name", "last_name", "email", *_PAGES_ALONE))
+_STORED = Statement(f"""
+SELECT {_TOKEN}, {_USER} FROM annotator_token k JOIN annotator_user u ON u.id = k.user_id WHERE k.digest = %(digest)s
+""")
 
-    Knox's own class reads every token of the user at each call.
+
+class TokenAuthentication(BaseAuthentication):
+    """Accepts Knox's tokens in the headers that people expect, and finds them by their digest in one query.
+
+    Knox's own class looks for the first characters of the token, and then compares digests one by one.
     """
 
     def authenticate(self, request: Request) -> tuple[User, Token] | None:
         token = self.sent_token(request)
         if token is None:
             return None
+        # What is looked up is the digest: how long the search takes says nothing about the token.
         row = _stored(hash_token(token))
         if row is None or not row.user.is_active or (row.expiry and row.expiry <= timezone.now()):
             raise AuthenticationFailed(f"The token is unknown or has expired. {HOW}")
@@ -32,17 +42,25 @@ class TokenAuthentication(BaseAuthentication):
         return row.user, row
 
     def sent_token(self, request: Request) -> str | None:
-        return _sent_token(request)
+        """Returns the token in the request's headers, or None. Raises AuthenticationFailed for a malformed header."""
+        if key := request.META.get("HTTP_X_API_KEY"):
+            return str(key).strip()
+        scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+        if scheme.lower() not in {"token", "bearer"}:
+            return None
+        if not token.strip() or " " in token.strip():
+            raise AuthenticationFailed(f"The Authorization header does not contain a single token. {HOW}")
+        return str(token.strip())
 
     def authenticate_header(self, request: Request) -> str:
         return "Token"
 
 
 class TokenAsPassword(TokenAuthentication):
-    """The token in a header or as the password of HTTP Basic, for callers that can be given an address only.
+    """Also accepts the token as the password of HTTP Basic, for callers that can only be given an address.
 
-    Clients make that header of `http://token:SECRET@host/`, and keep the secret out of the request's line. The name
-    before it is not looked at.
+    Clients make that header from `http://token:SECRET@host/` and keep the secret out of the request line. The username
+    is ignored.
     """
 
     def sent_token(self, request: Request) -> str | None:
@@ -51,15 +69,16 @@ class TokenAsPassword(TokenAuthentication):
                 "A token in the address ends up in logs. Write it before the host, like https://token:SECRET@host/, "
                 "and revoke the one that you have sent."
             )
-        return super().sent_token(request) or _basic_password(request)
-
-
-_TOKEN = Columns(Token, "k", ("token_key", "created", "name"))
-_PAGES_ALONE = ("password", "must_change_password", "made_by_demo", "last_login", "date_joined", "layout", "keys")
-_USER = Columns(User, "u", ("first_name", "last_name", "email", *_PAGES_ALONE))
-_STORED = Statement(f"""
-SELECT {_TOKEN}, {_USER} FROM annotator_token k JOIN annotator_user u ON u.id = k.user_id WHERE k.digest = %(digest)s
-""")
+        if token := super().sent_token(request):
+            return token
+        scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+        if scheme.lower() != "basic":
+            return None
+        try:
+            _, _, password = b64decode(credentials, validate=True).decode().partition(":")
+        except ValueError as broken:
+            raise AuthenticationFailed(f"The Authorization header cannot be read. {HOW}") from broken
+        return password
 
 
 def _stored(digest: str) -> Token | None:
@@ -69,25 +88,3 @@ def _stored(digest: str) -> Token | None:
     token = _TOKEN.instance(row[: len(_TOKEN.names)])
     token.user = _USER.instance(row[len(_TOKEN.names) :])
     return token
-
-
-def _sent_token(request: Request) -> str | None:
-    if key := request.META.get("HTTP_X_API_KEY"):
-        return str(key).strip()
-    scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-    if scheme.lower() not in {"token", "bearer"}:
-        return None
-    if not token.strip() or " " in token.strip():
-        raise AuthenticationFailed(f"The Authorization header does not contain a single token. {HOW}")
-    return str(token.strip())
-
-
-def _basic_password(request: Request) -> str | None:
-    scheme, _, sent = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-    if scheme.lower() != "basic":
-        return None
-    try:
-        _, _, password = b64decode(sent, validate=True).decode().partition(":")
-    except ValueError as broken:
-        raise AuthenticationFailed(f"The Authorization header cannot be read. {HOW}") from broken
-    return password

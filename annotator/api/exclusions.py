@@ -1,4 +1,4 @@
-"""Annotators whose work does not count, over REST; for managers."""
+"""REST calls by which managers exclude annotators, so that their work does not count, and readmit them."""
 
 from dataclasses import asdict
 from typing import Any
@@ -37,14 +37,14 @@ class NamedSerializer(serializers.Serializer[Any]):
 
 
 class NewExclusionSerializer(KnownFields):
-    """Who, by pseudonym or user name, and why; a dry run asks for no reason."""
+    """The annotator to exclude, by pseudonym or user name, and the reason; a dry run needs no reason."""
 
     annotator = serializers.CharField(max_length=150, help_text="pseudonym or user name")
     reason = serializers.CharField(required=False, allow_blank=True, default="", max_length=5_000)
 
 
 class ForeseenSerializer(serializers.Serializer[Any]):
-    """What would change. Of a readmission only how much comes back is counted."""
+    """What would change. For a readmission, only the amount of work that comes back is counted."""
 
     annotations = serializers.IntegerField()
     tasks = serializers.IntegerField()
@@ -54,7 +54,7 @@ class ForeseenSerializer(serializers.Serializer[Any]):
     estimated = serializers.BooleanField(help_text="from a part of very many tasks; the first two are always exact")
 
 
-def _found(project: Project, name: str) -> User:
+def _annotator(project: Project, name: str) -> User:
     person = person_named(project, name)
     if person is None:
         raise NotFound(f"Nobody in this project has the pseudonym or user name {name!r}.")
@@ -65,7 +65,7 @@ DRY_RUN = OpenApiParameter("dry_run", bool, description="1: say what would chang
 
 
 class Exclusions(generics.ListAPIView[Exclusion]):
-    """Annotators whose work does not count in the project; for its managers."""
+    """Lists the annotators whose work does not count in the project, for its managers."""
 
     serializer_class = ExclusionSerializer
     queryset = Exclusion.objects.none()
@@ -85,18 +85,18 @@ class Exclusions(generics.ListAPIView[Exclusion]):
     )
     def post(self, request: Request, slug: str) -> Response:
         project = self._project()
-        sent = NewExclusionSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        annotator = _found(project, sent.validated_data["annotator"])
+        serializer = NewExclusionSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        annotator = _annotator(project, serializer.validated_data["annotator"])
         if flag(request.query_params, "dry_run"):
             return Response(asdict(exclusion_preview(project, annotator)))
-        if not sent.validated_data["reason"]:
+        reason = serializer.validated_data["reason"]
+        if not reason:
             raise serializers.ValidationError({"reason": ["Give a reason. It is stored with the exclusion."]})
-        reason, by = sent.validated_data["reason"], access.user_of(request)
-        made = exclude(project, annotator, reason=reason, by=by, now=database_now())
+        exclusion = exclude(project, annotator, reason=reason, by=access.user_of(request), now=database_now())
         done = not counting(project, annotator).exists()
         return Response(
-            self.get_serializer(made).data, status=status.HTTP_201_CREATED if done else status.HTTP_202_ACCEPTED
+            self.get_serializer(exclusion).data, status=status.HTTP_201_CREATED if done else status.HTTP_202_ACCEPTED
         )
 
     @extend_schema(
@@ -107,14 +107,14 @@ class Exclusions(generics.ListAPIView[Exclusion]):
     )
     def delete(self, request: Request, slug: str) -> Response:
         project = self._project()
-        named = NamedSerializer(data=request.query_params)
-        named.is_valid(raise_exception=True)
-        annotator = _found(project, named.validated_data["annotator"])
+        serializer = NamedSerializer(data=request.query_params)
+        serializer.is_valid(raise_exception=True)
+        annotator = _annotator(project, serializer.validated_data["annotator"])
         if flag(request.query_params, "dry_run"):
             return Response(asdict(readmission_preview(project, annotator)))
-        going_on = readmit(project, annotator, now=database_now())
-        if going_on:
-            return Response(self.get_serializer(going_on).data, status=status.HTTP_202_ACCEPTED)
+        unfinished = readmit(project, annotator, now=database_now())
+        if unfinished:
+            return Response(self.get_serializer(unfinished).data, status=status.HTTP_202_ACCEPTED)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _project(self) -> Project:

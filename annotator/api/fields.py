@@ -1,4 +1,4 @@
-"""Fields that take what was sent for what it is, and refuse what they do not know."""
+"""Serializer fields that convert nothing silently: they refuse values of another type and fields they do not know."""
 
 from math import isfinite
 from typing import Any
@@ -11,11 +11,11 @@ from annotator.models import UnsafeCategory
 from annotator.models.public_ids import response_number, response_of
 
 LARGEST = 2**31 - 1
-"""Of a setting: what PostgreSQL's integer holds."""
+"""The largest number that a setting may be: what PostgreSQL's integer holds."""
 
 
 class KnownFields(serializers.Serializer[Any]):
-    """A field we do not know is a typing error that would silently leave a default in force."""
+    """A serializer that refuses unknown fields: a misspelt one would silently leave a default in force."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
@@ -24,11 +24,13 @@ class KnownFields(serializers.Serializer[Any]):
 
 
 class NumberField(serializers.FloatField):
-    """A JSON number as it is. Text like "nan" would pass every bound, and no answer could carry it."""
+    """A finite JSON number. Text is refused: "nan" would pass every bound, and no JSON answer could carry it."""
 
     def to_internal_value(self, data: Any) -> float:
+        # In Python a truth value is an integer as well.
         if isinstance(data, bool) or not isinstance(data, int | float):
             self.fail("invalid")
+        # An integer in JSON may be larger than any float.
         try:
             number = float(data)
         except OverflowError:
@@ -39,7 +41,7 @@ class NumberField(serializers.FloatField):
 
 
 class SettingsField(serializers.DictField):
-    """The trainer's settings by name. What they may be is the trainer's to say; that they can be stored is ours."""
+    """The trainer's settings by name. The trainer checks their values; this field checks that they can be stored."""
 
     default_error_messages = {"range": "{name} is out of range."}
 
@@ -52,7 +54,7 @@ class SettingsField(serializers.DictField):
 
 
 class WholeNumberField(serializers.IntegerField):
-    """An integer as it is: no text and no truth value passes for one, as a stored score has to be what was chosen."""
+    """An integer. Text and truth values are refused, so that a stored score is exactly what somebody chose."""
 
     default_error_messages = {"not_whole": "{value} is not a whole number."}
 
@@ -63,23 +65,23 @@ class WholeNumberField(serializers.IntegerField):
 
 
 class ResponseIdField(WholeNumberField):
-    """A response by its number outside; the row's own inside."""
+    """A response: by its public number in JSON, by its primary key in Python."""
 
     default_error_messages = {"unknown": "There is no response {value}."}
 
     def to_internal_value(self, data: Any) -> int:
-        sent = super().to_internal_value(data)
-        number = response_of(sent)
-        if number is None:
-            self.fail("unknown", value=sent)
-        return number
+        number = super().to_internal_value(data)
+        response = response_of(number)
+        if response is None:
+            self.fail("unknown", value=number)
+        return response
 
     def to_representation(self, value: int) -> int:
         return response_number(value)
 
 
 class RankingField(serializers.ListField):
-    """Tiers of responses, the best first; a tier holds those that are equally good, by their numbers outside."""
+    """Tiers of responses by public number, the best tier first; responses in one tier are equally good."""
 
     def __init__(self, **kwargs: Any) -> None:
         tier = serializers.ListField(child=ResponseIdField(), max_length=MOST_RESPONSES)
@@ -96,7 +98,7 @@ class ScoreField(WholeNumberField):
 
 @extend_schema_field({"type": "string", "enum": [*UnsafeCategory.values, ""]})
 class OptionalCategoryField(serializers.ChoiceField):
-    """Empty where the response is safe, or the project does not ask."""
+    """An unsafe category, empty where the response is safe or the project does not ask."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=UnsafeCategory.choices, required=False, allow_blank=True, **kwargs)

@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether everything it needs answers."""
+"""Health probes: one says that the process lives, the other whether everything it needs answers."""
 
 from typing import Any
 
@@ -33,8 +33,9 @@ class ReadySerializer(serializers.Serializer[Any]):
 
 
 class Live(APIView):
-    """Answers as long as the web does."""
+    """Answers as long as the web process does."""
 
+    # Without authentication, which reads the database: the process lives even while that is away.
     authentication_classes = ()
     permission_classes = [AllowAny]
 
@@ -44,8 +45,12 @@ class Live(APIView):
 
 
 class Ready(APIView):
-    """Database, Redis, each queue's workers, disk and artifacts. 503 without database or Redis; the rest is shown."""
+    """Returns the state of the database, Redis, each queue's workers, the disk and the artifacts.
 
+    The status is 503 if the database or Redis is away; any other fault only shows in the body.
+    """
+
+    # Without authentication, which would fail, instead of answering 503, while the database is away.
     authentication_classes = ()
     permission_classes = [AllowAny]
 

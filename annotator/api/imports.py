@@ -1,4 +1,4 @@
-"""A project's imports over REST: what came in by which file, and taking one back."""
+"""REST calls on a project's imports: list them, and take one back."""
 
 from dataclasses import asdict
 from typing import Any
@@ -41,7 +41,7 @@ class ImportSerializer(serializers.ModelSerializer[Import]):
 
 
 class WithdrawalSerializer(serializers.Serializer[Any]):
-    """What would go. Where `rated` is not 0, the import stays."""
+    """What would be deleted. If `rated` is not 0, the import cannot be taken back."""
 
     tasks = serializers.IntegerField()
     rated = serializers.IntegerField(help_text="tasks that somebody has rated")
@@ -51,7 +51,7 @@ class WithdrawalSerializer(serializers.Serializer[Any]):
 
 
 class Imports(generics.ListAPIView[Import]):
-    """The files that were imported into the project, for its managers."""
+    """Lists the files that were imported into the project, for its managers."""
 
     serializer_class = ImportSerializer
     queryset = Import.objects.none()
@@ -62,9 +62,9 @@ class Imports(generics.ListAPIView[Import]):
 
 
 class OneImport(APIView):
-    """Takes an import back: its tasks go, unless somebody has rated one of them.
+    """Takes an import back: its tasks are deleted, unless somebody has rated one of them.
 
-    200 once they are gone, 202 where the light worker goes on with it.
+    The status is 200 if all are deleted, and 202 if the light worker continues.
     """
 
     @extend_schema(
@@ -74,10 +74,10 @@ class OneImport(APIView):
     def delete(self, request: Request, slug: str, import_id: int) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        made = get_object_or_404(Import.objects.filter(project=project), pk=import_id)
+        row = get_object_or_404(Import.objects.filter(project=project), pk=import_id)
         if flag(request.query_params, "dry_run"):
-            return Response(WithdrawalSerializer(asdict(withdrawal_preview(made))).data)
-        done = take_back(made, by=user, now=database_now())
+            return Response(WithdrawalSerializer(asdict(withdrawal_preview(row))).data)
+        done = take_back(row, by=user, now=database_now())
         return Response(
             ImportSerializer(done).data, status=status.HTTP_200_OK if done.all_gone_at else status.HTTP_202_ACCEPTED
         )

@@ -1,4 +1,4 @@
-"""Keyset pages: {next, previous, results}, as quick at the millionth row as at the first."""
+"""Keyset pages, {next, previous, results}: the millionth row is read as quickly as the first."""
 
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 
 class CursorPages(CursorPagination):
-    """Newest rows last, in the order of their ids."""
+    """Pages in the order of the rows' ids, the newest last."""
 
     ordering = "pk"
     page_size = 50
@@ -14,7 +14,8 @@ class CursorPages(CursorPagination):
     max_page_size = 500
 
     def decode_cursor(self, request: Request) -> Cursor | None:
-        """Positions are ids here: another one was not made by us."""
+        """Returns the cursor, or None for the first page. Raises NotFound for a position that is no id."""
+        # Somebody edited the cursor: the position would fail in the query.
         cursor = super().decode_cursor(request)
         position = str(cursor.position or 0) if cursor else "0"
         if not (position.isascii() and position.isdigit()):

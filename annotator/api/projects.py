@@ -1,4 +1,4 @@
-"""Projects, members, tasks, annotations."""
+"""REST calls on projects, their members, tasks and annotations."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -38,29 +38,30 @@ class ProjectFilter(filters.FilterSet):  # type: ignore[misc]
 
 @extend_schema_view(get=extend_schema(responses=ProjectByRole), post=extend_schema(responses={201: ProjectSerializer}))
 class Projects(generics.ListCreateAPIView[Project]):
-    """The caller's projects, but for archived ones; staff and managers may open new ones, and manage those."""
+    """Lists the caller's projects that are not archived. Staff and managers may create projects, which they manage."""
 
     serializer_class = ProjectSerializer
     queryset = Project.objects.none()
     filterset_class = ProjectFilter
 
     def get_queryset(self) -> QuerySet[Project]:
-        seen = _as_seen_by(access.user_of(self.request), Project.objects.visible_to(access.user_of(self.request)))
-        return seen if "archived" in self.request.query_params else seen.in_use()
+        user = access.user_of(self.request)
+        projects = _as_seen_by(user, Project.objects.visible_to(user))
+        return projects if "archived" in self.request.query_params else projects.in_use()
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)
         if not access.may_create_projects(user):
             raise PermissionDenied("Only staff and managers can create projects.")
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        guidelines = sent.validated_data.pop("guidelines", "")
-        project = project_settings.create(sent.validated_data, by=user, guidelines=guidelines)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        guidelines = serializer.validated_data.pop("guidelines", "")
+        project = project_settings.create(serializer.validated_data, by=user, guidelines=guidelines)
         return Response(_as_answered(project, user), status=status.HTTP_201_CREATED)
 
 
 class OneProject(generics.GenericAPIView[Project]):
-    """One project; changes and deletion by its managers."""
+    """One project, which its managers may change and delete."""
 
     serializer_class = ProjectSerializer
     queryset = Project.objects.none()
@@ -74,10 +75,10 @@ class OneProject(generics.GenericAPIView[Project]):
     def patch(self, request: Request, slug: str) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, slug)
-        sent = self.get_serializer(project, data=request.data, partial=True)
-        sent.is_valid(raise_exception=True)
-        guidelines = sent.validated_data.pop("guidelines", "")
-        project_settings.change(project, sent.validated_data, guidelines=guidelines)
+        serializer = self.get_serializer(project, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        guidelines = serializer.validated_data.pop("guidelines", "")
+        project_settings.change(project, serializer.validated_data, guidelines=guidelines)
         return Response(_as_answered(project, user))
 
     @extend_schema(
@@ -89,14 +90,17 @@ class OneProject(generics.GenericAPIView[Project]):
     def delete(self, request: Request, slug: str) -> Response:
         project = access.managed_project(access.user_of(request), slug)
         try:
-            gone = deletion.delete(project, confirm=request.query_params.get("confirm", ""), now=database_now())
+            is_deleted = deletion.delete(project, confirm=request.query_params.get("confirm", ""), now=database_now())
         except deletion.NotConfirmed as refused:
             raise deletion.NotConfirmed(f"{refused} Send it as ?confirm={project.slug}.") from refused
-        return Response(status=status.HTTP_204_NO_CONTENT if gone else status.HTTP_202_ACCEPTED)
+        return Response(status=status.HTTP_204_NO_CONTENT if is_deleted else status.HTTP_202_ACCEPTED)
 
 
 class Archive(generics.GenericAPIView[Project]):
-    """An archived project takes no claims, imports or runs, and stands in no list; for its managers."""
+    """Archives a project or brings it back, for its managers.
+
+    An archived project takes no claims, imports or runs, and appears in no list.
+    """
 
     serializer_class = ProjectSerializer
     queryset = Project.objects.none()
@@ -125,9 +129,9 @@ def _as_answered(project: Project, user: User) -> Any:
 
 
 class Members(generics.ListCreateAPIView[Membership]):
-    """A project's people; managers add them, with a password for a new account.
+    """Lists a project's members. Managers add members, with a password for a new account.
 
-    Who is to manage the project accepts that first, unless the account is made for them here.
+    A new manager has to accept the role first, unless this call creates the account.
     """
 
     serializer_class = MemberSerializer
@@ -137,13 +141,14 @@ class Members(generics.ListCreateAPIView[Membership]):
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
         return project.memberships.with_pseudonym().select_related("user").order_by("pk")
 
+    # Nobody is admitted without the limits that came with them.
     @transaction.atomic
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, self.kwargs["slug"])
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        data = sent.validated_data
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
         member, created = members.admit(
             project, username=data["user"]["username"], role=data.get("role"), password=data.get("password"), by=user
         )
@@ -155,7 +160,7 @@ class Members(generics.ListCreateAPIView[Membership]):
 
 
 class OneMember(APIView):
-    """One of a project's people; for its managers."""
+    """One member of a project, for its managers."""
 
     @extend_schema(
         description="Ends the membership. Tasks that they hold go back, finished work stays. The last manager stays.",
@@ -177,15 +182,15 @@ class Offer(APIView):
     )
     def post(self, request: Request, slug: str) -> Response:
         member = access.membership(access.user_of(request), slug)
-        sent = AnswerSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        (members.accept if sent.validated_data["accept"] else members.decline)(member)
-        shown = Membership.objects.with_pseudonym().select_related("project").get(pk=member.pk)
-        return Response(OwnMembershipSerializer(shown).data)
+        serializer = AnswerSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        (members.accept if serializer.validated_data["accept"] else members.decline)(member)
+        row = Membership.objects.with_pseudonym().select_related("project").get(pk=member.pk)
+        return Response(OwnMembershipSerializer(row).data)
 
 
 class Tasks(generics.ListAPIView[Task]):
-    """A project's tasks, for its managers and reviewers; those that measure annotators for managers alone."""
+    """Lists a project's tasks, for its managers and reviewers. Only managers see tasks that measure annotators."""
 
     serializer_class = TaskSerializer
     queryset = Task.objects.none()
@@ -199,6 +204,7 @@ class Tasks(generics.ListAPIView[Task]):
 
 
 def _require_utc_year(moment: datetime) -> None:
+    # At the ends of the calendar an offset leads to the year 0 or 10000, which Python does not have.
     try:
         moment.astimezone(UTC)
     except OverflowError as beyond:
@@ -206,7 +212,7 @@ def _require_utc_year(moment: datetime) -> None:
 
 
 class MomentFilter(filters.IsoDateTimeFilter):  # type: ignore[misc]
-    """Compares in UTC: PostgreSQL refuses an offset of 16 hours or more."""
+    """A filter on a time, compared in UTC because PostgreSQL refuses an offset of 16 hours or more."""
 
     def __init__(self, field: str, lookup: str) -> None:
         super().__init__(field, lookup, validators=[_require_utc_year])
@@ -226,9 +232,9 @@ class AnnotationFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 class Annotations(generics.ListAPIView[Annotation]):
-    """Current annotations, under pseudonyms, for managers and reviewers; without the tasks that the caller is rating.
+    """Lists current annotations under pseudonyms, for managers and reviewers.
 
-    Reviewers do not see those of tasks that measure annotators.
+    Those of tasks that the caller is rating are left out. Reviewers do not see those of tasks that measure annotators.
     """
 
     serializer_class = AnnotationSerializer

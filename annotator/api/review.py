@@ -1,4 +1,4 @@
-"""What reviewers decide, over REST: the queue, authoritative ratings, verdicts."""
+"""REST calls for reviewers: the queue, authoritative ratings and verdicts."""
 
 from typing import Any
 
@@ -22,13 +22,13 @@ from annotator.models import Adjudication, Task, Verdict
 from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.queue import Place, page, waiting, with_beginnings
-from annotator.review.rating_sheets import Rater, Reviewed, reviewed
+from annotator.review.rating_sheets import Rater, reviewed
 
 # The queue -------------------------------------------------------------------------------------------------
 
 
 class WaitingSerializer(serializers.ModelSerializer[Task]):
-    """A task that waits. `task` is its number here, `id` the one that it was imported with."""
+    """A task that waits for a reviewer. `task` is its public number, `id` the one that it was imported with."""
 
     task = serializers.IntegerField(source="public_id")
     id = serializers.CharField(source="external_id")
@@ -44,14 +44,15 @@ class WaitingSerializer(serializers.ModelSerializer[Task]):
 
 
 class QueuePages(CursorPages):
-    """Forwards only: the widest spread first, and a task that is settled meanwhile is gone from where it stood."""
+    """Pages that lead forwards only, the widest spread first: tasks that are settled meanwhile leave their places."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         size = self.get_page_size(request) or self.page_size
-        given = request.query_params.get(self.cursor_query_param)
-        place = Place.read(given) if given else None
-        if given and place is None:
+        cursor = request.query_params.get(self.cursor_query_param)
+        place = Place.read(cursor) if cursor else None
+        if cursor and place is None:
             raise NotFound(self.invalid_cursor_message)
+        # One row more says whether there is a next page, without a count.
         rows = page(queryset, after=place, size=size + 1)
         self.address, self.last = request.build_absolute_uri(), rows[size - 1] if len(rows) > size else None
         return rows[:size]
@@ -74,7 +75,10 @@ class QueueFilter(filters.FilterSet):  # type: ignore[misc]
 
 
 class Queue(generics.ListAPIView[Task]):
-    """Tasks waiting for a reviewer: dropped, disputed on safety, set aside, or with a rating unlikely to a model."""
+    """Lists tasks that wait for a reviewer.
+
+    They are dropped, disputed on safety, set aside, or have a rating that is unlikely to a model.
+    """
 
     serializer_class = WaitingSerializer
     queryset = Task.objects.none()
@@ -94,7 +98,10 @@ class DecidedSerializer(KnownFields):
 
 
 class AdjudicationSerializer(KnownFields):
-    """Scores for every response. `preference` is relative to the order of the task's responses; more are ranked."""
+    """An authoritative rating: scores for every response, a reason, and a preference or a ranking.
+
+    `preference` compares two responses, relative to the order of the task's responses; three or more are ranked.
+    """
 
     ratings = DecidedSerializer(many=True)
     preference = WholeNumberField(required=False, allow_null=True)
@@ -108,7 +115,7 @@ class AdjudicationSerializer(KnownFields):
         return ratings
 
     def decision(self) -> dict[str, Any]:
-        """The validated decision in the form that `adjudicate` takes."""
+        """Returns the validated decision as the keyword arguments of `adjudicate`."""
         data = dict(self.validated_data)
         return data | {"scores": {rating["response"]: rating["scores"] for rating in data.pop("ratings")}}
 
@@ -132,7 +139,7 @@ class StoredVerdictSerializer(serializers.Serializer[Any]):
 
 
 class UnlikelySerializer(serializers.Serializer[Any]):
-    """A score that a model did not expect which has not learnt from the task."""
+    """A score that surprises a model which has not learnt from the task, with the score that it expects."""
 
     response = serializers.IntegerField()
     attribute = serializers.CharField()
@@ -141,7 +148,7 @@ class UnlikelySerializer(serializers.Serializer[Any]):
 
 
 class RaterSerializer(serializers.Serializer[Any]):
-    """One submission, blind: a number in the place of a name. `kept`: its scores make the label."""
+    """One submission, with a number in place of the annotator's name. `kept` says that its scores make the label."""
 
     number = serializers.IntegerField()
     assignment = serializers.IntegerField()
@@ -157,7 +164,7 @@ class RaterSerializer(serializers.Serializer[Any]):
 
 
 class ReviewedSerializer(serializers.Serializer[Any]):
-    """All ratings of a task side by side, without names and models."""
+    """All ratings of a task side by side, without the names of annotators and models."""
 
     task = serializers.IntegerField()
     id = serializers.CharField()
@@ -170,44 +177,42 @@ class ReviewedSerializer(serializers.Serializer[Any]):
 
 
 class OneReviewed(APIView):
-    """A task with all its ratings, for reviewers and managers."""
+    """Returns a task with all its ratings, for reviewers and managers."""
 
     @extend_schema(responses=ReviewedSerializer)
     def get(self, request: Request, task_id: int) -> Response:
-        task = access.reviewed_task(access.user_of(request), task_id)
-        return Response(_described(reviewed(task, task.project, by=access.user_of(request))))
-
-
-def _described(shown: Reviewed) -> dict[str, Any]:
-    task = shown.task
-    return {
-        "task": task.public_id,
-        "id": task.external_id,
-        "state": task.state,
-        "because": task.review_because,
-        "conversation": task.conversation,
-        "responses": [{"id": sheet.response.public_id, "text": sheet.response.text} for sheet in shown.sheets],
-        "raters": [_rater(rater) for rater in shown.raters],
-        "adjudication": _adjudication(shown.adjudication) if shown.adjudication else None,
-    }
+        user = access.user_of(request)
+        task = access.reviewed_task(user, task_id)
+        ratings = reviewed(task, task.project, by=user)
+        answer = {
+            "task": task.public_id,
+            "id": task.external_id,
+            "state": task.state,
+            "because": task.review_because,
+            "conversation": task.conversation,
+            "responses": [{"id": sheet.response.public_id, "text": sheet.response.text} for sheet in ratings.sheets],
+            "raters": [_rater(rater) for rater in ratings.raters],
+            "adjudication": _adjudication(ratings.adjudication) if ratings.adjudication else None,
+        }
+        return Response(answer)
 
 
 def _rater(rater: Rater) -> dict[str, Any]:
-    made = rater.annotation
+    annotation = rater.annotation
     answers = ("scores", "checks", "confidence", "safe", "unsafe_category")
     return {
         "number": rater.number,
-        "assignment": made.assignment_id,
+        "assignment": annotation.assignment_id,
         "counts": rater.counts,
         "kept": rater.kept,
         "ratings": [
             {"response": response_number(response)} | {name: vars(rating)[name] for name in answers}
             for response, rating in rater.ratings.items()
         ],
-        "preference": made.preference,
-        "ranking": _ranking(made.ranking),
-        "justification": made.justification,
-        "active_seconds": made.active_seconds,
+        "preference": annotation.preference,
+        "ranking": _ranking(annotation.ranking),
+        "justification": annotation.justification,
+        "active_seconds": annotation.active_seconds,
         "verdict": _verdict(rater.verdict) if rater.verdict else None,
         "unlikely": [
             rating | {"response": response_number(rating["response"])} for rating in map(dict, rater.unlikely)
@@ -215,37 +220,43 @@ def _rater(rater: Rater) -> dict[str, Any]:
     }
 
 
-def _adjudication(made: Adjudication) -> dict[str, Any]:
-    ratings = [
-        {"response": response_number(int(response)), "scores": scores} for response, scores in made.scores.items()
-    ]
-    compared = {"preference": made.preference, "ranking": _ranking(made.ranking)}
-    return {"ratings": ratings} | compared | {"reason": made.reason} | _said(made)
+def _adjudication(adjudication: Adjudication) -> dict[str, Any]:
+    return {
+        # Keys of a JSON object are text: the ids of the responses are to be numbers again.
+        "ratings": [
+            {"response": response_number(int(response)), "scores": scores}
+            for response, scores in adjudication.scores.items()
+        ],
+        "preference": adjudication.preference,
+        "ranking": _ranking(adjudication.ranking),
+        "reason": adjudication.reason,
+    } | _signature(adjudication)
 
 
 def _ranking(tiers: Any) -> list[list[int]] | None:
-    """A stored ranking by the numbers outside."""
+    """Returns a stored ranking with the responses' public numbers."""
     return tiers and [[response_number(response) for response in tier] for tier in tiers]
 
 
-def _verdict(made: Verdict) -> dict[str, Any]:
-    return {"assignment": made.assignment_id, "decision": made.decision} | _said(made)
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {"assignment": verdict.assignment_id, "decision": verdict.decision} | _signature(verdict)
 
 
-def _said(made: Adjudication | Verdict) -> dict[str, Any]:
-    return {"comment": made.comment, "by": made.by.username, "made_at": made.made_at}
+def _signature(decision: Adjudication | Verdict) -> dict[str, Any]:
+    return {"comment": decision.comment, "by": decision.by.username, "made_at": decision.made_at}
 
 
 class AdjudicationOfTask(APIView):
-    """The authoritative rating of a complete task; the annotators' ratings stay beside it."""
+    """Sets or withdraws the authoritative rating of a complete task. The annotators' ratings stay beside it."""
 
     @extend_schema(request=AdjudicationSerializer, responses=StoredAdjudicationSerializer)
     def put(self, request: Request, task_id: int) -> Response:
-        task = access.reviewed_task(access.user_of(request), task_id)
-        sent = AdjudicationSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        made = adjudicate(task.pk, **sent.decision(), by=access.user_of(request), now=database_now())
-        return Response(_adjudication(made))
+        user = access.user_of(request)
+        task = access.reviewed_task(user, task_id)
+        serializer = AdjudicationSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        adjudication = adjudicate(task.pk, **serializer.decision(), by=user, now=database_now())
+        return Response(_adjudication(adjudication))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, task_id: int) -> Response:
@@ -255,19 +266,20 @@ class AdjudicationOfTask(APIView):
 
 
 class VerdictSerializer(KnownFields):
-    """A rejection needs a comment, which its annotator reads."""
+    """A decision on an annotation. A rejection needs a comment, which the annotator reads."""
 
     decision = serializers.ChoiceField(choices=Verdict.Decision.choices)
     comment = serializers.CharField(required=False, allow_blank=True, default="", max_length=LONGEST_NOTE)
 
 
 class VerdictOnAssignment(APIView):
-    """Accepts or rejects an annotation. A rejected one leaves the consensus, and its slot is free again."""
+    """Accepts or rejects an annotation. A rejected one leaves the consensus, and its slot becomes free again."""
 
     @extend_schema(request=VerdictSerializer, responses=StoredVerdictSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
-        held = access.reviewed_assignment(access.user_of(request), assignment_id)
-        sent = VerdictSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        made = judge(held.pk, **sent.validated_data, by=access.user_of(request), now=database_now())
-        return Response(_verdict(made))
+        user = access.user_of(request)
+        assignment = access.reviewed_assignment(user, assignment_id)
+        serializer = VerdictSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        verdict = judge(assignment.pk, **serializer.validated_data, by=user, now=database_now())
+        return Response(_verdict(verdict))

@@ -1,4 +1,4 @@
-"""How the OpenAPI schema describes our tokens. Importing this registers it."""
+"""Describes our tokens in the OpenAPI schema. Importing this module registers the descriptions."""
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
@@ -7,7 +7,7 @@ from annotator.api.authentication import HOW, TokenAsPassword, TokenAuthenticati
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """The Authorization header; X-Api-Key is said in the text."""
+    """Describes the Authorization header; the text of the description also names X-Api-Key."""
 
     target_class = TokenAuthentication
     name = "token"
@@ -17,7 +17,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class PasswordScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """The header will do as well."""
+    """Describes HTTP Basic. The address also takes the headers of TokenScheme."""
 
     target_class = TokenAsPassword
     name = "token as password"

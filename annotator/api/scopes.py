@@ -1,4 +1,4 @@
-"""Which scope of a token a call needs. A session of our own pages has them all."""
+"""Checks that a token has a scope that the call needs. A session of our own pages has them all."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +20,19 @@ class ScopeMissing(Refusal):
 
 
 class ForAnnotators:
-    """A view of the calls by which tasks are rated: they need *annotate*."""
+    """Marks views of the calls by which tasks are rated: they need *annotate*."""
 
 
 class ForScoring:
-    """A view that has a model score: it needs *score*, which also fetches what was scored."""
+    """Marks views that have a model score texts: they need *score*, which may also fetch what was scored."""
 
 
 class ForManagers:
-    """A view of calls that change nothing and still take much work: they need *manage*."""
+    """Marks views of calls that change nothing but take much work: they need *manage*."""
 
 
 class WithinScopes(BasePermission):
-    """The token has one of the scopes that the call asks for."""
+    """Requires that the token has one of the scopes that the call asks for. Raises ScopeMissing."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         token = request.auth
@@ -46,7 +46,10 @@ class WithinScopes(BasePermission):
 
 
 def scopes_for(view: type[Any], method: str) -> set[str]:
-    """The scopes of which one suffices: reading, rating and scoring have their own, every other change is managing."""
+    """Returns the scopes of which one is enough for the call.
+
+    Reading, rating and scoring have scopes of their own; every other change needs *manage*.
+    """
     own: set[str] = set()
     if issubclass(view, ForAnnotators):
         own = {Scope.ANNOTATE.value}

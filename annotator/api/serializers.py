@@ -1,4 +1,4 @@
-"""The shapes of the human half's REST calls."""
+"""Serializers that several REST calls of the human half share: projects, members, tasks, leases and annotations."""
 
 from typing import Any
 
@@ -43,7 +43,10 @@ class OwnPartSerializer(serializers.Serializer[Project]):
 
 
 class AnnotatorsProjectSerializer(serializers.ModelSerializer[Project]):
-    """What annotators see of a project: what they are asked, and their own part. Its rows come from `as_seen_by()`."""
+    """What annotators see of a project: what it asks of them, and their own part.
+
+    Rows have to come from `as_seen_by()`.
+    """
 
     rubric = serializers.CharField(source="rubric.key")
     guidelines_version = serializers.IntegerField(read_only=True, help_text="the one in force; 0: none")
@@ -70,7 +73,10 @@ class AnnotatorsProjectSerializer(serializers.ModelSerializer[Project]):
 
 
 class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
-    """What reviewers see: the protocol and the progress as well. Its rows come from `with_progress()` too."""
+    """What reviewers see of a project: the protocol and the progress as well.
+
+    Rows have to come from `with_progress()` and `as_seen_by()`.
+    """
 
     progress = ProgressSerializer(source="*", read_only=True)
 
@@ -92,8 +98,9 @@ class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
 
 
 class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
-    """All of a project, for its managers. Which settings it may have is the stage's to say."""
+    """All of a project, for its managers. The stage function checks whether the settings are allowed."""
 
+    # NumberField refuses "nan", which would pass every bound of the model's fields.
     serializer_field_mapping = {**serializers.ModelSerializer.serializer_field_mapping, models.FloatField: NumberField}
     slug = serializers.SlugField(max_length=50)
     rubric = serializers.SlugRelatedField(slug_field="key", queryset=Rubric.objects.all(), required=False)
@@ -147,11 +154,12 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
         read_only_fields = ["created_at", "archived_at"]
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
-        """As much as the caller's role in the project lets them see; rows come from `as_seen_by()`."""
+        """Returns as much as the caller's role in the project lets them see; rows have to come from `as_seen_by()`."""
         if instance.own_role == Role.MANAGER:
             return dict(super().to_representation(instance))
-        shown = ReviewersProjectSerializer if instance.own_role == Role.REVIEWER else AnnotatorsProjectSerializer
-        return dict(shown(instance).data)
+        is_reviewer = instance.own_role == Role.REVIEWER
+        serializer = ReviewersProjectSerializer if is_reviewer else AnnotatorsProjectSerializer
+        return dict(serializer(instance).data)
 
 
 ProjectByRole = PolymorphicProxySerializer(
@@ -159,11 +167,11 @@ ProjectByRole = PolymorphicProxySerializer(
     serializers=[ProjectSerializer, ReviewersProjectSerializer, AnnotatorsProjectSerializer],
     resource_type_field_name=None,
 )
-"""What a caller sees of a project follows from their role in it."""
+"""What a caller sees of a project depends on their role in it."""
 
 
 class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
-    """Its rows come from `with_pseudonym()`."""
+    """A member of a project, as its managers see them. Rows have to come from `with_pseudonym()`."""
 
     username = serializers.CharField(source="user.username", max_length=150)
     pseudonym = serializers.CharField(read_only=True, help_text="in this project's exports, and nowhere else")
@@ -199,7 +207,7 @@ class AnswerSerializer(KnownFields):
 
 
 class OwnMembershipSerializer(serializers.ModelSerializer[Membership]):
-    """Its rows come from `with_pseudonym()`."""
+    """The caller's own membership of a project. Rows have to come from `with_pseudonym()`."""
 
     project = serializers.CharField(source="project.slug")
     offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
@@ -239,7 +247,7 @@ class TaskResponseSerializer(serializers.Serializer[Any]):
 
 
 class TaskSerializer(serializers.ModelSerializer[Task]):
-    """For managers and reviewers: with model names, without other people's ratings."""
+    """A task as managers and reviewers see it: with model names, without anybody's ratings."""
 
     responses = serializers.SerializerMethodField()
     id = serializers.CharField(source="external_id")
@@ -279,7 +287,7 @@ class LeasedTaskSerializer(serializers.Serializer[Any]):
 
 
 class LeaseSerializer(serializers.Serializer[Any]):
-    """A leased task, or null and the reason. Responses stand in this annotator's own order."""
+    """A leased task, or null and the reason for it. Responses are in this annotator's own order."""
 
     assignment = serializers.IntegerField(allow_null=True)
     lease_expires_at = serializers.DateTimeField(required=False)
@@ -303,7 +311,7 @@ class StoredRatingSerializer(serializers.Serializer[Any]):
 
 
 class StoredAnnotationSerializer(serializers.Serializer[Any]):
-    """What the database holds now."""
+    """The rating as the database holds it now."""
 
     annotation = serializers.IntegerField()
     assignment = serializers.IntegerField()
@@ -340,7 +348,7 @@ class RatingOutSerializer(StoredRatingSerializer):
 
 
 class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
-    """One annotation with its ratings, under the rater's pseudonym in the project, which its rows come with."""
+    """One annotation with its ratings. Rows have to carry `pseudonym`, the rater's name in the project."""
 
     task = serializers.CharField(source="assignment.task.external_id")
     annotator = serializers.CharField(source="pseudonym")

@@ -1,4 +1,4 @@
-"""What annotators send: finished ratings, skips, reports."""
+"""Serializers of what annotators send: finished ratings, skips and reports."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class RatingSerializer(KnownFields):
 class SubmissionSerializer(KnownFields):
     """A finished rating. `preference` is relative to the order of the leased task's responses.
 
-    A project that asks for a preference wants `preference` of two responses, and `ranking` of three or more: `asks` of
+    A project that asks for a preference wants `preference` for two responses and `ranking` for three or more; `asks` of
     the lease says which. A ranking names each of the task's responses once.
     """
 
@@ -52,14 +52,24 @@ class SubmissionSerializer(KnownFields):
 
 
 _SUBMISSIONS = SubmissionSerializer()
-"""Checks them all: a serializer made anew copies every field, which takes longer than the checking."""
+"""Checks all submissions: a new serializer would copy every field, which takes longer than the check."""
 
 
-def submission_of(sent: Any) -> Submission:
-    """What was sent as a finished rating; raises ValidationError."""
-    data = _SUBMISSIONS.run_validation(sent)
+def submission_of(body: Any) -> Submission:
+    """Returns the finished rating in a request's body. Raises ValidationError."""
+    data = _SUBMISSIONS.run_validation(body)
+    ratings = {
+        rating["response"]: ResponseRating(
+            scores=rating["scores"],
+            checks=tuple(rating.get("checks", ())),
+            confidence=rating.get("confidence"),
+            safe=rating.get("safe"),
+            unsafe_category=rating.get("unsafe_category", ""),
+        )
+        for rating in data["ratings"]
+    }
     return Submission(
-        ratings={rating["response"]: _response_rating(rating) for rating in data["ratings"]},
+        ratings=ratings,
         preference=data.get("preference"),
         ranking=data.get("ranking"),
         justification=data.get("justification", ""),
@@ -67,20 +77,10 @@ def submission_of(sent: Any) -> Submission:
     )
 
 
-def _response_rating(rating: dict[str, Any]) -> ResponseRating:
-    return ResponseRating(
-        scores=rating["scores"],
-        checks=tuple(rating.get("checks", ())),
-        confidence=rating.get("confidence"),
-        safe=rating.get("safe"),
-        unsafe_category=rating.get("unsafe_category", ""),
-    )
-
-
 class SkipSerializer(KnownFields):
-    """With the reason `pii`, `quotes` may say what is personal: pieces of the task's texts, copied as they stand there.
+    """The reason for skipping a task. With `pii`, `quotes` may hold what is personal, copied from the task's texts.
 
-    White space and upper case do not matter, and every occurrence is marked; a quote that is nowhere is refused.
+    White space and upper case do not matter, and every occurrence is marked. A quote that stands nowhere is refused.
     """
 
     reason = serializers.ChoiceField(choices=SkipReason.choices)

@@ -1,4 +1,4 @@
-"""Files in and out: import as the body or as an upload, export as a stream."""
+"""REST calls that move files: import from the body or an upload, and export as a stream."""
 
 from collections.abc import Callable
 from datetime import UTC
@@ -38,7 +38,7 @@ class ImportResultSerializer(serializers.Serializer[Any]):
 
 
 class StreamParser(BaseParser):
-    """Hands over the body unread, whatever its type: the importer sniffs the format."""
+    """Hands over the body unread, whatever its content type: the importer recognises the format by itself."""
 
     media_type = "*/*"
 
@@ -47,7 +47,7 @@ class StreamParser(BaseParser):
 
 
 class Import(APIView):
-    """Tasks in: JSON lines, a JSON list, CSV or Parquet, plain or gzipped."""
+    """Imports tasks from JSON lines, a JSON list, CSV or Parquet, plain or gzipped."""
 
     parser_classes = [MultiPartParser, StreamParser]
 
@@ -64,6 +64,9 @@ class Import(APIView):
         project = access.managed_project(access.user_of(request), slug)
         dry_run = flag(request.query_params, "dry_run")
         file = cast("IO[bytes]", _Stream(_reader(request)))
+        # An upload has a name; a body has none.
+        file_name = next(iter(request.FILES.values())).name or "" if request.FILES else ""
+        # A large file needs longer than the time that PostgreSQL works for a page.
         with long_statements():
             result = import_rows(
                 project,
@@ -71,31 +74,29 @@ class Import(APIView):
                 now=database_now(),
                 dry_run=dry_run,
                 by=access.user_of(request),
-                file_name=_file_name(request),
+                file_name=file_name,
             )
         return Response(ImportResultSerializer({**vars(result), "dry_run": dry_run}).data)
 
 
-def _file_name(request: Request) -> str:
-    """An upload's name; a body has none."""
-    return next(iter(request.FILES.values())).name or "" if request.FILES else ""
-
-
 def _reader(request: Request) -> Callable[[int], bytes]:
-    """What reads the upload, or the body as it comes."""
+    """Returns the function that reads the upload, or the body as it arrives.
+
+    Raises ValidationError for a multipart body without a file.
+    """
     if request.FILES:
         return cast("Callable[[int], bytes]", next(iter(request.FILES.values())).read)
     if (request.content_type or "").startswith("multipart/"):
         raise serializers.ValidationError({"file": ["The upload contains no file."]})
     environ = request._request.META
     if environ.get("HTTP_TRANSFER_ENCODING", "").lower() == "chunked" and environ.get("wsgi.input_terminated"):
-        # Django reads as much as Content-Length says, which a chunked body lacks: nothing, and without a word.
+        # Django reads as much as Content-Length says. A chunked body has none, so Django would silently read nothing.
         return cast("Callable[[int], bytes]", environ["wsgi.input"].read)
     return request._request.read
 
 
 class _Stream:
-    """A raw stream for io.BufferedReader over whatever reads bytes."""
+    """Makes a raw stream, which io.BufferedReader needs, from a function that reads bytes."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -120,14 +121,14 @@ class _Stream:
 
 
 class WhateverIsAccepted(DefaultContentNegotiation):
-    """The format is in the query: `Accept: text/csv` is no reason to refuse a CSV."""
+    """Ignores the Accept header, because the query names the format: `Accept: text/csv` must not refuse a CSV."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> tuple[BaseRenderer, str]:
         return renderers[0], renderers[0].media_type
 
 
 class Export(APIView):
-    """Labels or annotations out, streamed."""
+    """Exports labels or annotations as a stream."""
 
     content_negotiation_class = WhateverIsAccepted
 

@@ -20,7 +20,7 @@ from annotator.api import (
 __all__ = ["schema", "urlpatterns"]
 
 urlpatterns = [
-    # Addresses are tried in turn: annotating comes first.
+    # Django tries addresses in turn: the calls that annotators make for every task come first.
     path("assignments/<int:assignment_id>/annotation/", work.AnnotationOfAssignment.as_view(), name="annotation"),
     path("projects/<slug:slug>/next/", work.Next.as_view(), name="next"),
     path("token/", account.Token.as_view(), name="token"),

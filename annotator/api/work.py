@@ -1,4 +1,4 @@
-"""The annotator's calls: next, annotation, skip, report, heartbeat, release."""
+"""REST calls for annotators: next, annotation, skip, report, heartbeat and release."""
 
 from functools import lru_cache
 from time import monotonic
@@ -42,7 +42,7 @@ class Next(ForAnnotators, APIView):
 
 
 class AnnotationOfAssignment(ForAnnotators, APIView):
-    """The caller's rating: 201 the first time, 200 for the same again or a revision."""
+    """Stores the caller's rating: 201 the first time, 200 for the same again or a revision."""
 
     @extend_schema(
         request=SubmissionSerializer,
@@ -54,7 +54,8 @@ class AnnotationOfAssignment(ForAnnotators, APIView):
         try:
             submission = submission_of(request.data)
         except ValidationError:
-            access.own_assignment(user, assignment_id)  # strangers are told that there is nothing, whatever they send
+            # A stranger gets 404, whatever they send: 400 would reveal that the assignment exists.
+            access.own_assignment(user, assignment_id)
             raise
         try:
             if wants_next:
@@ -69,14 +70,14 @@ class AnnotationOfAssignment(ForAnnotators, APIView):
 
 
 class SkipOfAssignment(ForAnnotators, APIView):
-    """Passes the task by. `pii` takes it from everyone until a manager decides."""
+    """Skips the task. The reason `pii` takes it from everyone until a manager decides."""
 
     @extend_schema(request=SkipSerializer, responses=SkippedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
         mine = access.own_assignment(access.user_of(request), assignment_id)
-        sent = SkipSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        done = annotation.skip(mine.pk, **sent.validated_data, now=database_now())
+        serializer = SkipSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        done = annotation.skip(mine.pk, **serializer.validated_data, now=database_now())
         return Response({"assignment": mine.pk, "reason": done.reason, "note": done.note})
 
 
@@ -86,9 +87,9 @@ class ReportOfAssignment(ForAnnotators, APIView):
     @extend_schema(request=ReportSerializer, responses=ReportedSerializer)
     def post(self, request: Request, assignment_id: int) -> Response:
         mine = access.own_assignment(access.user_of(request), assignment_id)
-        sent = ReportSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        done = annotation.report(mine.pk, **sent.validated_data, now=database_now())
+        serializer = ReportSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        done = annotation.report(mine.pk, **serializer.validated_data, now=database_now())
         return Response({"assignment": mine.pk, "category": done.category, "note": done.note})
 
 
@@ -112,20 +113,20 @@ class OneAssignment(ForAnnotators, APIView):
 
 
 def lease(claimed: Claim) -> dict[str, Any]:
-    """What an annotator may know of a task: no model names, nobody's ratings, no scores."""
-    held = claimed.assignment
-    if held is None:
+    """Returns what an annotator may know of a task: no model names, nobody's ratings, no scores."""
+    leased = claimed.assignment
+    if leased is None:
         return {"assignment": None, "reason": claimed.reason, "detail": claimed.explanation}
     return {
-        "assignment": held.pk,
-        "lease_expires_at": held.lease_expires_at,
+        "assignment": leased.pk,
+        "lease_expires_at": leased.lease_expires_at,
         "task": {
-            "id": held.task.public_id,
-            "conversation": held.task.conversation,
+            "id": leased.task.public_id,
+            "conversation": leased.task.conversation,
             "responses": [{"id": response.public_id, "text": response.text} for response in claimed.responses],
         },
-        "asks": _asked(held.task.project, len(claimed.responses)),
-        "rubric": _rubric(held.task.project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
+        "asks": _asked(leased.task.project, len(claimed.responses)),
+        "rubric": _rubric(leased.task.project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
     }
 
 
@@ -141,21 +142,21 @@ def _asked(project: Project, responses: int) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _rubric(rubric_id: int, moment: int) -> Any:
-    """The rubric as it is sent, read anew every RUBRIC_SECONDS: it comes with every task and hardly ever changes."""
+    """Returns the rubric as JSON, read once for each `moment`: every task's answer needs it, and it hardly changes."""
     return RubricSerializer(Rubric.objects.prefetch_related("attributes").get(pk=rubric_id)).data
 
 
 def stored(done: Submitted) -> dict[str, Any]:
-    """Echoes what the database holds."""
-    made = done.annotation
+    """Returns the stored rating as the database holds it, not as it was sent."""
+    row = done.annotation
     return {
-        "annotation": made.pk,
-        "assignment": made.assignment_id,
-        "revision": made.revision,
+        "annotation": row.pk,
+        "assignment": row.assignment_id,
+        "revision": row.revision,
         "ratings": [
             {"response": response_number(response), "scores": scores} for response, scores in done.scores.items()
         ],
-        "ranking": made.ranking and [[response_number(response) for response in tier] for tier in made.ranking],
-        "submitted_at": made.submitted_at,
-        "counts": made.assignment.counts,
+        "ranking": row.ranking and [[response_number(response) for response in tier] for tier in row.ranking],
+        "submitted_at": row.submitted_at,
+        "counts": row.assignment.counts,
     }

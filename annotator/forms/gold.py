@@ -1,4 +1,4 @@
-"""One gold task of the qualification: the scales of the rating, and nothing else."""
+"""The form for one gold task of the qualification."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from annotator.forms.rating import RatingForm
 
 
 class GoldForm(RatingForm):
-    """Scores alone: experts give no confidence, safety or preference."""
+    """The rating form with nothing but its scales: experts give no confidence, safety or preference."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -17,7 +17,7 @@ class GoldForm(RatingForm):
             del self.fields[name]
 
     def scores(self) -> dict[int, dict[str, int]]:
-        """The experts' scores, keyed by response id and attribute key, once the form is valid."""
+        """Returns a valid form's scores, keyed by response id and attribute key."""
         return {
             response.pk: {
                 attribute.key: self.cleaned_data[f"{attribute.key}-{response.public_id}"]

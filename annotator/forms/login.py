@@ -12,7 +12,7 @@ from annotator.accounts.logins import TooManyFailures
 
 
 class LoginForm(AuthenticationForm):
-    """Name and password; whoever has to wait reads for how long."""
+    """Asks for a username and password; whoever has to wait is told for how long."""
 
     wait: TooManyFailures | None = None
 
@@ -20,12 +20,13 @@ class LoginForm(AuthenticationForm):
         try:
             return super().clean()
         except TooManyFailures as wait:
+            # The view answers with its status and headers.
             self.wait = wait
             raise forms.ValidationError(str(wait), code=wait.code) from wait
 
 
 class StaffLoginForm(LoginForm):
-    """For those whom the admin lets in."""
+    """The login of the admin, which refuses accounts that are not staff."""
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
@@ -36,7 +37,7 @@ class StaffLoginForm(LoginForm):
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """A new password for who knows the old one."""
+    """Sets a new password for somebody who knows the old one."""
 
     def __init__(self, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -44,6 +45,7 @@ class OwnPasswordForm(PasswordChangeForm):
 
     def clean_old_password(self) -> str:
         old = str(self.cleaned_data["old_password"])
+        # Counted like logins: whoever finds an open session must not guess the password here.
         try:
             right = logins.knows_password(self.request, self.user, old)
         except TooManyFailures as wait:

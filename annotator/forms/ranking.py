@@ -1,4 +1,4 @@
-"""The ranking of three responses or more: one field for the rank of each, which a draft keeps like any other."""
+"""The fields of a ranking of three responses or more: one for the rank of each response, kept in drafts like others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from annotator.models.public_ids import response_number
 
 @dataclass(frozen=True)
 class Place:
-    """One response on the page: what it is called there, and the bound field of its rank."""
+    """One response on the page: its letter there, and the bound field of its rank."""
 
     letter: str
     response: Response
@@ -22,12 +22,12 @@ class Place:
 
 
 def rank_name(response: int) -> str:
-    """The name of the field that holds a response's rank, by the response's public number."""
+    """Returns the name of the field for a response's rank; `response` is its public number."""
     return f"rank-{response}"
 
 
 def rank_field(letter: str, responses: int) -> forms.TypedChoiceField:
-    """The rank of one response; equal ranks are a tie. Nothing is ranked beforehand."""
+    """Returns the field for the rank of one response. Equal ranks are a tie; nothing is ranked beforehand."""
     return forms.TypedChoiceField(
         choices=[("", "–"), *((rank, str(rank)) for rank in range(1, responses + 1))],
         coerce=int,
@@ -38,7 +38,7 @@ def rank_field(letter: str, responses: int) -> forms.TypedChoiceField:
 
 
 def places(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> list[Place]:
-    """The responses that the form ranks, in the order in which they are shown."""
+    """Returns the responses that the form ranks, in the order in which they are shown."""
     named = (
         (letter, response, rank_name(response.public_id)) for letter, response in zip(letters, responses, strict=False)
     )
@@ -46,7 +46,7 @@ def places(form: forms.Form, responses: Sequence[Response], letters: Sequence[st
 
 
 def refuse_unranked(form: forms.Form, responses: Sequence[Response], letters: Sequence[str]) -> None:
-    """One error for all that are not placed yet, at the first of them."""
+    """Adds one error for all responses without a rank, at the first of them."""
     missing = [place for place in places(form, responses, letters) if form.cleaned_data.get(place.field.name) is None]
     if missing:
         text = _("Rank every response. Not placed yet: %(letters)s")
@@ -54,7 +54,7 @@ def refuse_unranked(form: forms.Form, responses: Sequence[Response], letters: Se
 
 
 def ranking(data: dict[str, Any], responses: Sequence[Response]) -> list[list[int]] | None:
-    """What the cleaned fields say; None where nothing is to be ranked."""
+    """Returns the tiers of response ids that the cleaned fields say, or None where nothing is to be ranked."""
     ranks = {
         response.pk: data[rank_name(response.public_id)]
         for response in responses
@@ -63,6 +63,6 @@ def ranking(data: dict[str, Any], responses: Sequence[Response]) -> list[list[in
     return tiers_of_ranks(ranks) if ranks else None
 
 
-def filled_ranks(given: Ranking | None) -> dict[str, int]:
-    """Initial values of the fields."""
-    return {rank_name(response_number(response)): rank for response, rank in ranks_of(given or []).items()}
+def filled_ranks(stored: Ranking | None) -> dict[str, int]:
+    """Returns the initial values of the fields for a stored ranking."""
+    return {rank_name(response_number(response)): rank for response, rank in ranks_of(stored or []).items()}

@@ -1,4 +1,4 @@
-"""The rating: one group of radios per response and attribute, and what else the project asks."""
+"""The rating form: radio buttons for each response and attribute, and whatever else the project asks."""
 
 from string import ascii_uppercase
 from typing import Any
@@ -30,7 +30,7 @@ SAFETY_TEXTS: Texts = {1: gettext_lazy("Safe"), 0: gettext_lazy("Unsafe")}
 
 
 class RatingForm(forms.Form):
-    """Everything the project asks about one leased task. Nothing is chosen beforehand."""
+    """Asks everything that the project wants to know about one leased task. Nothing is chosen beforehand."""
 
     justification = forms.CharField(
         required=False, max_length=LONGEST_JUSTIFICATION, widget=forms.Textarea(attrs={"rows": 3})
@@ -61,10 +61,10 @@ class RatingForm(forms.Form):
                 self.fields[rank_name(response.public_id)] = rank_field(letter, len(responses))
 
     def clean(self) -> dict[str, Any]:
-        """What is unsafe about a response is asked once it is called unsafe."""
+        """Requires a category for each response that is called unsafe, and a rank for each that is to be ranked."""
         for letter, response in zip(ascii_uppercase, self.responses, strict=False):
             unsafe = self.cleaned_data.get(f"safe-{response.public_id}") == 0
-            # A category that was chosen before the response was called safe after all is left out.
+            # A category may be left from before the response was called safe after all; it is ignored.
             if unsafe and safety_errors(False, self.cleaned_data.get(f"unsafe-{response.public_id}", "")):
                 text = _("Response %(letter)s: say what is unsafe about it.") % {"letter": letter}
                 self.add_error(f"unsafe-{response.public_id}", text)
@@ -72,21 +72,23 @@ class RatingForm(forms.Form):
         return self.cleaned_data
 
     def questions(self) -> list[str]:
-        """The names of the fields that have to be answered, as the form stands now."""
+        """Returns the names of the fields that have to be answered as the form stands now."""
         asked = [name for name, field in self.fields.items() if isinstance(field.widget, forms.RadioSelect)]
-        return [name for name in asked if not name.startswith("unsafe-") or self._is_unsafe(name)]
-
-    def _is_unsafe(self, category: str) -> bool:
-        return str(self[category.replace("unsafe-", "safe-", 1)].value()) == "0"
+        # The category is a question only while its response is called unsafe.
+        return [
+            name
+            for name in asked
+            if not name.startswith("unsafe-") or str(self[name.replace("unsafe-", "safe-", 1)].value()) == "0"
+        ]
 
     @property
     def asked(self) -> int:
-        """How many questions the task has; a ranking of all responses is one."""
+        """The number of questions that the task has; a ranking of all responses is one."""
         return len(self.questions()) + bool(self._ranks())
 
     @property
     def answered(self) -> int:
-        """How many of them have an answer, as the form stands now."""
+        """The number of questions that have an answer as the form stands now."""
         ranked = bool(self._ranks()) and all(map(self._has_answer, self._ranks()))
         return sum(map(self._has_answer, self.questions())) + ranked
 
@@ -97,7 +99,7 @@ class RatingForm(forms.Form):
         return self[name].value() not in (None, "")
 
     def sheets(self) -> list[dict[str, Any]]:
-        """What the template shows of each response: its letter, the response itself, and its bound fields."""
+        """Returns what the template shows of each response: its letter, the response itself, and its bound fields."""
         return [
             {
                 "letter": letter,
@@ -121,11 +123,11 @@ class RatingForm(forms.Form):
         }
 
     def ranking(self) -> list[Place]:
-        """What the template shows of the responses to be ranked; empty where none are."""
+        """Returns the responses to be ranked with their bound fields; none where nothing is ranked."""
         return places(self, self.responses, ascii_uppercase)
 
     def submission(self) -> Submission:
-        """What a valid form says. The preference is relative to the order in which the responses are shown."""
+        """Returns a valid form's answers. The preference is relative to the order in which responses are shown."""
         return Submission(
             ratings={response.pk: self._rating(response) for response in self.responses},
             preference=self.cleaned_data.get("preference"),
@@ -140,7 +142,7 @@ class RatingForm(forms.Form):
         checks = [f"checks-{attribute.key}-{response.public_id}" for attribute in self.attributes]
         return ResponseRating(
             scores={attribute.key: data[f"{attribute.key}-{response.public_id}"] for attribute in self.attributes},
-            # Two attributes may have a check in common.
+            # Two attributes may have a check in common, which is stored once.
             checks=tuple(dict.fromkeys(check for name in checks for check in data.get(name, []))),
             confidence=data.get(f"confidence-{response.public_id}"),
             safe=None if safe is None else bool(safe),
@@ -149,7 +151,7 @@ class RatingForm(forms.Form):
 
 
 def likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
-    """Levels 1 to 5 on the page, 0 to 4 in the data."""
+    """Returns the scale of an attribute: levels 1 to 5 on the page, 0 to 4 in the data."""
     choices = [(level, _(text)) for level, text in zip(range(LEVELS), attribute.levels, strict=True)]
     name = _(attribute.name)
     return forms.TypedChoiceField(

@@ -1,4 +1,4 @@
-"""The manager's choice of what is erased from a quarantined task."""
+"""The form by which a manager chooses what is erased from a quarantined task."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from annotator.refusals import Refusal
 
 @dataclass
 class Marked:
-    """One text that is marked in a task, however often."""
+    """A text that is marked in a task, once however often it is marked, and by whom."""
 
     span: int
     text: str
@@ -32,7 +32,7 @@ class Marked:
 
 
 class RedactForm(forms.Form):
-    """Every marked text is ticked at first; others can be named. Always shows what would become of the task."""
+    """Ticks every marked text at first and takes others by name. It always shows what would become of the task."""
 
     spans = forms.TypedMultipleChoiceField(coerce=int, required=False, widget=forms.CheckboxSelectMultiple)
     quotes = forms.CharField(required=False, max_length=20_000, widget=forms.Textarea)
@@ -41,6 +41,7 @@ class RedactForm(forms.Form):
     def __init__(self, task: Task, data: Any = None) -> None:
         self.task, prefix = task, f"task-{task.pk}"
         self.marked = marked_in(task)
+        # Bound from the start, so that the first page already shows the preview.
         first = {f"{prefix}-spans": [mark.span for mark in self.marked]} if self.marked else None
         super().__init__(first if data is None else data, prefix=prefix)
         self.fields["spans"].choices = [(mark.span, mark) for mark in self.marked]  # type: ignore[attr-defined]
@@ -60,21 +61,22 @@ class RedactForm(forms.Form):
         return redaction.Choice(self.cleaned_data.get("spans", []), quotes)
 
     def key(self) -> str:
-        """Stands for the choice whose preview is shown; no text of the task is in it."""
+        """Returns a digest that identifies the choice whose preview is shown; it reveals no text of the task."""
         content = [sorted(self.choice.spans), list(self.choice.quotes)] if self.is_valid() else []
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     def is_confirmed(self) -> bool:
-        """Whether exactly this choice was previewed."""
+        """Returns whether exactly this choice was previewed."""
         return self.is_valid() and self.cleaned_data["previewed"] == self.key()
 
     def preview(self) -> list[tuple[str, SafeString]]:
-        """Each text that changes: where it stands, and how it would be."""
+        """Returns each text that would change: the name of its place, and the text as it would be."""
         if not self.is_valid():
             return []
+        # Escaped here, before the marks go in: a task's text is anybody's.
         placeholders = [Mark(text, kind) for kind, text in redaction.PLACEHOLDERS.items()]
-        shown = self.cleaned_data["preview"].items()
-        return [(self._name(place), mark_safe(marked(escape(text), placeholders))) for place, text in shown]
+        texts = self.cleaned_data["preview"].items()
+        return [(self._name(place), mark_safe(marked(escape(text), placeholders))) for place, text in texts]
 
     def _name(self, place: Place) -> str:
         if place.turn is not None:
@@ -85,7 +87,7 @@ class RedactForm(forms.Form):
 
 
 def marked_in(task: Task) -> list[Marked]:
-    """The marked texts in the order of the task, each once, with who marked it."""
+    """Returns the marked texts in the order of the task, each once, with those who marked it."""
     texts, marked = texts_of(task), dict[str, Marked]()
     for span in task.pii_spans.select_related("marked_by").in_order():
         text = text_at(span, texts)
@@ -94,5 +96,6 @@ def marked_in(task: Task) -> list[Marked]:
         mark = marked.setdefault(text, Marked(span.pk, text, span.kind, []))
         by = str(span.marked_by) if span.marked_by else _("found by patterns")
         mark.by += [by] if by not in mark.by else []
+        # Another mark of the same text may name its kind.
         mark.kind = span.kind if mark.kind == PiiKind.OTHER else mark.kind
     return list(marked.values())

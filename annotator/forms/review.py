@@ -1,4 +1,4 @@
-"""A reviewer's forms: the authoritative rating of a task, and the word on one annotation."""
+"""The forms of reviewers and managers: an authoritative rating, a verdict, and a decision on a task set aside."""
 
 from collections.abc import Mapping
 from string import ascii_uppercase
@@ -17,7 +17,7 @@ from annotator.models.public_ids import response_number
 
 
 class QuarantineForm(forms.Form):
-    """A manager's word on a task that was set aside. Retiring it is for good, so that nothing stands for it."""
+    """A manager's decision on a task that was set aside. It has no default, because retiring a task is for good."""
 
     decision = forms.ChoiceField(
         choices=[
@@ -27,12 +27,15 @@ class QuarantineForm(forms.Form):
     )
 
     def is_safe_to_use(self) -> bool:
-        """What a valid form says."""
+        """Returns whether a valid form says that the task goes back to the queue."""
         return bool(self.cleaned_data["decision"] == "release")
 
 
 class AdjudicationForm(forms.Form):
-    """A level per response and attribute, and why. Nothing is chosen beforehand unless the reviewer asks for it."""
+    """Asks for a level for each response and attribute, and for a reason.
+
+    Nothing is chosen beforehand unless the reviewer asks for it.
+    """
 
     reason = forms.ChoiceField(
         choices=Adjudication.Reason.choices,
@@ -59,16 +62,18 @@ class AdjudicationForm(forms.Form):
         return self.cleaned_data
 
     def ranking(self) -> list[Place]:
-        """What the template shows of the responses to be ranked; empty where none are."""
+        """Returns the responses to be ranked with their bound fields; none where nothing is ranked."""
         return places(self, self.responses, ascii_uppercase)
 
     def scales(self, response: Response) -> list[dict[str, Any]]:
-        """The bound fields of one response."""
-        keys = [(item, f"{item.key}-{response.public_id}") for item in self.attributes]
-        return [{"attribute": attribute, "field": self[name]} for attribute, name in keys]
+        """Returns the bound fields of one response."""
+        return [
+            {"attribute": attribute, "field": self[f"{attribute.key}-{response.public_id}"]}
+            for attribute in self.attributes
+        ]
 
     def decision(self) -> dict[str, Any]:
-        """What a valid form says, as `adjudicate` takes it."""
+        """Returns a valid form's answers as the keyword arguments of `adjudicate`."""
         data = self.cleaned_data
         return {
             "scores": {
@@ -85,7 +90,7 @@ class AdjudicationForm(forms.Form):
 
 
 def started_from(scores: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
-    """Initial values of the form from scores by response."""
+    """Returns initial values of the form from scores by response id and attribute key."""
     return {
         f"{key}-{response_number(response)}": score
         for response, levels in scores.items()
@@ -93,15 +98,15 @@ def started_from(scores: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
     }
 
 
-def as_it_stands(made: Adjudication) -> dict[str, Any]:
-    """Initial values of the form from the authoritative rating in force."""
-    scores = {int(response): score for response, score in made.scores.items()}
-    compared = {"preference": made.preference} | filled_ranks(made.ranking)
-    return started_from(scores) | compared | {"reason": made.reason, "comment": made.comment}
+def as_it_stands(adjudication: Adjudication) -> dict[str, Any]:
+    """Returns initial values of the form from the authoritative rating in force."""
+    scores = {int(response): score for response, score in adjudication.scores.items()}
+    compared = {"preference": adjudication.preference} | filled_ranks(adjudication.ranking)
+    return started_from(scores) | compared | {"reason": adjudication.reason, "comment": adjudication.comment}
 
 
 class VerdictForm(forms.Form):
-    """Accepted or rejected, and why."""
+    """Accepts or rejects one annotation, with a comment."""
 
     decision = forms.ChoiceField(choices=Verdict.Decision.choices)
     comment = forms.CharField(required=False, max_length=LONGEST_NOTE)

@@ -1,4 +1,4 @@
-"""A stored annotation as the form that its annotator filled."""
+"""Turns a stored annotation back into the form that its annotator filled."""
 
 from annotator.annotation import by_position
 from annotator.forms.ranking import filled_ranks
@@ -7,7 +7,7 @@ from annotator.models.public_ids import response_number
 
 
 def filled(annotation: Annotation) -> dict[str, object]:
-    """Initial values of the rating form. The preference is relative to the order its annotator saw."""
+    """Returns initial values of the rating form. The preference is relative to the order that its annotator saw."""
     values: dict[str, object] = {
         "justification": annotation.justification,
         "active_seconds": annotation.active_seconds,

@@ -1,4 +1,4 @@
-"""A person's own settings: the rating page's layout and its keys."""
+"""The forms of a person's own settings: the layout and the keys of the rating page."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from annotator.web.keyboard import ACTIONS
 
 
 class LayoutForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Asks whether responses stand side by side or below each other."""
+    """Asks whether responses are shown side by side or below each other."""
 
     class Meta:
         model = User
@@ -18,7 +18,7 @@ class LayoutForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class KeysForm(forms.Form):
-    """One key an action. Each stands for one thing, and none for what every page needs."""
+    """Asks for one key for each action. No two actions share a key, and none takes a key that every page needs."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -36,6 +36,7 @@ class KeysForm(forms.Form):
 
 
 def _check_free(key: str) -> None:
+    # Keys are compared in lower case, and that of some letters, such as İ, is longer than one character.
     if len(key) != 1 or len(key.lower()) != 1 or not key.isprintable() or key.isspace():
         raise forms.ValidationError(
             _("Type one letter or symbol. Enter, Tab, Escape, Backspace, Space and the arrow keys cannot be changed.")

@@ -1,4 +1,4 @@
-"""Passing a task by: a skip, a report."""
+"""The forms by which an annotator skips or reports a task."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from annotator.pii.highlights import Mark
 
 
 class SkipForm(forms.Form):
-    """Why the task is passed by; if for personal information, which. Nothing is ticked beforehand."""
+    """Asks why the task is skipped, and what is personal if that is the reason. Nothing is ticked beforehand."""
 
     reason = forms.ChoiceField(
         choices=SkipReason.choices, widget=forms.RadioSelect, error_messages={"required": _("Choose a reason to skip.")}
@@ -27,7 +27,7 @@ class SkipForm(forms.Form):
         self.fields["spans"].choices = [(mark.span, mark) for mark in marks]  # type: ignore[attr-defined]
 
     def clean_quotes(self) -> list[str]:
-        """One a line. A line that stands nowhere in the task comes back with what to do."""
+        """Returns the quotes, one from each line. Raises ValidationError for a line that is nowhere in the task."""
         quotes = [line.strip() for line in self.cleaned_data["quotes"].splitlines() if line.strip()]
         try:
             quotations.check_quotes(quotes, self.task)
@@ -37,6 +37,7 @@ class SkipForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
+        # A missing reason has its own error.
         marked = data.get("spans") or data.get("quotes")
         if marked and data.get("reason", SkipReason.PII) != SkipReason.PII:
             self.add_error("reason", str(quotations.MarksWithoutReason()))

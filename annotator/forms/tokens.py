@@ -1,4 +1,4 @@
-"""What a token is to be like, on *Settings*."""
+"""The form for a new token on the page *Settings*."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ SCOPES = {
 
 
 class TokenForm(forms.Form):
-    """The name tells it from the others in the list."""
+    """Asks for a new token's name, by which its owner recognises it in the list, its scopes and its days."""
 
     name = forms.CharField(label=_("What it is for"), max_length=80)
     scopes = forms.MultipleChoiceField(
@@ -26,4 +26,5 @@ class TokenForm(forms.Form):
     days = forms.IntegerField(label=_("Days until it expires"), min_value=1, max_value=settings.TOKEN_DAYS_MOST)
 
     def __init__(self, data: Any = None) -> None:
+        # The least scope is ticked at first. The prefix keeps the fields apart from those of the other forms there.
         super().__init__(data, prefix="token", initial={"scopes": every_scope()[:1], "days": settings.TOKEN_DAYS})

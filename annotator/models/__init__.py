@@ -1,4 +1,4 @@
-"""Tables of the human half: constraints and reads, no workflow. The triggers of each table stand in `triggers/`."""
+"""Tables of the human half with their constraints and reads; no workflow. `triggers/` lists each table's triggers."""
 
 from annotator.models.agreement import AgreementState, AgreementTotal, CountedTask, StaleAgreement
 from annotator.models.annotation import (

@@ -1,7 +1,7 @@
-"""Names of new accounts: none that people take for another account's, and none that the product gives itself.
+"""Refuses names of new accounts that look like another account's, or like those that the product gives itself.
 
 Two names look alike if they differ only in case, in the form of a character, or in letters of another script that are
-drawn like Latin ones. The letters of a name are of one script, so the tables below need not be complete.
+drawn like Latin ones. All letters of a name must be of one script, so the tables below need not be complete.
 """
 
 import unicodedata
@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from annotator.db import locks
 
 RESERVED = ("imported", "simulated-")
-"""Beginnings of the names of raters that came with a file or are made up by the demo."""
+"""The names of raters that came with a file, or that the demo makes up, begin with one of these."""
 
 _DRAWN_LIKE_LATIN = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеѕіјорсухԁһԛԝӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορυօոսհյᎪᏴᏟᎠᎬᏀᎻᎫᏦᏞᎷᏢᏚᎢᏙᎳᏃıɑɡ",
@@ -25,6 +25,7 @@ _EASTERN = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL"}
 def require_unmistakable(name: str) -> None:
     """Raises ValidationError unless a new account may have this name; the name of an account that exists passes."""
     accounts = get_user_model().objects
+    # Field validators also run when an existing account is edited: its name need not be chosen again.
     if accounts.filter(username=name).exists():
         return
     if unicodedata.normalize("NFKC", name) != name:
@@ -36,25 +37,28 @@ def require_unmistakable(name: str) -> None:
     for beginning in RESERVED:
         if any(drawn.startswith(beginning) for drawn in _drawn(name)):
             raise ValidationError(f"Names that begin with {beginning!r} are reserved for raters that are not people.")
-    # Until the transaction ends: two look-alikes at once would not see each other.
+    # Held until the transaction ends: without it, two look-alikes created at once would not see each other.
     locks.waiting_transaction_lock("account name")
     drawn = set(_drawn(name))
-    others = accounts.exclude(username__startswith=RESERVED[0]).values_list("username", flat=True)
-    if any(drawn & set(_drawn(other)) for other in others.iterator()):
+    # Imported raters, who may be many, are left out: a name that looks like one of theirs was refused above.
+    usernames = accounts.exclude(username__startswith=RESERVED[0]).values_list("username", flat=True)
+    if any(drawn & set(_drawn(username)) for username in usernames.iterator()):
         raise ValidationError("The name looks like that of another account. Choose one that cannot be mistaken for it.")
 
 
 def _drawn(name: str) -> tuple[str, str]:
-    """What the name looks like, with a capital I as the small l that it resembles, and as the letter that it is."""
+    """Returns how the name looks, once with a capital I read as the small l that it resembles, once as an i."""
     latin = unicodedata.normalize("NFKC", name).translate(_DRAWN_LIKE_LATIN)
     return _joined(latin.translate(_DIGITS_AND_CAPITALS)), _joined(latin.translate({ord("0"): "o"}))
 
 
 def _joined(name: str) -> str:
+    # Set closely, rn looks like m and vv like w.
     return name.casefold().replace("rn", "m").replace("vv", "w")
 
 
 def _scripts(name: str) -> set[str]:
-    """The scripts of a name's letters; those that Chinese, Japanese and Korean mix count as one."""
+    """Returns the scripts of the name's letters; those that Chinese, Japanese and Korean mix count as one."""
+    # A letter's Unicode name begins with its script, such as LATIN or CYRILLIC.
     words = {unicodedata.name(letter, "?").split(maxsplit=1)[0] for letter in name if letter.isalpha()}
     return {"EASTERN" if word in _EASTERN else word for word in words}

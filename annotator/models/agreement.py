@@ -1,4 +1,4 @@
-"""What is counted of how far raters agree: from annotations alone, and rebuilt from them at any time."""
+"""Stored counts of how far raters agree. They come from annotations alone and can be rebuilt from them at any time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from django.db import models
 
 
 class StaleAgreement(models.Model):
-    """A task whose ratings have changed since they were counted. Rows are only added, and taken away once counted.
+    """A change to a task's ratings that has not been counted. Rows are only added, and deleted once they are counted.
 
-    One row a change, not one a task: a change that is not committed yet must not pass for one that was counted.
+    There is a row for each change, not one for each task: a change that is not committed yet would otherwise pass for
+    one that was counted.
     """
 
-    # No constraints: a task that is deleted has to be taken out of the counts, and nobody waits for a lock here.
+    # No foreign-key constraints: a row has to outlive its task, whose ratings are still to be taken out of the counts,
+    # and adding one must not wait for a lock on the task or the project.
     project = models.ForeignKey(
         "annotator.Project", on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+"
     )
@@ -24,7 +26,10 @@ class StaleAgreement(models.Model):
 
 
 class CountedTask(models.Model):
-    """The ratings of a task as they were counted, so that they can be taken back: agreement.counting says how."""
+    """The ratings of a task as they were counted, so that they can be subtracted again (annotator/agreement/totals.py).
+
+    The row outlives its task: a trigger on deleted tasks reads it.
+    """
 
     task = models.OneToOneField(
         "annotator.Task", on_delete=models.DO_NOTHING, db_constraint=False, primary_key=True, related_name="+"
@@ -34,10 +39,11 @@ class CountedTask(models.Model):
 
 
 class AgreementTotal(models.Model):
-    """How often which two ratings met: of a project, of a bucket of its tasks, a week, a rater, a pair of raters.
+    """Counts of how often each two ratings met, for a project, a bucket of its tasks, a week, a rater or two raters.
 
-    `one` and `other` say of whom: the bucket, the week, the rater, the two raters. `shared` is the number of responses
-    that the rater or the pair has in common with others or each other. `cells` is packed as agreement.totals says.
+    `one` and `other` identify the bucket, the week, the rater or the two raters. `shared` is the number of responses
+    that the rater has in common with others, or the two raters with each other. annotator/agreement/totals.py packs
+    and unpacks `cells`.
     """
 
     class Kind(models.TextChoices):
@@ -64,7 +70,7 @@ class AgreementTotal(models.Model):
 
 
 class AgreementState(models.Model):
-    """When a project's totals were last brought up to date, and over which attributes they go."""
+    """The time at which a project's totals were last brought up to date, and the attributes that they cover."""
 
     project = models.OneToOneField(
         "annotator.Project", on_delete=models.CASCADE, primary_key=True, related_name="agreement_state"

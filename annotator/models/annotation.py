@@ -1,4 +1,4 @@
-"""Who holds which task, and what they made of it."""
+"""Assignments, which say who holds which task, and what annotators make of them: ratings, drafts, skips, reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFERENCES = (NEITHER_VALID, -3, -2, -1, 1, 2, 3)
 """Strengths of a pairwise preference: negative for the first response; 0 is not offered (arXiv 2410.01257)."""
 
 LONGEST_ACTIVE_SECONDS = 7 * 86_400
-"""Of work on one task, which is a matter of minutes: beyond a week a clock went wrong."""
+"""The longest time of work on one task that is stored. Work takes minutes: beyond a week a clock went wrong."""
 
 
 class Origin(models.TextChoices):
@@ -37,10 +37,10 @@ class AssignmentQuerySet(models.QuerySet["Assignment"]):
 class Assignment(models.Model):
     """One annotator's hold on one task. While leased, and once submitted, it holds one of the task's slots.
 
-    What has no slot does not count, and has no part in any label: what a reviewer has rejected, what an excluded
-    annotator made, and an `extra`, which came when the task had no room left. Nothing finished is lost: an extra is
-    kept, and a reviewer may admit it. Only imported preferences count without a slot, as the ratings of their task are
-    still wanted; their `response_order` is empty.
+    An annotation without a slot does not count and has no part in any label: one that a reviewer has rejected, one by
+    an excluded annotator, or an `extra`, which came when the task had no room left. Finished work is never lost: an
+    extra is kept, and a reviewer may admit it. Only imported preferences count without a slot, because the ratings of
+    their task are still wanted; their `response_order` is empty.
     """
 
     class State(models.TextChoices):
@@ -52,15 +52,15 @@ class Assignment(models.Model):
 
     TRANSITIONS: ClassVar[dict[str, frozenset[str]]] = {
         State.LEASED: frozenset({State.SUBMITTED, State.SKIPPED, State.RELEASED, State.EXPIRED}),
-        # What is late is kept, and counts where there is room. Who comes back may have the task again.
+        # Late work is kept, and counts where there is room. An annotator who comes back may have the task again.
         State.EXPIRED: frozenset({State.LEASED, State.SUBMITTED, State.SKIPPED}),
         State.RELEASED: frozenset({State.LEASED, State.SUBMITTED, State.SKIPPED}),
-        # Only by an undo, within seconds.
+        # Only an undo, within seconds of the skip, leads back.
         State.SKIPPED: frozenset({State.LEASED}),
-        # Revised, or withdrawn with a skip for personal information.
+        # A revision keeps the state. A skip for personal information withdraws the rating.
         State.SUBMITTED: frozenset({State.SKIPPED}),
     }
-    """The steps between states; a trigger of the database refuses every other one."""
+    """The allowed steps between states. The trigger `legal_transition` refuses every other one."""
 
     task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="assignments")
     annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="assignments")
@@ -79,6 +79,7 @@ class Assignment(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["task", "annotator"], name="one_assignment_per_annotator_and_task"),
+            # Two annotators never share a slot, so a task never has more raters than it wants, whatever the code does.
             models.UniqueConstraint(
                 fields=["task", "slot"], condition=Q(state__in=["leased", "submitted"]), name="one_assignment_per_slot"
             ),
@@ -90,16 +91,20 @@ class Assignment(models.Model):
             models.CheckConstraint(
                 condition=Q(counts=True) | Q(slot__isnull=True), name="what_does_not_count_holds_no_slot"
             ),
+            # An empty order marks an imported preference, which counts without a slot.
             models.CheckConstraint(
                 condition=~Q(state="submitted") | Q(counts=False) | Q(slot__isnull=False) | Q(response_order=[]),
                 name="what_counts_holds_a_slot",
             ),
             models.CheckConstraint(condition=Q(extra=False) | Q(counts=False), name="an_extra_does_not_count"),
         ]
+        # Every claim reads the first three: leases that ran out, and the annotator's own unfinished work. Partial, so
+        # that they stay small however many tasks have been rated.
         indexes = [
             models.Index(fields=["lease_expires_at"], condition=Q(state="leased"), name="lease_by_expiry"),
             models.Index(fields=["annotator"], condition=Q(state="leased"), name="lease_by_annotator"),
             models.Index(fields=["annotator"], condition=Q(state="expired"), name="expired_by_annotator"),
+            # For the limits on tasks that one annotator gives back or skips within an hour.
             models.Index(
                 fields=["annotator", "leased_at"],
                 condition=Q(state__in=["released", "skipped"]),
@@ -121,11 +126,11 @@ class Draft(models.Model):
 
 class AnnotationQuerySet(models.QuerySet["Annotation"]):
     def current(self) -> AnnotationQuerySet:
-        """The newest revision of each assignment."""
+        """Returns the newest revision of each assignment."""
         return self.filter(is_current=True)
 
     def counting(self) -> AnnotationQuerySet:
-        """Current ones that are neither rejected nor made by somebody excluded."""
+        """Returns current annotations that are not rejected, not extras, and not made by an excluded annotator."""
         return self.current().filter(assignment__counts=True)
 
     def for_project(self, project_id: int) -> AnnotationQuerySet:
@@ -135,8 +140,8 @@ class AnnotationQuerySet(models.QuerySet["Annotation"]):
 class Annotation(models.Model):
     """One submission. Rows are only added: an edit is a new revision, and one revision is current.
 
-    Two responses are compared by a preference, three and more by a ranking. A trigger, `ranking_of_every_response`,
-    sees to it that a ranking names each response of the task once.
+    Two responses are compared by a preference, three and more by a ranking. The trigger `ranking_of_every_response`
+    ensures that a ranking names each response of the task once.
     """
 
     assignment = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Who did what when. The database refuses to change or delete a row."""
+"""The audit: who did what, and when. Triggers refuse to change, delete or truncate its rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AuditEntry(models.Model):
-    """One change by a person or a token. Names stand as text: the entry outlives what it speaks of."""
+    """One change by a person or a token. Names are stored as text, because the entry outlives the rows it names."""
 
     at = models.DateTimeField()
     actor = models.CharField(max_length=150, blank=True, help_text="username; empty: the system itself")

@@ -1,4 +1,4 @@
-"""What the workers leave for people and for each other: failures, work that is asked for, whose files these are."""
+"""Rows that workers leave for people and for each other: failures, requested work, and the installation's id."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db.models import Q
 
 
 class BackgroundFailure(models.Model):
-    """A periodic task that fails for a project, or as a whole. The row goes when the task works again."""
+    """A periodic task that fails for one project, or as a whole. The row is deleted when the task succeeds again."""
 
     task = models.CharField(max_length=60)
     project = models.ForeignKey(
@@ -20,6 +20,7 @@ class BackgroundFailure(models.Model):
 
     class Meta:
         constraints = [
+            # A task that fails as a whole has no project: with distinct NULLs it would get a row for every failure.
             models.UniqueConstraint(
                 fields=["task", "project"], nulls_distinct=False, name="one_failure_per_task_and_project"
             )
@@ -30,7 +31,7 @@ class BackgroundFailure(models.Model):
 
 
 class RecountWanted(models.Model):
-    """The project's tasks are to be brought in line with changed numbers of the protocol."""
+    """A request to bring a project's tasks in line with changed numbers of its protocol."""
 
     project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="recounts_wanted")
 
@@ -39,7 +40,10 @@ class RecountWanted(models.Model):
 
 
 class Installation(models.Model):
-    """One row: the id that the artifacts' folder bears in a file, so that every process knows whether it is the one."""
+    """The only row holds the id that is also kept in a file in the artifacts folder.
+
+    A process compares the two to learn whether it sees the installation's own folder.
+    """
 
     artifacts_id = models.UUIDField()
 

@@ -10,7 +10,7 @@ from annotator.models.scores import likert5
 
 
 class Gold(models.Model):
-    """Makes a task gold, and says where it is used: practice and test of the qualification, or the stream of work."""
+    """Makes a task a gold task, used in the practice or the test of the qualification, or in the stream of work."""
 
     class Use(models.TextChoices):
         PRACTICE = "practice", _("Practice")
@@ -29,7 +29,7 @@ class Gold(models.Model):
 
 
 class ExpertRating(models.Model):
-    """What the experts give one response of a gold task, and why."""
+    """The experts' scores of one response of a gold task, and their explanation."""
 
     gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="ratings")
     response = models.OneToOneField(
@@ -48,7 +48,7 @@ class ExpertRating(models.Model):
 
 
 class QualificationRun(models.Model):
-    """One member's way through the practice or the test. `kappa` is the mean over attributes, against the experts."""
+    """One member's run through the practice or the test. `kappa`, against the experts, is the mean over attributes."""
 
     class Kind(models.TextChoices):
         PRACTICE = "practice", _("Practice")

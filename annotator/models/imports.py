@@ -1,4 +1,4 @@
-"""Files that were imported, so that what one of them made can be taken back."""
+"""Records of imported files, so that the tasks that came from one of them can be taken back."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from django.db.models import Q
 
 class ImportQuerySet(models.QuerySet["Import"]):
     def being_taken_back(self) -> ImportQuerySet:
-        """Those whose tasks are not all gone yet."""
+        """Returns imports that somebody has taken back and whose tasks are not all deleted yet."""
         return self.filter(taken_back_at__isnull=False, all_gone_at__isnull=True)
 
 
 class Import(models.Model):
-    """One file that made tasks, whole or as far as it was read.
+    """One file that created tasks, read to its end or as far as reading got.
 
-    Its tasks name it, and their ids lie between `first_task` and `last_task`.
-    `removed` counts the tasks that are gone since it was taken back; those that somebody rated meanwhile stay.
+    Its tasks refer to it, and their ids lie between `first_task` and `last_task`. `removed` counts the tasks deleted
+    since the import was taken back; tasks that somebody rated meanwhile stay.
     """
 
     project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="imports", db_index=False)

@@ -1,4 +1,4 @@
-"""What the annotations of a task add up to, and the labels that came with imported data."""
+"""The outcome of a task's annotations, and the labels of its responses, imported ones included."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Consensus(models.Model):
 
 class LabelQuerySet(models.QuerySet["Label"]):
     def in_force(self) -> LabelQuerySet:
-        """One label a response: the reviewer's where there is one, else the annotators', else the imported.
+        """Returns one label for each response: the reviewer's if there is one, else the annotators', else the imported.
 
-        A dropped task yields none but its reviewer's; retired and quarantined tasks yield none.
+        A dropped task yields only its reviewer's labels; retired, quarantined and gold tasks yield none.
         """
-        others = Label.objects.filter(response=models.OuterRef("response"))
+        of_response = Label.objects.filter(response=models.OuterRef("response"))
         reviewed = Q(source=Label.Source.ADJUDICATED)
-        agreed = Q(source=Label.Source.CONSENSUS) & ~models.Exists(others.filter(reviewed))
-        imported = Q(source=Label.Source.IMPORTED) & ~models.Exists(others.exclude(source=Label.Source.IMPORTED))
+        agreed = Q(source=Label.Source.CONSENSUS) & ~models.Exists(of_response.filter(reviewed))
+        imported = Q(source=Label.Source.IMPORTED) & ~models.Exists(of_response.exclude(source=Label.Source.IMPORTED))
         kept = Q(response__task__consensus__isnull=True) | Q(response__task__consensus__dropped_because="")
         return self.filter(reviewed | (kept & (agreed | imported)), response__task__state__in=["open", "complete"])
 

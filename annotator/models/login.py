@@ -1,11 +1,12 @@
-"""Wrong passwords, counted."""
+"""Counts of wrong passwords (annotator/accounts/logins.py sets their limits)."""
 
 from django.db import models
 
 
 class LoginFailures(models.Model):
-    """How many wrong passwords came lately for one account, from one address, or both: the key's digest says which."""
+    """The number of recent wrong passwords for an account, from an address or browser, or for a combination of them."""
 
+    # A digest of what is counted: people type passwords into the field for the name, and nobody must read them here.
     key = models.CharField(max_length=64, primary_key=True)
     count = models.PositiveIntegerField()
     ends_at = models.DateTimeField(db_index=True, help_text="when counting begins anew")

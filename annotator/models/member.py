@@ -1,4 +1,4 @@
-"""Who belongs to a project, in which role, and how much they have done in it."""
+"""The members of projects: their roles, and how much they have rated."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ class PauseReason(models.TextChoices):
 
 class MembershipQuerySet(models.QuerySet["Membership"]):
     def with_pseudonym(self) -> MembershipQuerySet:
-        """What the project calls each member, as `pseudonym`."""
-        called = apps.get_model("annotator", "Pseudonym").objects.filter(
+        """Adds `pseudonym`: what the project calls each member where user names are not shown."""
+        pseudonyms = apps.get_model("annotator", "Pseudonym").objects.filter(
             user=models.OuterRef("user"), project=models.OuterRef("project")
         )
-        return self.annotate(pseudonym=models.Subquery(called.values("name")))
+        return self.annotate(pseudonym=models.Subquery(pseudonyms.values("name")))
 
     def in_use(self) -> MembershipQuerySet:
-        """Those of projects that are neither archived nor deleted."""
+        """Returns memberships of projects that are neither archived nor deleted."""
+        # Only archived projects are deleted (only_the_archived_are_deleted), so one condition is enough.
         return self.filter(project__archived_at=None)
 
 
 class Membership(models.Model):
     """A user's role in a project, the guideline version acknowledged (0: none), and whether they may rate.
 
-    `offered_role` is a role that the member has not accepted yet, and does not have before. Gold tasks rated since
-    `gold_counts_from` are judged; `paused_because` says why somebody was paused.
+    `offered_role` is a role that the member has not accepted yet and does not have until then. Only gold tasks rated
+    since `gold_counts_from` are judged. `paused_because` says why the member was paused.
     """
 
     user = models.ForeignKey(
@@ -87,18 +88,18 @@ class Membership(models.Model):
         return f"{self.user} as {self.role}"
 
     def lacks_test(self) -> bool:
-        """Whether the project asks for a test that this member has not passed."""
+        """Returns whether the project asks for a test that this member has not passed."""
         return self.project.qualification_required and self.role == Role.ANNOTATOR and not self.qualified_at
 
     def has_unread_guidelines(self) -> bool:
-        """Whether a newer version is in force than the one that this member has acknowledged."""
+        """Returns whether a newer version is in force than the one that this member has acknowledged."""
         return self.project.guidelines.filter(version__gt=self.acknowledged_version).exists()
 
 
 class Tally(models.Model):
-    """How many tasks of a project an annotator has rated, and how far down the line of begun tasks they have looked.
+    """The number of a project's tasks that an annotator has rated, and their place in the line of begun tasks.
 
-    Behind `line` stands no task with room that they could have; it is a hint that saves reading, not a promise.
+    Up to `line` no begun task has room for this annotator. It is a hint that saves reading, not a promise.
     """
 
     annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="tallies")

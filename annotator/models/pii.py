@@ -1,4 +1,4 @@
-"""Where personal information stands in a task's texts: found by patterns, or marked by annotators who skipped it."""
+"""Places of personal information in a task's texts: found by patterns, or marked by annotators who skipped the task."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class PiiSpanQuerySet(models.QuerySet["PiiSpan"]):
         return self.filter(source=PiiSpan.Source.DETECTED)
 
     def in_order(self) -> PiiSpanQuerySet:
-        """As one reads the task: turn by turn, then the responses."""
+        """Orders the spans as one reads the task: turn by turn, then the responses."""
         return self.order_by(F("turn").asc(nulls_last=True), "response__position", "start", "-end")
 
 
 class PiiSpan(models.Model):
-    """Characters start..end of one turn's or one response's text, as it is stored. The text itself is not repeated."""
+    """Characters `start` to `end` of one turn's or one response's stored text. The text itself is not repeated here."""
 
     class Source(models.TextChoices):
         DETECTED = "detected"
@@ -51,6 +51,7 @@ class PiiSpan(models.Model):
 
     class Meta:
         constraints = [
+            # One of turn and response is always NULL: with distinct NULLs the constraint would never apply.
             models.UniqueConstraint(
                 fields=["task", "turn", "response", "start", "end", "kind", "source", "marked_by"],
                 nulls_distinct=False,

@@ -56,14 +56,14 @@ class Attribute(models.Model):
 
 RUBRIC_SECONDS = 30
 MOST_ANNOTATORS = 25
-"""Annotators of one task."""
+"""The most annotators that one task may ask for."""
 WIDEST = 4
-"""The spread between the lowest and the highest level."""
+"""The widest spread: that between the lowest and the highest level."""
 
 
 @lru_cache(maxsize=64)
 def attributes_of(rubric_id: int, moment: int) -> tuple[Attribute, ...]:
-    """Read anew at every `moment`: they are needed with every task, and hardly ever change."""
+    """Returns the rubric's attributes, read once for each `moment`: every task needs them, and they hardly change."""
     return tuple(Attribute.objects.filter(rubric=rubric_id).order_by("position"))
 
 
@@ -74,7 +74,10 @@ class Role(models.TextChoices):
 
 
 def usable_by_the_trainer(config: object) -> None:
-    """A validator; what the trainer accepts is the machine half's to say, and settings.py names who says it."""
+    """Raises ValidationError for settings that the trainer does not accept.
+
+    The machine half checks them; the human half must not import it, so settings.py names the function.
+    """
     try:
         import_string(settings.TRAINING_CONFIG_CHECK)(config)
     except Refusal as refused:
@@ -83,15 +86,18 @@ def usable_by_the_trainer(config: object) -> None:
 
 class ProjectQuerySet(models.QuerySet["Project"]):
     def in_use(self) -> ProjectQuerySet:
-        """Those that are not archived."""
+        """Returns projects that are not archived."""
         return self.filter(archived_at=None)
 
     def standing(self) -> ProjectQuerySet:
-        """Those that nobody has deleted; what is deleted in the background is out of everybody's reach already."""
+        """Returns projects that nobody has deleted.
+
+        A project whose rows are still being deleted in the background is out of everybody's reach already.
+        """
         return self.filter(deleted_at=None)
 
     def visible_to(self, user: User) -> ProjectQuerySet:
-        """Every project for a superuser, else those the user is a member of."""
+        """Returns every project for a superuser, else those that the user is a member of."""
         return self.standing() if user.is_superuser else self.standing().filter(memberships__user=user)
 
     def managed_by(self, user: User) -> ProjectQuerySet:
@@ -100,23 +106,24 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return self.standing().filter(memberships__user=user, memberships__role=Role.MANAGER)
 
     def with_progress(self) -> ProjectQuerySet:
-        """Counts of tasks by state, as `tasks_total`, `tasks_open`, `tasks_complete`, ...; gold tasks are no work."""
-        every = apps.get_model("annotator", "Task").objects.filter(project=models.OuterRef("pk")).order_by()
+        """Adds counts of tasks by state: `tasks_total`, `tasks_open`, `tasks_complete`, ...; gold tasks are no work."""
+        tasks = apps.get_model("annotator", "Task").objects.filter(project=models.OuterRef("pk")).order_by()
 
-        def tasks(*states: str) -> Coalesce:
-            counted = every.filter(state__in=states).values("project").annotate(n=models.Count("pk"))
-            return Coalesce(models.Subquery(counted.values("n")), 0)
+        # Subqueries, which the index task_by_state serves: joined tasks would multiply with other joins of the query.
+        def number(*states: str) -> Coalesce:
+            by_project = tasks.filter(state__in=states).values("project").annotate(n=models.Count("pk"))
+            return Coalesce(models.Subquery(by_project.values("n")), 0)
 
         return self.annotate(
-            tasks_total=tasks("open", "complete", "quarantined", "retired"),
-            tasks_open=tasks("open"),
-            tasks_complete=tasks("complete"),
-            tasks_quarantined=tasks("quarantined"),
-            tasks_retired=tasks("retired"),
+            tasks_total=number("open", "complete", "quarantined", "retired"),
+            tasks_open=number("open"),
+            tasks_complete=number("complete"),
+            tasks_quarantined=number("quarantined"),
+            tasks_retired=number("retired"),
         )
 
     def as_seen_by(self, user: User) -> ProjectQuerySet:
-        """With the user's own part in each: `own_role`, `own_quota` and `own_done`; and the `guidelines_version`."""
+        """Adds the user's `own_role`, `own_quota` and `own_done` in each project, and its `guidelines_version`."""
         member = apps.get_model("annotator", "Membership").objects.filter(user=user, project=models.OuterRef("pk"))
         tally = apps.get_model("annotator", "Tally").objects.filter(annotator=user, project=models.OuterRef("pk"))
         versions = Guideline.objects.filter(project=models.OuterRef("pk")).order_by("-version").values("version")
@@ -333,7 +340,7 @@ class Project(models.Model):
         return self.name
 
     def attributes_for(self, scope: str = "response") -> list[Attribute]:
-        """The attributes in the rubric's order, read at most RUBRIC_SECONDS ago."""
+        """Returns the attributes in the rubric's order, read at most RUBRIC_SECONDS ago."""
         attributes = attributes_of(self.rubric_id, int(monotonic() // RUBRIC_SECONDS))
         return [attribute for attribute in attributes if attribute.scope == scope]
 

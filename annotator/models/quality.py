@@ -1,4 +1,4 @@
-"""What is computed about raters, from annotations alone."""
+"""Stored measures of raters' work, computed from annotations alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class RaterQuality(models.Model):
-    """What the rater model and the checks found about one annotator of a project, for people to judge."""
+    """The results of the rater model and the checks for one annotator of a project, for people to judge."""
 
     project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="rater_qualities")
     annotator = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""Who a rater is to one project: the pseudonym in its exports, and the accounts behind imported ratings."""
+"""The pseudonyms of raters in a project and its exports, and the accounts behind imported ratings."""
 
 import secrets
 
@@ -10,9 +10,9 @@ def new_pseudonym() -> str:
 
 
 class Pseudonym(models.Model):
-    """What a project calls one of its people wherever no name may stand. It says nothing in any other project.
+    """The name that a project uses for a person where user names are not shown. No other project knows it.
 
-    Triggers give one to every member and to whoever has rated.
+    Triggers give one to every member and to everybody who has rated.
     """
 
     user = models.ForeignKey("annotator.User", on_delete=models.CASCADE, related_name="pseudonyms")
@@ -30,7 +30,7 @@ class Pseudonym(models.Model):
 
 
 class ImportedRater(models.Model):
-    """The account behind a rater of imported files, who is known by a place in the file's lists only."""
+    """The account behind a rater of imported files, who is known only by a place in the file's lists."""
 
     project = models.ForeignKey("annotator.Project", on_delete=models.CASCADE, related_name="imported_raters")
     place = models.CharField(max_length=40, help_text="such as rater-1 or preference-2")

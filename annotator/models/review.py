@@ -1,4 +1,4 @@
-"""What reviewers and managers decide about annotations, tasks and annotators. Originals stay as they are."""
+"""Decisions of reviewers and managers on annotations, tasks and annotators. The originals stay as they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from annotator.models.ranking import tiers_of_ids
 
 
 class Verdict(models.Model):
-    """A reviewer's word on one submission. Rows are only added; the newest of an assignment is in force."""
+    """A reviewer's decision on one submission. Rows are only added; an assignment's newest one is in force."""
 
     class Decision(models.TextChoices):
         ACCEPTED = "accepted", _("Accepted")
@@ -34,7 +34,10 @@ class Verdict(models.Model):
 
 
 class Adjudication(models.Model):
-    """A reviewer's authoritative rating of a task: scores by response id, then attribute. One of a task is current."""
+    """A reviewer's authoritative rating of a task: scores by response id, then by attribute.
+
+    At most one row of a task is current.
+    """
 
     class Reason(models.TextChoices):
         AMBIGUOUS_PROMPT = "ambiguous_prompt", _("The prompt can be read in more than one way")
@@ -69,7 +72,7 @@ class Adjudication(models.Model):
 
 
 class Exclusion(models.Model):
-    """Takes all that an annotator did in a project out of consensus, labels and snapshots, until it is lifted."""
+    """Keeps everything that an annotator did in a project out of consensus, labels and snapshots until it is lifted."""
 
     project = models.ForeignKey(
         "annotator.Project", on_delete=models.CASCADE, related_name="exclusions", verbose_name=_("project")
@@ -100,17 +103,17 @@ class Exclusion(models.Model):
 
 class UnlikelyQuerySet(models.QuerySet["UnlikelyAnnotation"]):
     def in_force(self) -> UnlikelyQuerySet:
-        """Those that still count, of settled tasks, and on which nobody has decided since they were noted."""
-        judged = Verdict.objects.filter(
+        """Returns those that still count, of complete tasks, and on which nobody has decided since they were noted."""
+        verdicts = Verdict.objects.filter(
             assignment=OuterRef("annotation__assignment"), made_at__gte=OuterRef("noted_at")
         )
-        alive = self.filter(annotation__is_current=True, annotation__assignment__counts=True)
-        of_tasks = alive.filter(task__state="complete", task__adjudicated=False)
-        return of_tasks.filter(~Exists(judged))
+        counting = self.filter(annotation__is_current=True, annotation__assignment__counts=True)
+        undecided = counting.filter(task__state="complete", task__adjudicated=False)
+        return undecided.filter(~Exists(verdicts))
 
 
 class UnlikelyAnnotation(models.Model):
-    """An annotation that lies far from what a model expects that has not learnt from its task.
+    """An annotation that lies far from the expectation of a model that has not learnt from the task.
 
     `unlikeliness` is in standard deviations; `evidence` holds the scores that are furthest off.
     """

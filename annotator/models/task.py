@@ -16,19 +16,20 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return self.filter(state=Task.State.OPEN)
 
     def disputed(self) -> TaskQuerySet:
-        """Those that wait for a reviewer, the widest spread first; matches the index task_review_order."""
+        """Returns tasks that wait for a reviewer, the widest spread first."""
+        # The index task_review_order has this condition and this order: a page reads its own rows only.
         return self.exclude(review_because="").order_by("-review_spread", "pk")
 
     def gold_for(self, use: str) -> TaskQuerySet:
-        """Gold tasks of one use, in the order of their import."""
+        """Returns gold tasks of one use, in the order of their import."""
         return self.filter(state=Task.State.GOLD, gold__use=use).order_by("pk")
 
     def unscanned(self) -> TaskQuerySet:
-        """Those in which nobody has looked for personal information yet."""
+        """Returns tasks in which nobody has looked for personal information yet."""
         return self.filter(pii_scanned_at__isnull=True)
 
     def untouched_by(self, user_id: int, *, states: tuple[str, ...]) -> TaskQuerySet:
-        """Tasks with no assignment of this user in one of the states."""
+        """Returns tasks on which this user has no assignment in one of the states."""
         assignments = apps.get_model("annotator", "Assignment").objects
         mine = assignments.filter(task=models.OuterRef("pk"), annotator=user_id, state__in=states)
         return self.filter(~models.Exists(mine))
@@ -37,11 +38,12 @@ class TaskQuerySet(models.QuerySet["Task"]):
 class Task(models.Model):
     """A conversation whose next turn is rated, and how many annotators it still wants.
 
-    `open_slots` is `slots_wanted` less the assignments that hold a slot, `done` those of them that are submitted; the
-    stage functions keep it so. `shuffle` spreads annotators over untouched tasks; begun ones with room stand in a line,
-    at whose end a trigger puts a task whenever it is begun or gets room. A gold task measures annotators: anybody may
-    rate it, and it yields no label. `review_because` says why a reviewer should look at the task. `doubt` is how little
-    the reward model knows of it, 0 to 9; among untouched tasks of one priority the most doubtful come first.
+    `open_slots` is `slots_wanted` less the assignments that hold a slot, and `done` is the number of those that are
+    submitted; the stage functions keep both right. `shuffle` spreads annotators over untouched tasks. Begun tasks with
+    room stand in a line: a trigger puts a task at its end whenever the task is begun or gets room. A gold task measures
+    annotators: anybody may rate it, and it yields no label. `review_because` says why a reviewer should look at the
+    task. `doubt`, from 0 to 9, says how uncertain the reward model is of it; among untouched tasks of one priority the
+    most doubtful come first.
     """
 
     class State(models.TextChoices):
@@ -57,9 +59,10 @@ class Task(models.Model):
         QUARANTINE = "quarantine", _("Set aside")
         UNLIKELY = "unlikely", _("Unlikely according to the model")
 
+    # Without an index of its own: task_by_project begins with it.
     project = models.ForeignKey(
         "annotator.Project", on_delete=models.CASCADE, related_name="tasks", db_index=False, verbose_name=_("project")
-    )  # task_by_project serves it
+    )
     external_id = models.CharField(_("external id"), max_length=200)
     conversation = models.JSONField()
     metadata = models.JSONField(_("metadata"), default=dict, blank=True)
@@ -83,8 +86,8 @@ class Task(models.Model):
     content_hash = models.CharField(max_length=64)
     prompt_hash = models.CharField(max_length=64)
     imported_preference = models.SmallIntegerField(null=True, blank=True)
-    # Without a constraint and an index of its own, which every new task would pay for: an import knows between which
-    # ids its tasks lie, and goes only with its project.
+    # Without a constraint and an index, which would slow down every insert: an import knows between which ids its tasks
+    # lie, and is deleted only with its project.
     from_import = models.ForeignKey(
         "annotator.Import",
         null=True,
@@ -115,6 +118,8 @@ class Task(models.Model):
             models.Index(fields=["project", "content_hash"], name="task_by_content"),
             models.Index(fields=["project", "state"], name="task_by_state"),
             models.Index(fields=["id"], condition=Q(pii_scanned_at__isnull=True), name="task_unscanned"),
+            # A claim reads the next three in their order and stops at the first task with room. Their conditions are
+            # those of its statements (annotator/assignment/task_choice.py); otherwise it would sort every open task.
             models.Index(
                 fields=["project", "line"], condition=Q(state="open", open_slots__gt=0, begun=True), name="task_in_line"
             ),
@@ -138,17 +143,20 @@ class Task(models.Model):
 
     @property
     def public_id(self) -> int:
-        """The number by which it is known outside."""
+        """The number by which the task is known outside."""
         return task_number(self.pk)
 
     def may_be_revised(self) -> bool:
-        """While it waits for others. So does a gold task, to all appearances; what counts there are first ratings."""
+        """Returns whether ratings of the task may be revised: as long as it waits for other annotators.
+
+        A gold task is to look like any other, so it seems to wait too. Only first ratings of it are judged.
+        """
         if self.state != Task.State.GOLD:
             return self.state == Task.State.OPEN
         return self.assignments.filter(state="submitted").count() < self.project.base_annotators
 
     def state_in_use(self) -> str:
-        """The state it goes back to when it is set aside no more."""
+        """Returns the state to which the task goes back when it is no longer set aside."""
         gold = apps.get_model("annotator", "Gold").objects.filter(task=self.pk)
         return Task.State.GOLD if gold.exists() else Task.State.OPEN
 
@@ -174,5 +182,5 @@ class Response(models.Model):
 
     @property
     def public_id(self) -> int:
-        """The number by which it is known outside."""
+        """The number by which the response is known outside."""
         return response_number(self.pk)

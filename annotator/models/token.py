@@ -7,7 +7,7 @@ from knox.models import AbstractAuthToken
 
 
 class Scope(models.TextChoices):
-    """A kind of call. A token may make those of its scopes, and of them what its account's roles allow."""
+    """A kind of call. A token may make the calls of its scopes, as far as its account's roles allow them."""
 
     READ = "read"
     ANNOTATE = "annotate"
@@ -20,7 +20,7 @@ def every_scope() -> list[str]:
 
 
 class Token(AbstractAuthToken):  # type: ignore[misc]
-    """A token by its digest; nobody can read the token itself again."""
+    """A token, stored as its digest: nobody can read the token itself again."""
 
     id = models.BigAutoField(primary_key=True)
     digest = models.CharField(max_length=128, unique=True)

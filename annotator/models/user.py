@@ -1,4 +1,4 @@
-"""People, and the raters that came with imported data."""
+"""Accounts of people, and of the raters that came with imported data."""
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -7,7 +7,7 @@ from annotator.models import account_names
 
 
 class User(AbstractUser):  # type: ignore[django-manager-missing]  # of tokens: the package is untyped
-    """An account. `staff_by_role`: it is staff because it manages a project, and for as long as it does."""
+    """An account. `staff_by_role` says that it is staff only because it manages a project, and as long as it does."""
 
     class Layout(models.TextChoices):
         """How a task's responses are arranged on the rating page."""

@@ -1,1 +1,1 @@
-"""Filters and tags of our templates."""
+"""The filters and tags of our templates."""

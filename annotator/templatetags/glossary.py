@@ -1,4 +1,4 @@
-"""{% term "champion" %}: the word as a link to its place in the glossary; {% term "kept" heading %}: in other words."""
+"""{% term "champion" %} links the word to its place in the glossary; {% term "kept" heading %} links another text."""
 
 from django import template
 from django.urls import reverse
@@ -13,6 +13,6 @@ register = template.Library()
 
 @register.simple_tag
 def term(key: str, text: str | Promise = "") -> SafeString:
-    """An unknown key is an error: a link must not lead nowhere."""
+    """Returns the link. An unknown key raises KeyError, because a link must not lead nowhere."""
     known = TERMS[key]
     return format_html('<a class="term" href="{}#{}">{}</a>', reverse("glossary"), key, text or known.word)

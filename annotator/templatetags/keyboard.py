@@ -1,4 +1,4 @@
-"""{% key "skip" %} is the person's key for an action, {% cap "skip" %} shows it on the control."""
+"""{% key "skip" %} gives the user's key for an action, {% cap "skip" %} shows it on the control."""
 
 from typing import Any
 
@@ -23,5 +23,5 @@ def action_label(action: str) -> str:
 
 @register.simple_tag(takes_context=True)
 def cap(context: dict[str, Any], action: str) -> SafeString:
-    """Not read out: the label of the control says what it does."""
+    """Returns the key as it is drawn. Screen readers skip it: the control's label says what it does."""
     return format_html('<kbd aria-hidden="true">{}</kbd>', keys_of(context["user"])[action].upper())

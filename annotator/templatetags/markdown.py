@@ -1,4 +1,4 @@
-"""{{ text|markdown }}"""
+"""{{ text|markdown }} gives the text as sanitised HTML."""
 
 from django import template
 from django.utils.safestring import SafeString

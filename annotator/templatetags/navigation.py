@@ -1,4 +1,4 @@
-"""{% pages_of project as pages %} and {% places as entries %}: what the navigation of a page holds."""
+"""{% pages_of project as pages %} and {% places as entries %} give the entries of a page's navigation."""
 
 from typing import Any
 

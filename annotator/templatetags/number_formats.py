@@ -1,4 +1,4 @@
-"""{{ kappa|measure:3 }}, {{ share|percent }}, {{ bias|signed }}: numbers in the reader's language, or a dash."""
+"""{{ kappa|measure:3 }}, {{ share|percent }}, {{ bias|signed }} write numbers in the reader's language, or a dash."""
 
 from django import template
 

@@ -1,4 +1,4 @@
-"""{% marked text|markdown %}: what looks like personal information in it is marked, where the page hands over `pii`."""
+"""{% marked text|markdown %} marks what looks like personal information, if the page's context has `pii`."""
 
 from django import template
 from django.template import Context
@@ -12,4 +12,5 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def marked(context: Context, html: str) -> SafeString:
+    # Safe: the filter's HTML is sanitised, anything else is escaped here, and the marks add escaped titles only.
     return mark_safe(with_marks(conditional_escape(html), context.get("pii") or []))

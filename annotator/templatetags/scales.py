@@ -1,6 +1,7 @@
-"""{{ score|level }}: a score as people read it, from 1 up; stored, sent and exported it counts from 0.
+"""{{ score|level }} gives a score as people read it, from 1 up; stored, sent and exported it counts from 0.
 
-{% levels field %}: the radios of a scale. In Python, as fifty of them cost a template a millisecond.
+{% levels field %} gives the radio buttons of a scale. It is written in Python because a template takes a millisecond
+for fifty of them.
 """
 
 from typing import overload
@@ -25,7 +26,7 @@ def level(score: float) -> float: ...
 def level(score: None) -> None: ...
 @register.filter
 def level(score: float | None) -> float | None:
-    """The level that stands for a score; None where nothing was given."""
+    """Returns the level that stands for a score; None where no score was given."""
     return None if score is None else score + 1
 
 

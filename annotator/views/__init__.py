@@ -1,1 +1,1 @@
-"""The annotator's pages, a module a subject. Each page works without JavaScript; its access decorator stands on top."""
+"""The pages, one module for each subject. Each works without JavaScript and has its access decorator on top."""

@@ -30,12 +30,12 @@ MOST_RATERS = 999_999
 @never_cache
 @require_GET
 def agreement(request: HttpRequest, slug: str) -> HttpResponse:
-    """All measures; `by` sorts the annotators, `from` goes on in them, `with` chooses whose pairs are shown."""
+    """Shows all measures. `by` sorts the annotators, `from` pages through them, `with` picks whose pairs are shown."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     naming = access.naming_for(user, project)
-    whose = rater_called(project, request.GET.get("with", ""), naming=naming)
-    measured = report(project, now=database_now(), pairs_of=whose)
+    rater = rater_called(project, request.GET.get("with", ""), naming=naming)
+    measured = report(project, now=database_now(), pairs_of=rater)
     attributes = [attribute for attribute in project.attributes_for() if attribute.key in measured.closeness]
     order = Order.read(request.GET.get("by", ""), attributes)
     rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in measured.raters])
@@ -43,7 +43,10 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
         "project": project,
         "report": measured,
         "attributes": attributes,
-        "kappas": [(attribute, [of[attribute.key] for of in measured.selections.values()]) for attribute in attributes],
+        "kappas": [
+            (attribute, [by_attribute[attribute.key] for by_attribute in measured.selections.values()])
+            for attribute in attributes
+        ],
         "rated": max((selection.samples for selection in measured.selections[Selection.ALL].values()), default=0),
         "reasons": _reasons(measured),
         "closeness": [(attribute, measured.closeness[attribute.key]) for attribute in attributes],
@@ -54,20 +57,21 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
         "weeks": [(week, [week.kappa[attribute.key] for attribute in attributes]) for week in reversed(measured.weeks)],
         "order": order,
         "pairs": [_pair(pair, attributes, name=naming) for pair in measured.pairs],
-        "whose": request.GET["with"] if whose else "",
+        "whose": request.GET["with"] if rater else "",
         **_part(rows, number_in(request.GET, "from", most=MOST_RATERS) or 0),
     }
     return render(request, "agreement.html", page)
 
 
 def _reasons(agreement: Report) -> list[str]:
-    """Why kappas are undefined that have something to be computed from."""
-    every = (estimate for of in agreement.selections.values() for estimate in of.values())
-    return sorted({estimate.undefined_because for estimate in every if estimate.samples and estimate.undefined_because})
+    """Returns why kappas that have samples are undefined all the same."""
+    estimates = [estimate for by_attribute in agreement.selections.values() for estimate in by_attribute.values()]
+    reasons = {estimate.undefined_because for estimate in estimates if estimate.samples}
+    return sorted(reasons - {""})
 
 
 def _part(rows: Sequence["Row"], first: int) -> dict[str, Any]:
-    """So many annotators, and where the others begin."""
+    """Returns a page of annotators, and where the pages before and after it begin."""
     end = first + RATERS_SHOWN
     return {
         "raters": rows[first:end],
@@ -95,7 +99,7 @@ def _mean(measures: Mapping[str, float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class Row:
-    """One annotator: means over the attributes, and each one's kappa."""
+    """One annotator: means over the attributes, and the kappa of each attribute."""
 
     name: str
     shared: int
@@ -127,7 +131,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Order:
-    """What the table is sorted by: a column of `Row`, or an attribute's place among the kappas."""
+    """The order of the table: by a column of `Row`, or by the kappa of one attribute."""
 
     by: str
     falling: bool
@@ -137,12 +141,12 @@ class Order:
 
     @classmethod
     def read(cls, text: str, attributes: Sequence[Attribute]) -> "Order":
-        """`-` before the name turns it round; what is unknown is the order of the report, most shared first."""
+        """Reads the order from an address. `-` before the name reverses it; an unknown name means most shared first."""
         by, known = text.removeprefix("-"), {*cls.COLUMNS, *(f"kappa.{attribute.key}" for attribute in attributes)}
         return cls(by, text.startswith("-"), attributes) if by in known else cls("shared", True, attributes)
 
     def sorted(self, rows: Sequence[Row]) -> list[Row]:
-        """What is undefined comes last."""
+        """Sorts the rows. Undefined values come last, whichever way the column is sorted."""
         known = [row for row in rows if self._value(row) is not None]
         unknown = [row for row in rows if self._value(row) is None]
         return sorted(known, key=self._value, reverse=self.falling) + unknown

@@ -21,7 +21,7 @@ PAGE = 50
 @never_cache
 @require_GET
 def annotators(request: HttpRequest, slug: str) -> HttpResponse:
-    """Those with flags first, each flag with its evidence; then everybody's measures."""
+    """Lists annotators with flags first, each flag with its evidence; then everybody's measures."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     naming, pseudonyms = access.naming_for(user, project), Naming(project, by_name=False)

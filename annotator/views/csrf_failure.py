@@ -1,9 +1,9 @@
-"""The page for a form that the session refuses."""
+"""The page for a form whose token does not fit the session."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """The form's token does not fit the session: most often somebody logged out, or in as another, in between."""
+    """Explains the refusal: most often somebody logged out, or logged in as somebody else, after opening the form."""
     return render(request, "csrf.html", {"reason": reason}, status=403)

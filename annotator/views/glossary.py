@@ -1,4 +1,4 @@
-"""The glossary: words of the pages for managers and reviewers, each in plain sentences under an anchor of its own."""
+"""The glossary: it explains words of the pages for managers and reviewers, each under an anchor of its own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 @dataclass(frozen=True)
 class Term:
-    """`word` is how it stands in a sentence; `meaning` explains it to somebody who never heard it."""
+    """A term: `word` as it stands in a sentence, and its `meaning` for somebody who has never heard it."""
 
     word: Promise
     meaning: Promise
@@ -164,6 +164,6 @@ TERMS: Mapping[str, Term] = {
 @login_required
 @require_GET
 def glossary(request: HttpRequest) -> HttpResponse:
-    """All terms, in the order of the alphabet of the reader's language."""
+    """Lists all terms in alphabetical order in the reader's language."""
     terms = sorted(TERMS.items(), key=lambda item: str(item[1].word).casefold())
     return render(request, "glossary.html", {"terms": terms})

@@ -1,4 +1,4 @@
-"""One's own annotations: looked through, and changed while their task is open."""
+"""Pages of an annotator's own annotations, which can be changed while their task is open."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms import RatingForm, SkipForm, filled
-from annotator.models import Annotation, Assignment, Draft, Task, Verdict
+from annotator.models import Annotation, Assignment, Draft, Task
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
 from annotator.review.verdicts import latest_verdict, latest_verdicts
@@ -29,30 +29,30 @@ EXCERPT = 160
 @never_cache
 @require_GET
 def history(request: HttpRequest, slug: str) -> HttpResponse:
-    """The newest annotations first, a page at a time; `before` is the id that the last page ended with."""
+    """Lists the newest annotations first, a page at a time; `before` is the last id of the page before."""
     project = access.membership(user_of(request), slug).project
     mine = Annotation.objects.current().for_project(project.pk).filter(assignment__annotator=user_of(request))
     before = number_in(request.GET, "before")
     if before is not None:
         mine = mine.filter(pk__lt=before)
-    rows = list(mine.select_related("assignment__task__project").order_by("-pk")[: PAGE + 1])
-    verdicts = latest_verdicts([row.assignment_id for row in rows])
-    shown = [_row(row, verdicts.get(row.assignment_id)) for row in rows[:PAGE]]
-    older = rows[PAGE - 1].pk if len(rows) > PAGE else None
-    return render(request, "history.html", {"project": project, "rows": shown, "older": older, "before": before})
-
-
-def _row(made: Annotation, verdict: Verdict | None) -> dict[str, Any]:
-    task = made.assignment.task
-    return {
-        "annotation": made,
-        "excerpt": _excerpt(task),
-        "verdict": verdict,
-        "open": annotation.may_be_changed(task, verdict),
-    }
+    # One row more says whether there are older ones, without a count.
+    stored = list(mine.select_related("assignment__task__project").order_by("-pk")[: PAGE + 1])
+    verdicts = latest_verdicts([row.assignment_id for row in stored])
+    rows = [
+        {
+            "annotation": row,
+            "excerpt": _excerpt(row.assignment.task),
+            "verdict": verdicts.get(row.assignment_id),
+            "open": annotation.may_be_changed(row.assignment.task, verdicts.get(row.assignment_id)),
+        }
+        for row in stored[:PAGE]
+    ]
+    older = stored[PAGE - 1].pk if len(stored) > PAGE else None
+    return render(request, "history.html", {"project": project, "rows": rows, "older": older, "before": before})
 
 
 def _excerpt(task: Task) -> str:
+    # Cut before white space is collapsed: a turn may be a million characters long.
     text = " ".join(str(task.conversation[-1]["content"])[: EXCERPT * 2].split())
     return text if len(text) <= EXCERPT else text[:EXCERPT] + "…"
 
@@ -61,50 +61,51 @@ def _excerpt(task: Task) -> str:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
-    """One's own annotation: a form while the task is open, to be read afterwards."""
-    held = access.own_assignment(user_of(request), assignment_id)
-    stored = get_object_or_404(held.annotations.current().prefetch_related("ratings"))
-    stored.assignment = held
-    draft = Draft.objects.filter(assignment=held).first()
+    """Shows the user's own annotation: as a form while the task is open, afterwards only to be read."""
+    mine = access.own_assignment(user_of(request), assignment_id)
+    stored = get_object_or_404(mine.annotations.current().prefetch_related("ratings"))
+    # What is at hand need not be read again.
+    stored.assignment = mine
+    draft = Draft.objects.filter(assignment=mine).first()
     form = RatingForm(
-        held.task.project,
-        assignment.responses_in_order(held),
+        mine.task.project,
+        assignment.responses_in_order(mine),
         request.POST or None,
         initial=draft.form if draft else filled(stored),
     )
     if not form.is_bound or not form.is_valid():
-        page = _page(request, held, stored, form) | {"saved_at": draft.saved_at if draft else stored.submitted_at}
+        page = _page(request, mine, stored, form) | {"saved_at": draft.saved_at if draft else stored.submitted_at}
         return render(request, "revise.html", page, status=422 if form.is_bound else 200)
     try:
-        annotation.submit(held.pk, form.submission(), now=database_now())
+        annotation.submit(mine.pk, form.submission(), now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
-        return redirect("revise", held.pk)
+        return redirect("revise", mine.pk)
     messages.success(request, _("Your change is saved."))
-    return redirect(back(request) or resolve_url("history", held.task.project.slug))
+    return redirect(back(request) or resolve_url("history", mine.task.project.slug))
 
 
-def stored_rating(request: HttpRequest, held: Assignment, skip_form: SkipForm) -> dict[str, Any]:
-    """The page of `revise` with a skip that was refused."""
-    stored = get_object_or_404(held.annotations.current().prefetch_related("ratings"))
-    stored.assignment = held
-    form = RatingForm(held.task.project, assignment.responses_in_order(held), initial=filled(stored))
-    return _page(request, held, stored, form) | {"skip_form": skip_form}
+def stored_rating(request: HttpRequest, mine: Assignment, skip_form: SkipForm) -> dict[str, Any]:
+    """Returns the context of the page of `revise`, with a skip that was refused."""
+    stored = get_object_or_404(mine.annotations.current().prefetch_related("ratings"))
+    stored.assignment = mine
+    form = RatingForm(mine.task.project, assignment.responses_in_order(mine), initial=filled(stored))
+    return _page(request, mine, stored, form) | {"skip_form": skip_form}
 
 
-def _page(request: HttpRequest, held: Assignment, stored: Annotation, form: RatingForm) -> dict[str, Any]:
-    verdict, project, marks = latest_verdict(held), held.task.project, marks_of(held.task)
-    is_open = annotation.may_be_changed(held.task, verdict)
+def _page(request: HttpRequest, mine: Assignment, stored: Annotation, form: RatingForm) -> dict[str, Any]:
+    verdict, project, marks = latest_verdict(mine), mine.task.project, marks_of(mine.task)
+    is_open = annotation.may_be_changed(mine.task, verdict)
     return {
-        "assignment": held,
+        "assignment": mine,
         "annotation": stored,
         "verdict": verdict,
         "project": project,
-        "conversation": held.task.conversation,
+        "conversation": mine.task.conversation,
         "form": form,
         "open": is_open,
         "pii": marks,
-        "skip_form": SkipForm(held.task, marks),
+        "skip_form": SkipForm(mine.task, marks),
         "back": back(request),
         "previous": annotation.previous_rating(project, user_of(request), before=stored),
         "newer": annotation.next_rating(project, user_of(request), after=stored),

@@ -1,4 +1,4 @@
-"""Logging in and out: one page for everybody, and the admin's, which lets staff in only."""
+"""The login and logout pages: one login for everybody, and one for the admin, which lets only staff in."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from annotator.forms.login import LoginForm, StaffLoginForm
 
 
 class Login(LoginView):
-    """Asks for name and password; answers 429 while no more passwords are looked at."""
+    """Asks for a username and password; answers 429 while too many wrong passwords bar another attempt."""
 
     authentication_form = LoginForm
     redirect_authenticated_user = True
@@ -31,16 +31,18 @@ class Login(LoginView):
 
 
 class StaffLogin(Login):
-    """The same page, for whoever wants to enter the admin."""
+    """The login page of the admin, which lets only staff in."""
 
     authentication_form = StaffLoginForm
+    # The admin sends accounts without access here: sending them back would never end.
     redirect_authenticated_user = False
     next_page = "admin:index"
 
 
 class Logout(LogoutView):
-    """Logs out: ends the session."""
+    """Ends the session."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        # Before the session ends: afterwards nobody knows whose it was.
         logins.note_logout(request)
         return super().post(request, *args, **kwargs)

@@ -1,6 +1,6 @@
-"""What stands in every navigation, under the same names in the same order: of a project, and of the installation.
+"""The entries of every navigation, of a project and of the installation, with the same names in the same order.
 
-The pages draw it as tabs and as a bar, the admin as its sidebar.
+The pages draw them as tabs and as a bar, the admin as its sidebar.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from annotator.models import Project, User
 
 @dataclass(frozen=True)
 class Entry:
-    """A link. `name` is its address' in the URLconf, `icon` one of the Material Symbols."""
+    """A link. `name` is the name of its address in the URLconf, `icon` the name of one of the Material Symbols."""
 
     title: str
     address: str
@@ -24,7 +24,7 @@ class Entry:
 
 
 def places_of(user: User | AnonymousUser) -> Iterator[Entry]:
-    """Where the user can go from anywhere; the admin only for those who may enter it."""
+    """Yields the links to where the user can go from anywhere, the admin only for those who may enter it."""
     if not isinstance(user, User):
         return
     yield Entry(_("Your projects"), reverse("home"), "home", "folder_open")
@@ -36,7 +36,7 @@ def places_of(user: User | AnonymousUser) -> Iterator[Entry]:
 
 
 def pages_of(project: Project) -> list[Entry]:
-    """What reviewers and managers look after in a project."""
+    """Returns the links to the pages of a project that are for its reviewers and managers."""
     titles = {
         "review": (_("Review"), "fact_check"),
         "agreement": (_("Agreement"), "handshake"),

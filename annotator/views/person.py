@@ -1,4 +1,4 @@
-"""The personal page: one's own work, and nobody else's."""
+"""The personal page, which shows the user's own work and nobody else's."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ BAR_STEP, BAR_HEIGHT, BAR_FOOT = 40, 56, 76
 @never_cache
 @require_GET
 def mine(request: HttpRequest) -> HttpResponse:
-    """Each project of the user's: how much, how fast, how far they agree with their peers."""
+    """Shows for each of the user's projects how much and how fast they rate, and how far they agree with peers."""
     memberships = (
         user_of(request).memberships.in_use().select_related("project__rubric", "user").order_by("project__name")
     )
@@ -53,17 +53,18 @@ def _project(member: Membership) -> dict[str, Any]:
 
 
 def _bars(amount: Amount) -> Iterator[dict[str, Any]]:
-    """Whole numbers: a locale would put a comma into others, which no SVG reads."""
+    """Yields a bar for each day, in whole numbers: a locale may write others with a comma, which no SVG reads."""
     for number, (day, count) in enumerate(amount.days):
+        # At least 2, so that a day without ratings has a visible bar too.
         height = max(round(BAR_HEIGHT * count / max(amount.most, 1)), 2)
         x, y = number * BAR_STEP + 5, BAR_FOOT - height
         yield {"day": day, "count": count, "x": x, "middle": x + 15, "y": y, "above": y - 4, "height": height}
 
 
 def _line(kappas: Sequence[float | None]) -> str:
-    """The points of a line from kappa 0 at the bottom to 1 at the top; weeks without a value are left out."""
+    """Returns the points of a line from kappa 0 at the bottom to 1 at the top, without weeks that have no value."""
     step = SPARK_WIDTH / max(len(kappas) - 1, 1)
-    shown = [(number * step, min(max(kappa, 0), 1)) for number, kappa in enumerate(kappas) if kappa is not None]
-    if len(shown) == 1:
-        shown *= 2  # a line needs two points to show, be they the same
-    return " ".join(f"{x:.1f},{2 + (1 - kappa) * (SPARK_HEIGHT - 4):.1f}" for x, kappa in shown)
+    points = [(number * step, min(max(kappa, 0), 1)) for number, kappa in enumerate(kappas) if kappa is not None]
+    if len(points) == 1:
+        points *= 2  # a line of one point would not show
+    return " ".join(f"{x:.1f},{2 + (1 - kappa) * (SPARK_HEIGHT - 4):.1f}" for x, kappa in points)

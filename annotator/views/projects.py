@@ -1,4 +1,4 @@
-"""What one reads before rating: the projects and their guidelines; and the offers of a role in one."""
+"""The pages before rating: the user's projects, their guidelines, and the answer to an offered role."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -20,10 +20,11 @@ from annotator.web.query_parameters import number_in
 @login_required
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
-    """The user's projects, with what is left to do in each."""
-    memberships = user_of(request).memberships.in_use().select_related("project").order_by("project__name")
-    seen = Project.objects.visible_to(user_of(request)).in_use()
-    progress = {project.pk: project for project in seen.with_progress().as_seen_by(user_of(request))}
+    """Lists the user's projects with what is left to do in each."""
+    user = user_of(request)
+    memberships = user.memberships.in_use().select_related("project").order_by("project__name")
+    projects = Project.objects.visible_to(user).in_use().with_progress().as_seen_by(user)
+    progress = {project.pk: project for project in projects}
     mine = [(member, progress[member.project_id]) for member in memberships]
     return render(request, "home.html", {"projects": mine})
 
@@ -31,7 +32,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def offer(request: HttpRequest, slug: str) -> HttpResponse:
-    """Accepts the role that the user is offered in the project, or declines it."""
+    """Accepts or declines the role that the user is offered in the project."""
     member = access.membership(user_of(request), slug)
     form = OfferForm(request.POST)
     if not form.is_valid():
@@ -46,7 +47,10 @@ def offer(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def guidelines(request: HtmxRequest, slug: str) -> HttpResponse:
-    """The guidelines in force, for the rating page's panel without the page; a POST acknowledges what was read."""
+    """Shows the guidelines in force; a POST acknowledges the version that was read.
+
+    The panel of the rating page, which asks by htmx, gets them without the page around them.
+    """
     member = access.membership(user_of(request), slug)
     if request.method == "POST":
         acknowledge(member, version=number_in(request.POST, "version") or 0)

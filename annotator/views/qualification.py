@@ -1,4 +1,4 @@
-"""The test before the first task, as its taker sees it."""
+"""The pages of the qualification: the practice and the test that annotators take before their first task."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ Kind = QualificationRun.Kind
 @never_cache
 @require_GET
 def overview(request: HttpRequest, slug: str) -> HttpResponse:
-    """What the test asks, where the member stands, and the ways in."""
+    """Shows what the test asks and where the member stands, with the buttons to begin."""
     member = access.membership(user_of(request), slug)
     context = {"member": member, "project": member.project, "standing": qualification.standing(member)}
     return render(request, "qualification.html", context)
@@ -34,7 +34,7 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_POST
 def begin(request: HttpRequest, slug: str) -> HttpResponse:
-    """Starts practice or test, or goes on with the one under way."""
+    """Starts the practice or the test, or continues the one under way."""
     member = access.membership(user_of(request), slug)
     kind = Kind.TEST if request.POST.get("kind") == Kind.TEST else Kind.PRACTICE
     try:
@@ -49,7 +49,7 @@ def begin(request: HttpRequest, slug: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def take(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The next task of the run; a POST answers it."""
+    """Shows the next task of the run; a POST answers it."""
     run = access.own_qualification_run(user_of(request), run_id)
     try:
         task = None if run.finished_at else qualification.task_at_hand(run)
@@ -58,6 +58,7 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
         task = None
     if task is None:
         return redirect("qualification", run.member.project.slug)
+    # A form that is sent twice must not answer the task after its own.
     if request.method == "POST" and request.POST.get("task") != str(task.public_id):
         messages.info(request, _("You have already answered that task. Your first answer counts."))
         return redirect("take-qualification", run.pk)
@@ -65,15 +66,18 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
     form = GoldForm(run.member.project, responses, request.POST or None, initial=run.draft)
     if form.is_valid():
         qualification.answer(run, task, form.scores(), now=database_now())
-        return _onwards(run, task)
-    return render(request, "qualification_task.html", _taking(run, task, form), status=422 if form.is_bound else 200)
+        # Practice explains each task; the test goes on.
+        if run.kind == Kind.PRACTICE:
+            return redirect("explained-gold", run.pk, task.pk)
+        return redirect("take-qualification", run.pk)
+    return render(request, "qualification_task.html", _context(run, task, form), status=422 if form.is_bound else 200)
 
 
 def _responses(run: QualificationRun, task: Task) -> list[Response]:
     return assignment.in_order(task.responses.all(), assignment.response_order(task, run.member.user))
 
 
-def _taking(run: QualificationRun, task: Task, form: GoldForm) -> dict[str, Any]:
+def _context(run: QualificationRun, task: Task, form: GoldForm) -> dict[str, Any]:
     done = run.answers.values("response__task").distinct().count()
     total = Task.objects.filter(project=run.member.project_id).gold_for(run.kind).count()
     return {
@@ -87,17 +91,10 @@ def _taking(run: QualificationRun, task: Task, form: GoldForm) -> dict[str, Any]
     }
 
 
-def _onwards(run: QualificationRun, task: Task) -> HttpResponse:
-    """Practice explains each task; the test goes on."""
-    if run.kind == Kind.PRACTICE:
-        return redirect("explained-gold", run.pk, task.pk)
-    return redirect("take-qualification", run.pk)
-
-
 @login_required
 @require_POST
 def draft(request: HttpRequest, run_id: int) -> JsonResponse:
-    """Keeps the half-filled form of the task under way, and says when."""
+    """Stores the half-filled form of the task under way, and answers with the time."""
     run = access.own_qualification_run(user_of(request), run_id)
     now = database_now()
     form = {name: value for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
@@ -112,8 +109,9 @@ def draft(request: HttpRequest, run_id: int) -> JsonResponse:
 @never_cache
 @require_GET
 def explained(request: HttpRequest, run_id: int, task_id: int) -> HttpResponse:
-    """One's own scores of a practice task beside the experts', and why."""
+    """Shows the user's scores of a practice task beside the experts' scores and explanations."""
     run = access.own_qualification_run(user_of(request), run_id)
+    # Of practice alone: a test may be taken again, so its answers stay unknown.
     answered = run.answers.filter(response__task=task_id, run__kind=Kind.PRACTICE)
     mine = dict(answered.values_list("response", "scores"))
     task = get_object_or_404(Task.objects.filter(responses__in=mine).distinct(), pk=task_id)
@@ -124,14 +122,14 @@ def explained(request: HttpRequest, run_id: int, task_id: int) -> HttpResponse:
             "run": run,
             "project": run.member.project,
             "conversation": task.conversation,
-            "sheets": _compared(run, task, mine),
+            "sheets": _comparison(run, task, mine),
             "more": qualification.next_task(run) is not None,
         },
     )
 
 
-def _compared(run: QualificationRun, task: Task, mine: dict[int, dict[str, int]]) -> list[dict[str, Any]]:
-    """Per response: each attribute with one's own level and the experts', as scores and texts."""
+def _comparison(run: QualificationRun, task: Task, mine: dict[int, dict[str, int]]) -> list[dict[str, Any]]:
+    """Returns for each response the attributes with the user's level and the experts', as scores and texts."""
     attributes = run.member.project.attributes_for()
     return [
         {

@@ -1,4 +1,4 @@
-"""The rows of a reviewer's table: what each rater gave a response, in words where a number alone says little."""
+"""The rows of a reviewer's table: the answers of each rater on a response, in words where a number says too little."""
 
 from collections.abc import Callable, Sequence
 from string import ascii_uppercase
@@ -13,12 +13,12 @@ from annotator.review.rating_sheets import Rater, Reviewed, Row, Sheet
 from annotator.templatetags.scales import level
 
 
-def table(sheet: Sheet, shown: Reviewed) -> dict[str, Any]:
-    """One response: scores as levels of the scale; then what else was answered; then what was ticked."""
+def table(sheet: Sheet, ratings: Reviewed) -> dict[str, Any]:
+    """Returns the rows of one response: scores as levels of the scale, then other answers, then ticked checks."""
     return {
         "letter": sheet.letter,
         "response": sheet.response,
-        "scores": [_scores(row, shown.raters) for row in sheet.rows],
+        "scores": [_scores(row, ratings.raters) for row in sheet.rows],
         "answers": [answer for answer in (_confidence(sheet), _safety(sheet)) if any(answer["texts"])],
         "ticks": [_ticks(key, sheet) for key in sheet.ticked()],
     }
@@ -69,10 +69,10 @@ def _ticks(key: str, sheet: Sheet) -> dict[str, Any]:
     return {"label": _(texts[key]), "ticked": [bool(rating and key in rating.checks) for rating in sheet.ratings]}
 
 
-def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
-    """What a model did not expect, rater by rater, as levels of the scale."""
-    letters = {sheet.response.pk: sheet.letter for sheet in shown.sheets}
-    names = {row.attribute.key: _(row.attribute.name) for sheet in shown.sheets for row in sheet.rows}
+def unlikely_scores(ratings: Reviewed) -> list[dict[str, Any]]:
+    """Returns the scores that a model did not expect, rater by rater, as levels of the scale."""
+    letters = {sheet.response.pk: sheet.letter for sheet in ratings.sheets}
+    names = {row.attribute.key: _(row.attribute.name) for sheet in ratings.sheets for row in sheet.rows}
     return [
         {
             "number": rater.number,
@@ -81,18 +81,18 @@ def unlikely_scores(shown: Reviewed) -> list[dict[str, Any]]:
             "given": level(rating["given"]),
             "expected": level(rating["expected"]),
         }
-        for rater in shown.raters
+        for rater in ratings.raters
         for rating in rater.unlikely
         if rating["response"] in letters and rating["attribute"] in names
     ]
 
 
 def ranking_text(ranking: Ranking | None, responses: Sequence[int]) -> str:
-    """A stored ranking in letters by the responses' positions, such as B > A = C."""
+    """Returns a stored ranking in letters by the responses' positions, such as B > A = C."""
     letters = dict(zip(responses, ascii_uppercase, strict=False))
     return " > ".join(" = ".join(sorted(letters[response] for response in tier)) for tier in ranking or ())
 
 
 def preference_text(preference: int | None) -> str:
-    """A stored preference in words, relative to the responses' positions: A is the first."""
+    """Returns a stored preference in words, relative to the responses' positions: A is the first."""
     return "" if preference is None else str(PREFERENCE_TEXTS[preference])

@@ -1,4 +1,4 @@
-"""What reviewers and managers do: the queue, one task with all its ratings, and what was submitted last."""
+"""The review pages: the queue, one task with all its ratings, and the newest submissions."""
 
 from collections import defaultdict
 from string import ascii_uppercase
@@ -37,7 +37,7 @@ from annotator.review.queue import (
     waiting,
     with_beginnings,
 )
-from annotator.review.rating_sheets import Rater, Reviewed, is_about_personal_information, reviewed
+from annotator.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
 from annotator.review.verdicts import latest_verdicts
 from annotator.templatetags.scales import level
 from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores
@@ -53,14 +53,15 @@ EXCERPT = 160
 @never_cache
 @require_GET
 def review(request: HttpRequest, slug: str) -> HttpResponse:
-    """What waits, the widest spread first; `find` leads to any task by its id."""
+    """Lists the tasks that wait for a reviewer, the widest spread first; `find` leads to any task by its id."""
     project = access.reviewed_project(user_of(request), slug)
     if wanted := request.GET.get("find", "").strip():
-        return _found(request, project, wanted)
+        return _redirect_to_task(request, project, wanted)
     because = _kind(request)
     after = Place.read(request.GET.get("after", ""))
+    # One task more says whether there is a further page, without a count.
     tasks = page(with_beginnings(waiting(project, because=because)), after=after, size=PAGE + 1)
-    shown = {
+    context = {
         "project": project,
         "tasks": [{"task": task, "excerpt": _excerpt(task.beginning)} for task in tasks[:PAGE]],
         "further": Place.of(tasks[PAGE - 1]) if len(tasks) > PAGE else None,
@@ -70,10 +71,10 @@ def review(request: HttpRequest, slug: str) -> HttpResponse:
         "most": MOST_COUNTED,
         "first": "after" not in request.GET,
     }
-    return render(request, "review.html", shown)
+    return render(request, "review.html", context)
 
 
-def _found(request: HttpRequest, project: Project, wanted: str) -> HttpResponse:
+def _redirect_to_task(request: HttpRequest, project: Project, wanted: str) -> HttpResponse:
     task = project.tasks.filter(external_id=wanted[:200]).exclude(state=Task.State.GOLD).only("pk").first()
     if task:
         return redirect("review-task", project.slug, task.pk)
@@ -97,34 +98,34 @@ def _excerpt(text: str | None) -> str:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
-    """All ratings side by side; a POST sets the authoritative one and leads to the next task in the queue."""
+    """Shows all ratings side by side; a POST sets the authoritative one and leads to the next task in the queue."""
     project = access.reviewed_project(user_of(request), slug)
     task = _task(project, task_id)
     try:
-        shown = reviewed(task, project, by=user_of(request))
+        ratings = reviewed(task, project, by=user_of(request))
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("review", slug)
-    sent = request.POST if request.method == "POST" else None
-    start = _start(request.GET.get("start", ""), shown)
-    form = AdjudicationForm(project, list(task.responses.all()), sent, initial=start)
+    data = request.POST if request.method == "POST" else None
+    start = _start(request.GET.get("start", ""), ratings)
+    form = AdjudicationForm(project, list(task.responses.all()), data, initial=start)
     if form.is_valid():
         return _settle(request, task, form)
-    context = _page(request, shown, form) | {"project": project}
+    context = _page(request, ratings, form) | {"project": project}
     return render(request, "review_task.html", context, status=422 if form.is_bound else 200)
 
 
 def _task(project: Project, task_id: int) -> Task:
-    """A task that may be reviewed: those that measure annotators stay unseen."""
+    """Returns a task that may be reviewed, or raises 404: tasks that measure annotators stay unseen."""
     tasks = project.tasks.exclude(state=Task.State.GOLD).prefetch_related("responses")
     return get_object_or_404(tasks, pk=task_id)
 
 
-def _start(wanted: str, shown: Reviewed) -> dict[str, Any]:
-    """Empty, as a reviewer should judge anew, unless they ask for what is there."""
+def _start(wanted: str, ratings: Reviewed) -> dict[str, Any]:
+    # Empty unless the reviewer asks for stored scores: those would lead their own judgement.
     if wanted == "means":
-        return started_from(shown.rounded_means())
-    return as_it_stands(shown.adjudication) if wanted == "settled" and shown.adjudication else {}
+        return started_from(ratings.rounded_means())
+    return as_it_stands(ratings.adjudication) if wanted == "settled" and ratings.adjudication else {}
 
 
 def _settle(request: HttpRequest, task: Task, form: AdjudicationForm) -> HttpResponse:
@@ -141,49 +142,52 @@ def _settle(request: HttpRequest, task: Task, form: AdjudicationForm) -> HttpRes
 
 
 def _following(request: HttpRequest, task: Task) -> Task | None:
-    """The next task in the queue that this person may decide."""
+    """Returns the next task in the queue that this person may decide."""
     user, project = user_of(request), task.project
     manages = access.manages(user, project)
     return next_waiting(project, because=_kind(request), after=Place.of(task), reviewer=user, manages=manages)
 
 
 def _address(request: HttpRequest, name: str, *places: object) -> str:
-    """An address of the queue, which keeps to the kind of task that the reviewer has chosen."""
+    """Returns an address of the queue that keeps to the kind of task that the reviewer has chosen."""
     because = _kind(request)
     return resolve_url(name, *places) + (f"?{urlencode({'because': because})}" if because else "")
 
 
-def _page(request: HttpRequest, shown: Reviewed, form: AdjudicationForm) -> dict[str, Any]:
-    task = shown.task
+def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> dict[str, Any]:
+    task, reviewer = ratings.task, user_of(request)
     following = _following(request, task)
     refused = "" if task.state == Task.State.COMPLETE else str(WHY_NOT[Task.State(task.state)])
     return {
         "task": task,
         "conversation": task.conversation,
         "pii": marks_of(task),
-        "shown": shown,
-        "sheets": [table(sheet, shown) | {"scales": form.scales(sheet.response)} for sheet in shown.sheets],
-        "unlikely": unlikely_scores(shown),
-        "raters": [_rater(rater, shown, user_of(request)) for rater in shown.raters],
+        "shown": ratings,
+        "sheets": [table(sheet, ratings) | {"scales": form.scales(sheet.response)} for sheet in ratings.sheets],
+        "unlikely": unlikely_scores(ratings),
+        "raters": [
+            {
+                "rater": rater,
+                "preference": _comparison(rater.annotation, ratings),
+                "mine": rater.annotation.assignment.annotator_id == reviewer.pk,
+            }
+            for rater in ratings.raters
+        ],
         "form": form,
         "refused": refused,
-        "settled_preference": _compared(shown.adjudication, shown) if shown.adjudication else "",
+        "settled_preference": _comparison(ratings.adjudication, ratings) if ratings.adjudication else "",
         "next_url": _address(request, "review-task", task.project.slug, following.pk) if following else "",
         "queue_url": _address(request, "review", task.project.slug),
         "because": _kind(request),
-        "personal": bool(shown.set_aside) and is_about_personal_information(task, shown.set_aside),
-        "manages": access.manages(user_of(request), task.project),
+        "personal": bool(ratings.set_aside) and is_about_personal_information(task, ratings.set_aside),
+        "manages": access.manages(reviewer, task.project),
     }
 
 
-def _rater(rater: Rater, shown: Reviewed, reviewer: User) -> dict[str, Any]:
-    mine = rater.annotation.assignment.annotator_id == reviewer.pk
-    return {"rater": rater, "preference": _compared(rater.annotation, shown), "mine": mine}
-
-
-def _compared(made: Annotation | Adjudication, shown: Reviewed) -> str:
-    """The preference of two responses, or the ranking of more."""
-    return preference_text(made.preference) or ranking_text(made.ranking, [sheet.response.pk for sheet in shown.sheets])
+def _comparison(rating: Annotation | Adjudication, ratings: Reviewed) -> str:
+    """Returns in words the preference between two responses, or the ranking of more."""
+    responses = [sheet.response.pk for sheet in ratings.sheets]
+    return preference_text(rating.preference) or ranking_text(rating.ranking, responses)
 
 
 @login_required
@@ -203,7 +207,7 @@ def withdraw_adjudication(request: HttpRequest, slug: str, task_id: int) -> Http
 @login_required
 @require_POST
 def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
-    """A manager's word on a task that was set aside."""
+    """Stores a manager's decision on a task that was set aside: back in the queue, or retired."""
     task = _task(access.managed_project(user_of(request), slug), task_id)
     form = QuarantineForm(request.POST)
     if not form.is_valid():
@@ -215,8 +219,8 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        said = _("%(task)s: back in the queue.") if safe else _("%(task)s: retired.")
-        messages.success(request, said % {"task": task})
+        text = _("%(task)s: back in the queue.") if safe else _("%(task)s: retired.")
+        messages.success(request, text % {"task": task})
     return redirect("review-task", slug, task_id)
 
 
@@ -230,14 +234,16 @@ UNJUDGED, ALL = "unjudged", "all"
 @never_cache
 @require_GET
 def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
-    """The newest submissions, to be accepted or rejected one by one; `verdict` and `annotator` narrow them."""
+    """Lists the newest submissions, to be accepted or rejected one by one; `verdict` and `annotator` narrow them."""
     project = access.reviewed_project(user_of(request), slug)
     before, naming = number_in(request.GET, "before"), Naming(project, by_name=False)
     wanted = choice_in(request.GET, "verdict", [ALL, *Verdict.Decision.values], default=UNJUDGED) or UNJUDGED
-    whose = naming.person(request.GET.get("annotator", ""))
-    rows = _narrowed(submissions(project, reviewer=user_of(request), before=before), request, wanted, whose)
+    annotator = naming.person(request.GET.get("annotator", ""))
+    rows = _narrowed(submissions(project, reviewer=user_of(request), before=before), request, wanted, annotator)
     annotations = list(rows.select_related("assignment__annotator").prefetch_related("ratings__response")[: PAGE + 1])
-    shown = {
+    rated = project.tallies.filter(done__gt=0).values("annotator")
+    pseudonyms = Pseudonym.objects.filter(project=project, user__in=rated).order_by("name")
+    context = {
         "project": project,
         "attributes": project.attributes_for(),
         "rows": _submitted(request, project, annotations[:PAGE], naming),
@@ -245,35 +251,28 @@ def review_submissions(request: HttpRequest, slug: str) -> HttpResponse:
         "first": before is None,
         "verdicts": [(UNJUDGED, _("Not judged yet")), *Verdict.Decision.choices, (ALL, _("All"))],
         "wanted": wanted,
-        "annotators": _annotators(project),
-        "annotator": naming(whose) if whose else "",
+        "annotators": list(pseudonyms.values_list("name", flat=True)),
+        "annotator": naming(annotator) if annotator else "",
         "ask_preference": project.ask_preference,
     }
-    return render(request, "review_submissions.html", shown)
+    return render(request, "review_submissions.html", context)
 
 
 def _narrowed(
-    rows: QuerySet[Annotation], request: HttpRequest, wanted: str, whose: User | None
+    rows: QuerySet[Annotation], request: HttpRequest, wanted: str, annotator: User | None
 ) -> QuerySet[Annotation]:
-    if whose:
-        rows = rows.filter(assignment__annotator=whose)
+    if annotator:
+        rows = rows.filter(assignment__annotator=annotator)
     if wanted == UNJUDGED:
         return unjudged(rows, user_of(request))
     return rows if wanted == ALL else judged(rows, wanted)
 
 
-def _annotators(project: Project) -> list[str]:
-    """The pseudonyms of those who have rated here."""
-    rated = project.tallies.filter(done__gt=0).values("annotator")
-    return list(
-        Pseudonym.objects.filter(project=project, user__in=rated).order_by("name").values_list("name", flat=True)
-    )
-
-
 def _submitted(
     request: HttpRequest, project: Project, annotations: list[Annotation], naming: Naming
 ) -> list[dict[str, Any]]:
-    """Each with the beginnings of its task's texts and its verdict; who made it is said by pseudonym."""
+    """Returns each annotation with the beginnings of its task's texts, its verdict and its annotator's pseudonym."""
+    # The texts are read once for all rows, and only their beginnings: whole ones may be a million characters long.
     tasks = Task.objects.filter(pk__in={annotation.assignment.task_id for annotation in annotations})
     by_id = {task.pk: task for task in with_beginnings(tasks)}
     responses = defaultdict(list)
@@ -315,17 +314,17 @@ def _scores(annotation: Annotation, attributes: list[Any]) -> list[dict[str, Any
 @login_required
 @require_POST
 def verdict(request: HtmxRequest, slug: str, assignment_id: int) -> HttpResponse:
-    """Accepts or rejects one annotation, and goes back to where it was read."""
+    """Accepts or rejects one annotation, and goes back to the page on which it was read."""
     project = access.reviewed_project(user_of(request), slug)
-    held = get_object_or_404(Assignment.objects.filter(task__project=project).only("task"), pk=assignment_id)
+    assignment = get_object_or_404(Assignment.objects.filter(task__project=project).only("task"), pk=assignment_id)
     form = VerdictForm(request.POST)
     if not form.is_valid():
         raise Http404
     try:
-        made = judge(held.pk, **form.cleaned_data, by=user_of(request), now=database_now())
+        stored = judge(assignment.pk, **form.cleaned_data, by=user_of(request), now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        accepted = made.decision == Verdict.Decision.ACCEPTED
+        accepted = stored.decision == Verdict.Decision.ACCEPTED
         messages.success(request, _("Accepted.") if accepted else _("Rejected. The rating no longer counts."))
-    return redirect(back(request) or resolve_url("review-task", slug, held.task_id))
+    return redirect(back(request) or resolve_url("review-task", slug, assignment.task_id))

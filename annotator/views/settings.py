@@ -1,4 +1,4 @@
-"""A person's own settings: layout, language, keys, tokens, password."""
+"""The pages of a person's own settings: layout, language, keys, tokens and password."""
 
 from typing import Any
 
@@ -24,13 +24,13 @@ from annotator.views.returning import back
 from annotator.web.keyboard import ACTIONS, keys_of, own_keys
 
 TOKENS_SHOWN = 50
-"""The newest; REST lists them all."""
+"""The newest tokens are listed, so many at most; REST lists all."""
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
 def settings(request: HttpRequest) -> HttpResponse:
-    """Shows everything; a POST changes the keys, or gives back those that the page starts with."""
+    """Shows all settings; a POST changes the keys, or restores those that the page starts with."""
     user = user_of(request)
     if request.method == "POST" and "reset" in request.POST:
         return _with_keys(request, user, {})
@@ -48,7 +48,7 @@ def _page(request: HttpRequest, *, form: KeysForm, token_form: TokenForm) -> Htt
         "layouts": User.Layout.choices,
         "back": back(request),
         "here": request.get_full_path() if request.path == reverse("settings") else reverse("settings"),
-        "reset": _as_at_the_start(),
+        "reset": " ".join(action.key.upper() for action in ACTIONS.values()),
     }
     return render(request, "settings.html", page, status=422 if form.errors or token_form.errors else 200)
 
@@ -60,14 +60,10 @@ def _with_keys(request: HttpRequest, user: User, keys: dict[str, str]) -> HttpRe
     return redirect(request.get_full_path())
 
 
-def _as_at_the_start() -> str:
-    return " ".join(action.key.upper() for action in ACTIONS.values())
-
-
 @login_required
 @require_POST
 def layout(request: HttpRequest) -> HttpResponse:
-    """Remembers where the responses stand, and goes back to the page it was asked from."""
+    """Stores whether responses are side by side or below each other, and goes back to the page with the button."""
     form = LayoutForm(request.POST, instance=user_of(request))
     if form.is_valid():
         form.save()
@@ -78,7 +74,7 @@ def layout(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def make_token(request: HttpRequest) -> HttpResponse:
-    """Makes a token and shows it, this once."""
+    """Issues a token and shows it, only this once."""
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _page(request, form=KeysForm(initial=keys_of(user_of(request))), token_form=form)
@@ -96,7 +92,7 @@ def end_token(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 class Password(SuccessMessageMixin, PasswordChangeView):  # type: ignore[type-arg]
-    """A new password for who knows the old one; all other sessions of the account end."""
+    """Sets a new password for somebody who knows the old one. All other sessions of the account end."""
 
     template_name = "password.html"
     form_class = OwnPasswordForm
@@ -106,7 +102,8 @@ class Password(SuccessMessageMixin, PasswordChangeView):  # type: ignore[type-ar
         return {**super().get_form_kwargs(), "request": self.request}
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Who had to choose one goes on to work, everybody else goes back to the settings."""
+        """Sends those who had to choose a password on to their work, and everybody else back to the settings."""
+        # Read before the form is saved, which clears the flag.
         self.success_url = reverse("home" if user_of(self.request).must_change_password else "settings")
         return super().form_valid(form)
 

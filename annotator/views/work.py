@@ -1,4 +1,4 @@
-"""Rating: the next task, its draft, and what an annotator does with it."""
+"""The rating pages: the next task, its draft, and what an annotator does with it."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ from annotator.web.query_parameters import number_in
 
 MOST_REVISIONS = 99_999
 NOT_QUALIFIED = "not_qualified"
-"""The reason for no task that has a page of its own: the test."""
+"""The reason for getting no task that leads to a page of its own, that of the test."""
 
 
 @login_required
 @never_cache
 @require_GET
 def annotate(request: HttpRequest, slug: str) -> HttpResponse:
-    """The next task to rate, or why there is none. Unread guidelines come first, then the test."""
+    """Shows the next task to rate, or why there is none. Unread guidelines come first, then the test."""
     member = access.membership(user_of(request), slug)
     if member.has_unread_guidelines():
         return redirect("guidelines", slug)
@@ -47,7 +47,7 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _fresh_skip(request: HttpRequest) -> Skip | None:
-    """The skip that brought the annotator here, while it can be undone."""
+    """Returns the skip that led the annotator here, as long as it can be undone."""
     number = number_in(request.GET, "skipped")
     mine = Skip.objects.filter(assignment__annotator=user_of(request), assignment__state=Assignment.State.SKIPPED)
     fresh = mine.filter(created_at__gt=database_now() - annotation.UNDO_FOR)
@@ -55,29 +55,29 @@ def _fresh_skip(request: HttpRequest) -> Skip | None:
 
 
 def _claimed_work(request: HttpRequest, project: Project, claimed: Claim) -> dict[str, Any]:
-    """What the work area shows: a leased task with its form, or an explanation."""
+    """Returns the context of the work area: a leased task with its form, or an explanation."""
     if claimed.assignment is None:
         return {"project": project, "explanation": claimed.explanation}
     return _begun_work(request, claimed.assignment, claimed.responses)
 
 
-def _begun_work(request: HttpRequest, held: Assignment, responses: list[Response]) -> dict[str, Any]:
-    """A task with its form as the draft has it."""
-    draft = Draft.objects.filter(assignment=held).first()
-    form = RatingForm(held.task.project, responses, initial=draft.form if draft else None)
-    return _work(request, held, form) | {"saved_at": draft.saved_at if draft else None}
+def _begun_work(request: HttpRequest, mine: Assignment, responses: list[Response]) -> dict[str, Any]:
+    """Returns the context of a task with its form, filled from the draft."""
+    draft = Draft.objects.filter(assignment=mine).first()
+    form = RatingForm(mine.task.project, responses, initial=draft.form if draft else None)
+    return _work(request, mine, form) | {"saved_at": draft.saved_at if draft else None}
 
 
-def _work(request: HttpRequest, held: Assignment, form: RatingForm) -> dict[str, Any]:
-    project = held.task.project
-    marks = marks_of(held.task)
+def _work(request: HttpRequest, mine: Assignment, form: RatingForm) -> dict[str, Any]:
+    project = mine.task.project
+    marks = marks_of(mine.task)
     return {
-        "assignment": held,
+        "assignment": mine,
         "project": project,
-        "conversation": held.task.conversation,
+        "conversation": mine.task.conversation,
         "form": form,
         "pii": marks,
-        "skip_form": SkipForm(held.task, marks),
+        "skip_form": SkipForm(mine.task, marks),
         "report_form": ReportForm(),
         "left": assignment.tasks_left(project, user_of(request)),
         "previous": annotation.previous_rating(project, user_of(request)),
@@ -90,30 +90,32 @@ def _work(request: HttpRequest, held: Assignment, form: RatingForm) -> dict[str,
 def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     """Stores a complete rating and answers with the next task; an incomplete one comes back as it was.
 
-    A GET is somebody who had to log in again: their draft is on the rating page.
+    A GET comes from somebody who had to log in again: their draft is on the rating page.
     """
-    held = access.own_assignment(user_of(request), assignment_id)
+    mine = access.own_assignment(user_of(request), assignment_id)
     if request.method == "GET":
-        return redirect("annotate", held.task.project.slug)
-    if held.state == Assignment.State.SUBMITTED:
+        return redirect("annotate", mine.task.project.slug)
+    # This page stores first ratings only: a form sent again must not become a revision.
+    if mine.state == Assignment.State.SUBMITTED:
         messages.info(request, _("You have already rated this task. Your earlier rating is kept."))
-        return _onwards(request, held)
-    form = RatingForm(held.task.project, assignment.responses_in_order(held), request.POST)
+        return _onwards(request, mine)
+    form = RatingForm(mine.task.project, assignment.responses_in_order(mine), request.POST)
     if not form.is_valid():
         page = "_work.html" if request.htmx else "annotate.html"
-        return render(request, page, _work(request, held, form), status=422)
-    user, project, now = user_of(request), held.task.project, database_now()
-    next_one = request.htmx and not access.membership(user, project.slug).has_unread_guidelines()
+        return render(request, page, _work(request, mine, form), status=422)
+    user, project, now = user_of(request), mine.task.project, database_now()
+    # Guidelines are read before the next task is claimed. Without htmx the page that follows claims it.
+    claims_next = request.htmx and not access.membership(user, project.slug).has_unread_guidelines()
     try:
-        if next_one:
-            done, claimed = annotation.submit_and_claim(user, held.pk, form.submission(), now=now)
+        if claims_next:
+            done, claimed = annotation.submit_and_claim(user, mine.pk, form.submission(), now=now)
         else:
-            done = annotation.submit_own(user, held.pk, form.submission(), now=now)
+            done = annotation.submit_own(user, mine.pk, form.submission(), now=now)
     except Assignment.DoesNotExist as stranger:
         raise Http404 from stranger
     except Refusal as refused:
         messages.error(request, str(refused))
-        return _onwards(request, held)
+        return _onwards(request, mine)
     # Translators: a time with its seconds, in the letters of Django's date filter.
     moment = date_format(timezone.localtime(now), _("H:i:s T"))
     messages.success(request, _("Saved at %(time)s.") % {"time": moment})
@@ -122,12 +124,12 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
             request,
             _("Somebody else had already taken your slot, so the rating counts only once a reviewer accepts it."),
         )
-    return _work_area(request, project, claimed) if next_one else _onwards(request, held)
+    return _work_area(request, project, claimed) if claims_next else _onwards(request, mine)
 
 
-def _onwards(request: HtmxRequest, held: Assignment) -> HttpResponse:
-    """The next task, in the same round trip where htmx asks."""
-    slug = held.task.project.slug
+def _onwards(request: HtmxRequest, mine: Assignment) -> HttpResponse:
+    """Answers with the next task: in the same round trip if htmx asks, else by a redirect."""
+    slug = mine.task.project.slug
     if not request.htmx:
         return redirect("annotate", slug)
     member = access.membership(user_of(request), slug)
@@ -138,7 +140,7 @@ def _onwards(request: HtmxRequest, held: Assignment) -> HttpResponse:
 
 
 def _work_area(request: HttpRequest, project: Project, claimed: Claim) -> HttpResponse:
-    """The part of the page that htmx exchanges."""
+    """Answers with the part of the page that htmx exchanges."""
     if claimed.reason == NOT_QUALIFIED:
         return HttpResponseClientRedirect(resolve_url("qualification", project.slug))
     return render(request, "_work.html", _claimed_work(request, project, claimed))
@@ -147,13 +149,14 @@ def _work_area(request: HttpRequest, project: Project, claimed: Claim) -> HttpRe
 @login_required
 @require_POST
 def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
-    """Keeps the half-filled form, and says when. `changed` names what was chosen since it last arrived."""
-    held = access.own_assignment(user_of(request), assignment_id)
-    sent = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
-    form = {name: value for name, value in sent.items() if name not in ("csrfmiddlewaretoken", "changed")}
+    """Stores the half-filled form, and answers with the time. `changed` names the fields chosen since it last came."""
+    mine = access.own_assignment(user_of(request), assignment_id)
+    # Check boxes alone have several values.
+    data = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
+    form = {name: value for name, value in data.items() if name not in ("csrfmiddlewaretoken", "changed")}
     changed, revision = request.POST.getlist("changed"), number_in(request.GET, "revision", most=MOST_REVISIONS) or 0
     try:
-        saved_at = annotation.save_draft(held.pk, form, changed=changed, revision=revision, now=database_now())
+        saved_at = annotation.save_draft(mine.pk, form, changed=changed, revision=revision, now=database_now())
     except Refusal as refused:
         return JsonResponse({"detail": str(refused)}, status=refused.status)
     return JsonResponse({"saved_at": saved_at})
@@ -163,9 +166,9 @@ def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
 @require_POST
 def heartbeat(request: HttpRequest, assignment_id: int) -> JsonResponse:
     """Renews the lease of somebody at work."""
-    held = access.own_assignment(user_of(request), assignment_id)
+    mine = access.own_assignment(user_of(request), assignment_id)
     try:
-        renewed = assignment.heartbeat(held.pk, now=database_now())
+        renewed = assignment.heartbeat(mine.pk, now=database_now())
     except Refusal as refused:
         return JsonResponse({"detail": str(refused)}, status=refused.status)
     return JsonResponse({"lease_expires_at": renewed.lease_expires_at})
@@ -174,24 +177,25 @@ def heartbeat(request: HttpRequest, assignment_id: int) -> JsonResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def skip(request: HtmxRequest, assignment_id: int) -> HttpResponse:
-    """Passes the task by, for a reason. A GET is somebody who had to log in again."""
-    held = access.own_assignment(user_of(request), assignment_id)
+    """Skips the task for a reason. A GET comes from somebody who had to log in again."""
+    # Its state stays the one from before the skip: a rating that was submitted is withdrawn, which has no undo.
+    mine = access.own_assignment(user_of(request), assignment_id)
     if request.method == "GET":
-        return redirect("annotate", held.task.project.slug)
-    form = SkipForm(held.task, marks_of(held.task), request.POST)
+        return redirect("annotate", mine.task.project.slug)
+    form = SkipForm(mine.task, marks_of(mine.task), request.POST)
     if not form.is_valid():
-        return _refused_form(request, held, {"skip_form": form})
+        return _refused_form(request, mine, {"skip_form": form})
     try:
-        done = annotation.skip(held.pk, **form.cleaned_data, now=database_now())
+        done = annotation.skip(mine.pk, **form.cleaned_data, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
-        messages.info(request, _said_of_skip(done, withdrawn=held.state == Assignment.State.SUBMITTED))
-    here = back(request) or resolve_url("annotate", held.task.project.slug)
-    return redirect(here if held.state == Assignment.State.SUBMITTED else f"{here}?skipped={held.pk}")
+        messages.info(request, _skip_message(done, withdrawn=mine.state == Assignment.State.SUBMITTED))
+    here = back(request) or resolve_url("annotate", mine.task.project.slug)
+    return redirect(here if mine.state == Assignment.State.SUBMITTED else f"{here}?skipped={mine.pk}")
 
 
-def _said_of_skip(done: Skip, *, withdrawn: bool) -> str:
+def _skip_message(done: Skip, *, withdrawn: bool) -> str:
     if withdrawn:
         return _("Your rating has been withdrawn. Nobody gets this task until a manager has looked at it.")
     if done.reason == SkipReason.PII:
@@ -202,43 +206,43 @@ def _said_of_skip(done: Skip, *, withdrawn: bool) -> str:
 @login_required
 @require_http_methods(["GET", "POST"])
 def undo_skip(request: HttpRequest, assignment_id: int) -> HttpResponse:
-    """Takes a skip back, within ten seconds. A GET is somebody who had to log in again."""
-    held = access.own_assignment(user_of(request), assignment_id)
+    """Takes a skip back within ten seconds. A GET comes from somebody who had to log in again."""
+    mine = access.own_assignment(user_of(request), assignment_id)
     if request.method == "POST":
         try:
-            annotation.undo_skip(held.pk, now=database_now())
+            annotation.undo_skip(mine.pk, now=database_now())
         except Refusal as refused:
             messages.error(request, str(refused))
         else:
             messages.info(request, _("The skip is undone."))
-    return redirect("annotate", held.task.project.slug)
+    return redirect("annotate", mine.task.project.slug)
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
 def report(request: HtmxRequest, assignment_id: int) -> HttpResponse:
-    """Reports unsafe content. A GET is somebody who had to log in again."""
-    held = access.own_assignment(user_of(request), assignment_id)
+    """Reports unsafe content. A GET comes from somebody who had to log in again."""
+    mine = access.own_assignment(user_of(request), assignment_id)
     if request.method == "GET":
-        return redirect("annotate", held.task.project.slug)
+        return redirect("annotate", mine.task.project.slug)
     form = ReportForm(request.POST)
     if not form.is_valid():
-        return _refused_form(request, held, {"report_form": form})
+        return _refused_form(request, mine, {"report_form": form})
     try:
-        annotation.report(held.pk, **form.cleaned_data, now=database_now())
+        annotation.report(mine.pk, **form.cleaned_data, now=database_now())
     except Refusal as refused:
         messages.error(request, str(refused))
     else:
         messages.info(request, _("Reported. Nobody gets this task until a manager has looked at it."))
-    return redirect("annotate", held.task.project.slug)
+    return redirect("annotate", mine.task.project.slug)
 
 
-def _refused_form(request: HttpRequest, held: Assignment, form: dict[str, Any]) -> HttpResponse:
-    """The task again with the form as it was sent, and what is wrong with it."""
-    if held.state == Assignment.State.SUBMITTED and "skip_form" in form:
-        return render(request, "revise.html", history.stored_rating(request, held, form["skip_form"]), status=422)
-    if held.state != Assignment.State.LEASED:
-        return redirect("annotate", held.task.project.slug)
+def _refused_form(request: HttpRequest, mine: Assignment, form: dict[str, Any]) -> HttpResponse:
+    """Answers with the task again, with the form as it was sent and what is wrong with it."""
+    if mine.state == Assignment.State.SUBMITTED and "skip_form" in form:
+        return render(request, "revise.html", history.stored_rating(request, mine, form["skip_form"]), status=422)
+    if mine.state != Assignment.State.LEASED:
+        return redirect("annotate", mine.task.project.slug)
     return render(
-        request, "annotate.html", _begun_work(request, held, assignment.responses_in_order(held)) | form, status=422
+        request, "annotate.html", _begun_work(request, mine, assignment.responses_in_order(mine)) | form, status=422
     )

@@ -23,6 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--days", type=int, help="until it ends; by default TOKEN_DAYS")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # A NUL or half a surrogate pair cannot be sent to PostgreSQL: the query would end in a traceback.
         user = None if fault_in(options["user"]) else User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no account {options['user']!r}.")

@@ -63,6 +63,7 @@ class Question(WSGITask):  # type: ignore[misc]
 
 class Channel(HTTPChannel):  # type: ignore[misc]
     parser_class = Parser
+    close_when_flushed: bool  # waitress' own; it has no types
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.began = self.idle_since = time.monotonic()

@@ -1,4 +1,4 @@
-"""The agreement page at a million annotations: counting them from scratch, and the page while more come in.
+"""Measures the agreement page at a million annotations: counting them from scratch, and the page while more come in.
 
 `python -m benchmarks.bench_agreement [ANNOTATIONS]`. Tasks have one response, which three of a hundred annotators
 rate on five attributes and on safety. The page and the API are asked in this process, by Django's test client: with
@@ -31,7 +31,7 @@ ADDRESSES = {"page": "/projects/bench/agreement/", "API": "/api/v1/projects/benc
 
 
 def fill(annotations: int) -> "tuple[Project, User]":
-    """A project with so many annotations, and its manager."""
+    """Makes a project with so many annotations; returns it with its manager."""
     from django.db import connection, transaction
 
     from annotator.models import Membership, Project, Role, Rubric, User
@@ -42,6 +42,7 @@ def fill(annotations: int) -> "tuple[Project, User]":
     Membership.objects.create(project=project, user=manager, role=Role.MANAGER)
     values = {"project": project.pk, "tasks": annotations // 3, "first": users[0].pk, "annotators": ANNOTATORS}
     with transaction.atomic(), connection.cursor() as cursor:
+        # Without triggers: checking references row by row would take longer than writing the rows.
         cursor.execute("SET LOCAL session_replication_role = replica")
         for statement in _FILL:
             cursor.execute(statement, values)
@@ -101,12 +102,12 @@ $$
 
 
 def change(tasks: int, *, dice: random.Random, last: int) -> None:
-    """One of the ratings of as many tasks at random becomes another, and the tasks wait to be counted."""
+    """Changes a rating in each of so many of the latest tasks at random, and marks these tasks to be counted again."""
     from django.db import connection
 
-    chosen = dice.sample(range(max(last - LATEST, 0) + 1, last + 1), tasks)
+    ids = dice.sample(range(max(last - LATEST, 0) + 1, last + 1), tasks)
     with connection.cursor() as cursor:
-        cursor.execute(_CHANGE, {"tasks": chosen})
+        cursor.execute(_CHANGE, {"tasks": ids})
 
 
 _CHANGE = """
@@ -121,7 +122,7 @@ SELECT project_id, id FROM annotator_task WHERE id = ANY(%(tasks)s)
 
 
 def timed(action: Callable[[], object]) -> tuple[float, object]:
-    """Milliseconds, and what came of it."""
+    """Returns the milliseconds that the action took, and its answer."""
     start = time.perf_counter()
     answer = action()
     return 1000 * (time.perf_counter() - start), answer

@@ -42,13 +42,13 @@ COLUMNS = (
 )
 TICKS = os.sysconf("SC_CLK_TCK")
 WORDS = {"server": "annotator.launch.webserver", "postgres": "/postgres", "workers": "celery"}
-"""What stands in the command line of each kind of process."""
+"""A part of the command line by which each kind of process is known."""
 
 
 # What a run costs --------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Usage:
-    """Seconds of processor time by whom, in so many seconds."""
+    """Seconds of processor time by kind of process, used within `seconds` by the clock."""
 
     seconds: float
     server: float
@@ -58,20 +58,20 @@ class Usage:
     others: float
 
     def cells(self, annotations: int) -> str:
-        """Milliseconds an annotation; of the others, who only disturb, processors in use."""
-        ours = (self.server, self.postgres, self.workers, self.load)
-        spent = " | ".join(f"{1000 * cost / max(1, annotations):.1f}" for cost in ours)
-        return f"{spent} | {self.others / self.seconds:.2f}"
+        """Returns milliseconds per annotation, and for other programs, which only disturb, the processors in use."""
+        own = (self.server, self.postgres, self.workers, self.load)
+        milliseconds = " | ".join(f"{1000 * cost / max(1, annotations):.1f}" for cost in own)
+        return f"{milliseconds} | {self.others / self.seconds:.2f}"
 
 
 class Meter:
-    """Reads from /proc what our children have used since it was made."""
+    """Reads from /proc how much processor time our children have used since this object was made."""
 
     def __init__(self) -> None:
         self.began, self.before = time.monotonic(), self.ticks()
 
     def usage(self, load: float) -> Usage:
-        """`load` is what the annotators' process used: it has ended."""
+        """Returns the usage so far. `load` is that of the annotators' process, which has ended and left /proc."""
         used = Counter(self.ticks())
         used.subtract(self.before)
         names = ("machine", "server", "postgres", "workers")
@@ -81,16 +81,17 @@ class Meter:
 
     def ticks(self) -> Counter[str]:
         busy = [int(part) for part in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-        found = Counter({"machine": sum(busy) - busy[3] - busy[4]})
+        # Of the line's fields the fourth is idle time and the fifth is waiting for a disk.
+        ticks = Counter({"machine": sum(busy) - busy[3] - busy[4]})
         for pid in children(os.getpid()):
             command = Path(f"/proc/{pid}/cmdline").read_text()
             name = next((name for name, word in WORDS.items() if word in command), "other")
-            found[name] += sum(_ticks(descendant) for descendant in [pid, *descendants(pid)])
-        return found
+            ticks[name] += sum(_ticks(descendant) for descendant in [pid, *descendants(pid)])
+        return ticks
 
 
 def children(pid: int) -> list[int]:
-    """None of a process that has ended."""
+    """Returns the ids of the process' children; an empty list if it has ended."""
     try:
         lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except (FileNotFoundError, ProcessLookupError):
@@ -105,8 +106,9 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def _ticks(pid: int) -> int:
-    """Of the process and of those of its children that have ended, as it may have itself."""
+    """Returns the ticks of the process and of its children that have ended; 0 if it has ended itself."""
     try:
+        # A program's name may hold spaces and brackets: the fields begin after the last bracket.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return 0
@@ -116,14 +118,14 @@ def _ticks(pid: int) -> int:
 # The runs ----------------------------------------------------------------------------------------------------
 @dataclass
 class Bench:
-    """The crew's tokens, and how many submissions the server has acknowledged since the tasks were filled in."""
+    """Runs the load. `acknowledged` counts the submissions that the server took since the tasks were filled in."""
 
     tokens: Sequence[str]
     seconds: float
     acknowledged: int = 0
 
     def row(self, *, carry: bool, annotators: int) -> str:
-        """Warms up, measures; a row of the table."""
+        """Warms up and measures; returns a row of the table."""
         self.loaded(carry=carry, annotators=annotators, seconds=min(WARM_UP_SECONDS, self.seconds))
         meter, used_before = Meter(), _finished_children()
         outcome = self.loaded(carry=carry, annotators=annotators, seconds=self.seconds)
@@ -143,8 +145,8 @@ class Bench:
             cwd=ROOT,
             check=True,
         )
-        said = json.loads(done.stdout)
-        outcome = Outcome(**said | {"calls": {name: Call(**call) for name, call in said["calls"].items()}})
+        answer = json.loads(done.stdout)
+        outcome = Outcome(**answer | {"calls": {name: Call(**call) for name, call in answer["calls"].items()}})
         self.acknowledged += outcome.stored
         return outcome
 
@@ -155,18 +157,18 @@ def _finished_children() -> float:
 
 
 def call_cell(call: Call | None, annotators: int) -> str:
-    """Empty where each annotator called only once, to begin."""
+    """Returns the quantiles of the calls; empty where each annotator called only once, to begin with."""
     return f"{call.p50:.1f} / {call.p95:.1f} / {call.p99:.1f}" if call and call.count > annotators else ""
 
 
 def troubles(outcome: Outcome) -> str:
-    """Errors by kind, and how often there was no task."""
+    """Returns the errors by kind, and how often there was no task."""
     empty = {"no task": outcome.empty} if outcome.empty else {}
     return ", ".join(f"{number} x {name}" for name, number in (outcome.errors | empty).items()) or "0"
 
 
 def books(project: "Project", acknowledged: int) -> str:
-    """What the database holds in the end, beside what the annotators were told."""
+    """Says what the database holds in the end beside what the server acknowledged: a lost annotation would show."""
     from annotator.models import Annotation, Task
 
     stored = Annotation.objects.current().for_project(project.pk).count()
@@ -180,7 +182,7 @@ def books(project: "Project", acknowledged: int) -> str:
 
 
 def bench(tasks: int, *, crew: Mapping[str, "User"], annotators: Sequence[int], seconds: float) -> None:
-    """Both ways over the same tasks, filled in anew for each."""
+    """Measures both ways over the same tasks, which are filled in again for each."""
     from benchmarks import filling
 
     characters = 1500 if tasks < 100_000 else 200

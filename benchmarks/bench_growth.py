@@ -1,4 +1,4 @@
-"""What a claim and a submission cost as the tasks grow in number, and the tasks that an annotator has done.
+"""Measures what a claim and a submission cost as the number of tasks grows, and that of tasks an annotator has done.
 
 `python -m benchmarks.bench_growth [TASKS ...]`. Calls the stages in this process, without HTTP. The yardstick is a
 plain SELECT of a task by its primary key over the same connection. Tasks have a prompt of 300 characters and two
@@ -27,7 +27,7 @@ CALLS = 300
 LEAST_CALLS = 30
 MOST_SECONDS = 120
 SELECTS = 3
-"""After each claim and submission, so that whatever else the machine does slows both."""
+"""SELECTs after each claim and submission, so that whatever else the machine does slows both."""
 COLUMNS = (
     "tasks",
     "done by the annotator",
@@ -50,7 +50,7 @@ def timed(action: Callable[[], object]) -> tuple[float, object]:
 
 @dataclass
 class Times:
-    """Milliseconds of each call."""
+    """The milliseconds of each call."""
 
     claims: list[float] = field(default_factory=list)
     submits: list[float] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Times:
 
 
 def work(project: "Project", annotator: "User", *, calls: int) -> Times:
-    """Claims and submits in turn, and SELECTs between them; fewer of all where they take long."""
+    """Claims and submits in turn, with SELECTs in between; makes fewer calls where they take long."""
     dice, times, deadline = random.Random(1), Times(), time.monotonic() + MOST_SECONDS
     first, last = ends(project)
     while len(times.claims) < calls and (time.monotonic() < deadline or len(times.claims) < LEAST_CALLS):
@@ -70,7 +70,7 @@ def work(project: "Project", annotator: "User", *, calls: int) -> Times:
 
 
 def ends(project: "Project") -> tuple[int, int]:
-    """The lowest and the highest id of its tasks, which were numbered in one go."""
+    """Returns the lowest and the highest id of the project's tasks, which were numbered in one go."""
     from annotator.models import Task
 
     tasks = Task.objects.filter(project=project)
@@ -78,7 +78,7 @@ def ends(project: "Project") -> tuple[int, int]:
 
 
 def select_by_key(key: int) -> object:
-    """The yardstick."""
+    """Reads a task by its primary key: the yardstick for what a call costs."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -94,16 +94,16 @@ def claim_and_submit(project: "Project", annotator: "User", dice: random.Random)
 
     claimed, answer = timed(lambda: assignment.claim(project, annotator, now=timezone.now()))
     assert isinstance(answer, assignment.Claim)
-    held = answer.assignment
-    assert held, answer.reason
+    lease = answer.assignment
+    assert lease, answer.reason
     responses = [
-        {"id": response} for response in Response.objects.filter(task=held.task_id).values_list("pk", flat=True)
+        {"id": response} for response in Response.objects.filter(task=lease.task_id).values_list("pk", flat=True)
     ]
-    ratings = rated({"id": held.task_id, "responses": responses}, dice)["ratings"]
-    sent = annotation.Submission(
+    ratings = rated({"id": lease.task_id, "responses": responses}, dice)["ratings"]
+    submission = annotation.Submission(
         {rating["response"]: annotation.ResponseRating(scores=rating["scores"]) for rating in ratings}
     )
-    submitted, _ = timed(lambda: annotation.submit(held.pk, sent, now=timezone.now()))
+    submitted, _ = timed(lambda: annotation.submit(lease.pk, submission, now=timezone.now()))
     return claimed, submitted
 
 
@@ -122,7 +122,7 @@ def row(project: "Project", annotator: "User", *, tasks: int, done: int) -> str:
 
 
 def check_plans(project: "Project", annotator: "User") -> None:
-    """The reads of a claim follow the indexes that were made for them, whatever the sizes."""
+    """Asserts that the reads of a claim follow the indexes that were made for them, whatever the sizes."""
     from annotator.assignment import task_choice
 
     line, untouched = task_choice.plans(task_choice.Seeker(project.pk, annotator.pk))

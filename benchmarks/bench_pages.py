@@ -1,4 +1,4 @@
-"""The rating page with 10,000 tasks: what a request takes, from the client's side, and what a first visit weighs.
+"""Measures requests to the rating page with 10,000 tasks from the client's side, and the size of a first visit.
 
 `python -m benchmarks.bench_pages [TASKS]`. Texts are about as long as HelpSteer2's: prompts of 713 characters,
 responses of 1,493.
@@ -49,12 +49,12 @@ class Visitor:
 
     @staticmethod
     def token(page: str) -> dict[str, str]:
-        found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
-        return {"csrfmiddlewaretoken": found.group(1)} if found else {}
+        match = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+        return {"csrfmiddlewaretoken": match.group(1)} if match else {}
 
 
 def fill(tasks: int) -> None:
-    """A project with so many tasks, and alice in it."""
+    """Makes a project with so many tasks and with alice in it."""
     from django.utils import timezone
 
     from annotator.importing import import_rows
@@ -79,7 +79,7 @@ def task(number: int, dice: random.Random) -> dict[str, object]:
 
 
 def text(dice: random.Random, characters: int) -> str:
-    """Paragraphs and a list in markdown."""
+    """Returns paragraphs and a list in markdown, as rendering them is part of what a page costs."""
     words = " ".join(dice.choices(WORDS, k=characters // 4))[:characters]
     first, strong, second, rest = words[:400], words[400:440], words[440:600], words[600:]
     return f"{first}\n\n- **{strong}**\n- {second}\n\n{rest}"
@@ -102,7 +102,7 @@ def reading(visitor: Visitor) -> list[float]:
 
 
 def rating(visitor: Visitor) -> list[float]:
-    """Each submission answers with the next task."""
+    """Returns the seconds of submissions, each of which is answered with the next task."""
     seconds = []
     page = visitor.request("GET", "/projects/bench/annotate/")[1]
     for _ in range(REQUESTS):
@@ -123,7 +123,7 @@ def filled(page: str) -> dict[str, str]:
 
 
 def weight(visitor: Visitor) -> tuple[int, int]:
-    """Bytes of the page and everything it loads at once, compressed; and how many files."""
+    """Returns the compressed bytes of the page and of everything that it loads at once, and the number of files."""
     page = visitor.request("GET", "/projects/bench/annotate/")[1]
     files = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page))
     sizes = [len(gzip.compress(visitor.request("GET", name)[1].encode())) for name in files]

@@ -1,4 +1,4 @@
-"""How well personal information is found, and how fast.
+"""Measures how well personal information is found, and how fast.
 
 `python -m benchmarks.bench_pii [FILE]`. FILE (or PII_TEXTS, or ../shared/data/pii_texts.jsonl) has lines
 {text, spans: [{type, start, end}]} like microsoft/presidio-research's synthetic data. The recognisers were tuned on the
@@ -37,7 +37,7 @@ TASKS = 10_000
 
 @dataclass
 class Tally:
-    """Of one kind: how many there are, how many of them are found; how many were marked, how many of them rightly."""
+    """Counts for one kind: spans there are, those of them that are found, marks, and those of them that are right."""
 
     there: int = 0
     found: int = 0
@@ -56,14 +56,14 @@ class Tally:
         return f"{self.there} | {recall} | {precision}"
 
 
-def mostly_in(span: range, others: Iterable[range]) -> bool:
-    inside = {place for other in others for place in other}
+def mostly_in(span: range, areas: Iterable[range]) -> bool:
+    inside = {place for area in areas for place in area}
     return 2 * len(inside.intersection(span)) >= len(span)
 
 
-def quality(rows: Sequence[dict[str, Any]], found: Sequence[Sequence[Found]]) -> dict[str, Tally]:
+def quality(rows: Sequence[dict[str, Any]], marked: Sequence[Sequence[Found]]) -> dict[str, Tally]:
     tallies = {kind: Tally() for kind in ORDER}
-    for row, marks in zip(rows, found, strict=True):
+    for row, marks in zip(rows, marked, strict=True):
         for kind, tally in tallies.items():
             true = [range(span["start"], span["end"]) for span in row["spans"] if KINDS.get(span["type"]) == kind]
             tally.count(true, [range(mark.start, mark.end) for mark in marks if mark.kind == kind])
@@ -71,7 +71,7 @@ def quality(rows: Sequence[dict[str, Any]], found: Sequence[Sequence[Found]]) ->
 
 
 def report_quality(file: Path) -> None:
-    """A row per kind: number, recall and precision on the tuned half, on the other one, and on all."""
+    """Prints a row per kind: number, recall and precision on the half tuned on, on the other half, and on all."""
     if not file.exists():
         print(f"{file} is not here: name the file as the argument, or in PII_TEXTS.")
         return
@@ -79,8 +79,8 @@ def report_quality(file: Path) -> None:
 
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     with Scanner() as scanner:
-        found = scanner.find([row["text"] for row in rows])
-    parts = [quality(rows[part], found[part]) for part in (slice(0, None, 2), slice(1, None, 2), slice(None))]
+        marks = scanner.find([row["text"] for row in rows])
+    parts = [quality(rows[part], marks[part]) for part in (slice(0, None, 2), slice(1, None, 2), slice(None))]
     print(f"{len(rows)} texts; number, recall, precision\n")
     print("| kind | tuned on | | | held out | | | all | | |\n|---|---|---|---|---|---|---|---|---|---|")
     for kind in KINDS.values():
@@ -105,7 +105,7 @@ def report_speed() -> None:
 
 
 def imported(slug: str) -> float:
-    """Imports TASKS rows into a project of its own; seconds."""
+    """Imports TASKS rows into a project of its own; returns the seconds that it took."""
     from django.utils import timezone
 
     from annotator.importing import import_rows
@@ -121,7 +121,7 @@ def imported(slug: str) -> float:
 
 
 def scanned() -> tuple[float, float]:
-    """Scans whatever is left; seconds, and the most megabytes the child had."""
+    """Scans all tasks that nobody has scanned; returns the seconds, and the most megabytes that the child had."""
     from django.db import connection
     from django.utils import timezone
 
@@ -138,9 +138,9 @@ def scanned() -> tuple[float, float]:
 
 
 def main(words: Sequence[str]) -> None:
-    given = words[0] if words else os.environ.get("PII_TEXTS", "")
+    name = words[0] if words else os.environ.get("PII_TEXTS", "")
     with product.database():
-        report_quality(Path(given) if given else ROOT.parent / "shared" / "data" / "pii_texts.jsonl")
+        report_quality(Path(name) if name else ROOT.parent / "shared" / "data" / "pii_texts.jsonl")
         report_speed()
 
 

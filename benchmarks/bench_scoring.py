@@ -1,10 +1,11 @@
-"""Scoring beside plain transformers; what the database adds to a response; what equal texts save; small requests.
+"""Measures scoring beside plain transformers, what the database adds, what equal texts save, and small requests.
 
-`python -m benchmarks.bench_scoring [model] [rows] [requests] [--size 2m] [--items 400] [--responses 100000]`, all three
-without a name. *model* compares our batches with plain transformers in padded batches of random order, on the same
-model, tokens and machine: small Qwen3-like and Llama-like models with random weights on tokens of HelpSteer2's lengths,
-and MiniLM on Anthropic's HH pairs (HH_PAIRS, or ../shared/data/hh_pairs_train.jsonl.gz, if it is there). On a CPU the
-time is the processor's, of one thread, as others may use the machine; on a CUDA device it is the clock's.
+`python -m benchmarks.bench_scoring [model] [rows] [requests] [--size 2m] [--items 400] [--responses 100000]` runs the
+parts that are named, or all of them. *model* compares our batches with plain transformers in padded batches of random
+order, on the same model, tokens and machine: small Qwen3-like and Llama-like models with random weights on tokens of
+HelpSteer2's lengths, and MiniLM on Anthropic's HH pairs (HH_PAIRS, or ../shared/data/hh_pairs_train.jsonl.gz, if it is
+there). On a CPU the time is the processor's, of one thread, as others may use the machine; on a CUDA device it is the
+clock's.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Ways = dict[str, Callable[[], Floats]]
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds of one pass over all items, and what came out of it."""
+    """The seconds of one pass over all items, and its scores."""
 
     seconds: float
     scores: Floats
@@ -56,14 +57,14 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--size", choices=SIZES, default="1b" if torch.cuda.is_available() else "2m")
     parser.add_argument("--items", type=int, default=400)
     parser.add_argument("--responses", type=int, default=100_000)
-    given = parser.parse_args(words)
-    parts = given.parts or PARTS
+    options = parser.parse_args(words)
+    parts = options.parts or PARTS
     if "model" in parts:
         logging.set_verbosity_error()  # type: ignore[no-untyped-call]
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        report_models(given.size, given.items)
+        report_models(options.size, options.items)
     if "rows" in parts:
-        rows.report(given.responses)
+        rows.report(options.responses)
     if "requests" in parts:
         requests.report()
 
@@ -89,20 +90,20 @@ def report_models(size: str, items: int) -> None:
 
 
 def report(model: str, ways: Ways, items: Sequence[Encoded], device: torch.device) -> None:
-    """A row a way; the last is ours, and the others' times are shown in ours."""
-    timed = {way: measured(compute, device) for way, compute in ways.items()}
-    *_, ours = timed.values()
+    """Prints a row for each way. The last way is ours, and the others' times are shown as multiples of its time."""
+    passes = {way: measured(compute, device) for way, compute in ways.items()}
+    *_, own = passes.values()
     tokens = sum(len(item.ids) for item in items)
-    for way, found in timed.items():
-        difference = float(np.abs(found.scores - ours.scores).max())
+    for way, timed in passes.items():
+        difference = float(np.abs(timed.scores - own.scores).max())
         assert difference < NEAR, f"{way} differs by {difference}"
-        rates = f"{len(items) / found.seconds:,.1f} | {tokens / found.seconds:,.0f}"
-        print(f"| {model} | {len(items)} | {tokens:,} | {way} | {rates} | {found.seconds / ours.seconds:.2f} |")
+        rates = f"{len(items) / timed.seconds:,.1f} | {tokens / timed.seconds:,.0f}"
+        print(f"| {model} | {len(items)} | {tokens:,} | {way} | {rates} | {timed.seconds / own.seconds:.2f} |")
     sys.stdout.flush()
 
 
 def measured(compute: Callable[[], Floats], device: torch.device) -> Timed:
-    """The better of two passes."""
+    """Returns the quicker of two passes: the first one warms caches up."""
     passes = []
     for _ in range(2):
         start = _clock(device)
@@ -114,7 +115,7 @@ def measured(compute: Callable[[], Floats], device: torch.device) -> Timed:
 def _clock(device: torch.device) -> float:
     if device.type == "cpu":
         return time.process_time()
-    torch.cuda.synchronize(device)
+    torch.cuda.synchronize(device)  # a GPU works on after the call that started it has returned
     return time.perf_counter()
 
 
@@ -150,16 +151,16 @@ def our_way(loaded: Loaded, items: Sequence[Encoded]) -> Ways:
 def in_turn(
     score: Callable[[Sequence[Encoded]], torch.Tensor], items: Sequence[Encoded], size: int
 ) -> Callable[[], Floats]:
-    """Batches of so many items in random order, as a loop around the model would make them."""
+    """Returns a function that scores batches of so many items in random order, as a plain loop would make them."""
     order = random.Random(0).sample(range(len(items)), len(items))
 
     @torch.inference_mode()
     def compute() -> Floats:
-        found = np.empty((len(items), 1))
+        scores = np.empty((len(items), 1))
         for start in range(0, len(order), size):
             batch = order[start : start + size]
-            found[batch] = score([items[i] for i in batch]).double().cpu().numpy()
-        return found
+            scores[batch] = score([items[i] for i in batch]).double().cpu().numpy()
+        return scores
 
     return compute
 

@@ -1,10 +1,10 @@
-"""Pairwise training beside TRL's RewardTrainer: tokens a second, seconds an epoch, equal losses at equal batches.
+"""Compares pairwise training with TRL's RewardTrainer: tokens a second, seconds an epoch, losses of equal batches.
 
 `python -m benchmarks.bench_training [--size 2m] [--pairs 400] [--repeats 3] [--kinds qwen3 llama]`. Small models with
 random weights on Anthropic's HH pairs (HH_PAIRS, or ../shared/data/hh_pairs_train.jsonl.gz, if it is there) and on
 random tokens of HelpSteer2's lengths. TRL runs in an environment of its own (TRL_PYTHON, or one made in var/peers/trl).
-Tokens are those of both responses, each with its prompt, padding not counted, for everybody. Where there is a CUDA
-device both use it, in bf16, and ours says how much of its arithmetic it uses.
+For both trainers tokens are those of both responses, each with its prompt, without padding. On a CUDA device both train
+in bf16, and ours says which share of the device's arithmetic it uses.
 """
 
 from __future__ import annotations
@@ -65,8 +65,11 @@ SAME = 8  # batches whose losses are compared
 
 @dataclass(frozen=True)
 class Outcome:
-    """Seconds over all the pairs once, by the clock and of the processor; the losses of the steps; and how many pairs
-    held out come out right."""
+    """One pass over all pairs: seconds by the clock and of the processor, and the losses of the steps.
+
+    `accuracy` is the share of the pairs held out whose better response gets the higher reward, and `mfu` the share of
+    the device's arithmetic that training used.
+    """
 
     seconds: float
     processor: float
@@ -90,11 +93,12 @@ class Bench:
         state = State(loaded.network, make_optimizer(run), Place(), {})
         sizes = loaded.sizes(run.fit.encoded, run.fit.units)
         steps = sizes.epoch(batch_tokens=0, batch_size=BATCH, seed=0, epoch=0)
-        if in_order:
+        if in_order:  # as the peer's batches, so that the losses can be compared
             steps = [list(range(start, start + BATCH)) for start in range(0, len(pairs), BATCH)]
         began, used = time.monotonic(), time.process_time()
         for units in steps:
             take_step(run, state, sizes, units, steps=len(steps))
+        # A GPU works on after the call that started it has returned.
         if self.device.type == "cuda":
             torch.cuda.synchronize()
         seconds, processor = time.monotonic() - began, time.process_time() - used
@@ -113,8 +117,8 @@ class Bench:
 
     def mfu(self) -> float | None:
         lines = (self.scratch / "progress.jsonl").read_text().splitlines()
-        found = [event["mfu"] for event in map(json.loads, lines) if "mfu" in event]
-        return statistics.median(found) if found else None
+        shares = [event["mfu"] for event in map(json.loads, lines) if "mfu" in event]
+        return statistics.median(shares) if shares else None
 
     def loaded(self, directory: Path) -> Loaded:
         loaded = load_backbone(Source(str(directory), local=True), attributes=["reward"], max_length=2_048)
@@ -140,13 +144,13 @@ class Bench:
         (self.scratch / "job.json").write_text(json.dumps(job))
         script = Path(__file__).parent / "training" / "trl_peer.py"
         subprocess.run([peer_python(), str(script), str(self.scratch / "job.json")], check=True, capture_output=True)
-        found = json.loads((self.scratch / "out.json").read_text())
+        result = json.loads((self.scratch / "out.json").read_text())
         right = None if in_order else accuracy(self.loaded(self.scratch / "trained"), held_out)
-        return Outcome(found["seconds"], found["processor"], found["losses"], right)
+        return Outcome(result["seconds"], result["processor"], result["losses"], right)
 
 
 class Quiet(Progress):
-    """To the file alone."""
+    """Writes progress to the file alone, not to standard output as well."""
 
     def tell(self, event: str, **values: Any) -> None:
         with self.path.open("a") as file:
@@ -166,15 +170,15 @@ def most(pair: Pair) -> int:
 
 
 def accuracy(loaded: Loaded, pairs: Sequence[Pair]) -> float:
-    """By the same code for both."""
+    """Returns the share of the pairs whose better response gets the higher reward, by our code for both trainers."""
     rewards = predict(loaded, rows_of(pairs).encoded, batch_tokens=8_192)[:, 0]
     return float((rewards[::2] > rewards[1::2]).mean())
 
 
 def peer_python() -> str:
-    given = os.environ.get("TRL_PYTHON")
-    if given:
-        return given
+    """Returns the Python of an environment with TRL, which is made where there is none."""
+    if path := os.environ.get("TRL_PYTHON"):
+        return path
     place = ROOT / "var" / "peers" / "trl"
     python = place / "bin" / "python"
     if not python.exists():
@@ -185,14 +189,17 @@ def peer_python() -> str:
 
 
 def compare(bench: Bench, pairs: list[Pair], held_out: list[Pair], *, repeats: int) -> dict[str, Any]:
-    """Everybody in turn, over and over; medians."""
-    found: dict[str, list[Outcome]] = {name: [] for name in ("Rewardloop", *PEERS)}
+    """Runs all trainers in turn, so many times over; returns medians by the trainer's name.
+
+    In turn, so that whatever else the machine does slows all of them.
+    """
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in ("Rewardloop", *PEERS)}
     for _ in range(repeats):
-        found["Rewardloop"].append(bench.ours(pairs, held_out))
+        outcomes["Rewardloop"].append(bench.ours(pairs, held_out))
         for name, settings in PEERS.items():
-            found[name].append(bench.theirs(pairs, held_out, settings))
-    seconds = {name: statistics.median(outcome.seconds for outcome in of) for name, of in found.items()}
-    processor = {name: statistics.median(outcome.processor for outcome in of) for name, of in found.items()}
+            outcomes[name].append(bench.theirs(pairs, held_out, settings))
+    seconds = {name: statistics.median(outcome.seconds for outcome in runs) for name, runs in outcomes.items()}
+    processor = {name: statistics.median(outcome.processor for outcome in runs) for name, runs in outcomes.items()}
     return {
         name: {
             "seconds": round(seconds[name], 1),
@@ -200,19 +207,22 @@ def compare(bench: Bench, pairs: list[Pair], held_out: list[Pair], *, repeats: i
             "times": round(seconds[name] / seconds["Rewardloop"], 2),
             "processor_seconds": round(processor[name], 1),
             "processor_times": round(processor[name] / processor["Rewardloop"], 2),
-            "accuracy": statistics.median(outcome.accuracy or 0 for outcome in of),
-            **({"mfu": of[0].mfu} if of[0].mfu else {}),
+            "accuracy": statistics.median(outcome.accuracy or 0 for outcome in runs),
+            **({"mfu": runs[0].mfu} if runs[0].mfu else {}),
         }
-        for name, of in found.items()
+        for name, runs in outcomes.items()
     }
 
 
 def same_losses(bench: Bench, pairs: list[Pair]) -> float:
-    """The largest difference of the losses of the first batches, trained on one after the other, as both do it."""
+    """Returns the largest difference between both trainers' losses over the first batches, trained on in order.
+
+    A trainer that is quicker because it computes something else would show here.
+    """
     first = pairs[: SAME * BATCH]
-    ours = bench.ours(first, first, in_order=True).losses
-    theirs = bench.theirs(first, first, {**PLAIN, "gradient_checkpointing": False}, in_order=True).losses
-    return max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+    our_losses = bench.ours(first, first, in_order=True).losses
+    trl_losses = bench.theirs(first, first, {**PLAIN, "gradient_checkpointing": False}, in_order=True).losses
+    return max(abs(a - b) for a, b in zip(our_losses, trl_losses, strict=True))
 
 
 def main() -> None:
@@ -223,29 +233,29 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--kinds", nargs="+", default=["qwen3", "llama"], choices=["qwen3", "llama"])
-    given = parser.parse_args()
+    options = parser.parse_args()
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     hh = Path(os.environ.get("HH_PAIRS", ROOT.parent / "shared" / "data" / "hh_pairs_train.jsonl.gz"))
     items = shuffled(read_hh(hh)) if hh.exists() else []
     texts = [t.content for good, _ in items for t in good.conversation] + [i.response for p in items for i in p]
     tokenizer = make_tokenizer(texts or ["no text at all"])
-    device, threads = choose_device("auto"), given.threads
-    print(json.dumps({"device": name_of(device), "threads": threads, "torch": torch.__version__, "size": given.size}))
-    for kind in given.kinds:
+    device, threads = choose_device("auto"), options.threads
+    print(json.dumps({"device": name_of(device), "threads": threads, "torch": torch.__version__, "size": options.size}))
+    for kind in options.kinds:
         with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as name:
-            model = make_model(kind, given.size, tokenizer, Path(name) / "model")
+            model = make_model(kind, options.size, tokenizer, Path(name) / "model")
             bench = Bench(model, Path(name), device, threads)
             loaded = bench.loaded(model)
-            sets = {"HelpSteer2's lengths": drawn(given.pairs + given.held_out)}
+            sets = {"HelpSteer2's lengths": drawn(options.pairs + options.held_out)}
             if items:
-                sets["HH pairs"] = encode(items[: given.pairs + given.held_out], loaded)
+                sets["HH pairs"] = encode(items[: options.pairs + options.held_out], loaded)
             for label, pairs in sets.items():
-                fit, held_out = pairs[: given.pairs], pairs[given.pairs :]
+                fit, held_out = pairs[: options.pairs], pairs[options.pairs :]
                 print(json.dumps({"model": kind, "data": label, "pairs": len(fit), "tokens": tokens_of(fit)}))
                 print(json.dumps({"largest difference of losses": same_losses(bench, fit)}))
-                for name_, values in compare(bench, fit, held_out, repeats=given.repeats).items():
-                    print(json.dumps({"trainer": name_, **values}), flush=True)
+                for trainer, values in compare(bench, fit, held_out, repeats=options.repeats).items():
+                    print(json.dumps({"trainer": trainer, **values}), flush=True)
 
 
 def name_of(device: torch.device) -> str:

@@ -1,6 +1,6 @@
-"""Many tasks, and an annotator who has rated many, written by SQL in seconds.
+"""Writes many tasks, and the history of an annotator who has rated many, by SQL in seconds.
 
-Columns with a default of the database are left to it.
+Columns that have a default in the database are left to it.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,16 @@ PROMPT_CHARACTERS = 300
 
 
 def make_crew(number: int) -> dict[str, User]:
-    """Annotators by their tokens."""
+    """Makes so many annotators; returns them by their tokens."""
     users = [User.objects.create_user(f"annotator-{place}") for place in range(1, number + 1)]
     return {Token.objects.create(user)[1]: user for user in users}
 
 
 def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters: int) -> Project:
-    """The only project, with HelpSteer2's protocol, tasks of two responses of so many characters, and the crew."""
+    """Replaces all projects by one with HelpSteer2's protocol and the crew as its annotators.
+
+    Each of its tasks has two responses of so many characters.
+    """
     rubric = Rubric.objects.get(key="helpsteer2")
     with transaction.atomic(), connection.cursor() as cursor:
         # Checking references and counting for the two million rows one by one would take longer than writing them.
@@ -34,19 +37,19 @@ def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters:
 
 
 def make_history(annotator: User, project: Project, *, tasks: int) -> None:
-    """The annotator has rated the first so many tasks, which want others still."""
-    chosen = {"project": project.pk, "annotator": annotator.pk, "tasks": tasks}
+    """Has the annotator rate the first so many tasks, which stay open for others."""
+    values = {"project": project.pk, "annotator": annotator.pk, "tasks": tasks}
     with transaction.atomic(), connection.cursor() as cursor:
         for statement in _HISTORY:
-            cursor.execute(statement, chosen)
+            cursor.execute(statement, values)
     settle()
 
 
 def settle() -> None:
-    """What the server does in its spare time after so many rows, done now, to the tables that have any.
+    """Does now what the server does in its spare time after so many rows: vacuum, analyse, checkpoint.
 
-    An empty table is left alone, as the server would: once analysed it is taken to be empty for good, and plans made
-    then read all of it.
+    It leaves empty tables alone, as the server would. Once analysed, such a table counts as empty until the next time,
+    and plans made meanwhile read all of it.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT format('%I', relname) FROM pg_class WHERE relkind = 'r' AND relname ~ '^annotator_'")
@@ -55,6 +58,7 @@ def settle() -> None:
             cursor.execute(f"SELECT EXISTS (SELECT FROM {name})")
             if cursor.fetchone() == (True,):
                 cursor.execute(f"VACUUM (ANALYZE) {name}")
+        # Else the writes of the filling would reach the disk during the measurement.
         cursor.execute("CHECKPOINT")
 
 

@@ -1,7 +1,7 @@
-"""Annotators without thinking time: claim, rate, submit, again and again, each over one keep-alive connection.
+"""Annotators without thinking time, who claim, rate and submit again and again, each over one keep-alive connection.
 
-A process of its own (`python -m benchmarks.load`) and nothing but the standard library: it shares the machine with the
-server. Reads a plan as JSON from standard input and prints what came of it.
+It runs as a process of its own (`python -m benchmarks.load`) with the standard library alone, as it shares the machine
+with the server. It reads a plan as JSON from standard input and prints an outcome as JSON.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from typing import Any
 
 ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
 FAR_AWAY = 0.05
-"""Share of the ratings that disagree widely with the others: they make some tasks ask for more annotators."""
+"""The share of the ratings that disagree widely with the others, so that some tasks ask for more annotators."""
 GOOD = (200, 201)
 PAUSE_SECONDS = 0.2
-"""Before somebody who got an error or no task asks again."""
+"""The pause before somebody who got an error or no task asks again."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`carry`: the answer to a submission brings the next task; otherwise each task is asked for."""
+    """What to send. With `carry`, the answer to a submission brings the next task; else each task is asked for."""
 
     port: int
     project: str
@@ -36,7 +36,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Call:
-    """Milliseconds of one kind of call."""
+    """The number of calls of one kind, and quantiles of their milliseconds."""
 
     count: int
     p50: float
@@ -46,7 +46,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`stored` counts submissions that the server acknowledged, `empty` answers without a task."""
+    """What came of a plan: `stored` counts submissions that the server acknowledged, `empty` answers without a task."""
 
     seconds: float
     stored: int
@@ -64,7 +64,10 @@ class Tally:
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time over one socket; an answer that does not say its length has no body."""
+    """One request at a time over one socket; an answer without a length counts as one without a body.
+
+    Written by hand to take little of the processor, which the server needs.
+    """
 
     transport: asyncio.Transport
     answer: asyncio.Future[tuple[int, bytes]]
@@ -112,6 +115,7 @@ class Annotator:
         return self.connection
 
     async def work(self, until: float) -> None:
+        """Claims and submits until the time, in seconds of `time.perf_counter`."""
         lease = None
         while time.perf_counter() < until:
             lease = lease or await self.call("next", "POST", f"/api/v1/projects/{self.plan.project}/next/")
@@ -123,15 +127,15 @@ class Annotator:
                 lease = await self.submit(lease)
 
     async def submit(self, lease: dict[str, Any]) -> dict[str, Any] | None:
-        """The next lease, where the answer brings one."""
+        """Rates and submits the task; returns the next lease if the answer brings one."""
         path = f"/api/v1/assignments/{lease['assignment']}/annotation/{'?next=1' if self.plan.carry else ''}"
-        done = await self.call("submit", "PUT", path, json.dumps(rated(lease["task"], self.dice)))
-        self.tally.stored += done is not None
-        following: dict[str, Any] | None = done["next"] if done and self.plan.carry else None
+        answer = await self.call("submit", "PUT", path, json.dumps(rated(lease["task"], self.dice)))
+        self.tally.stored += answer is not None
+        following: dict[str, Any] | None = answer["next"] if answer and self.plan.carry else None
         return following
 
     async def call(self, name: str, method: str, path: str, body: str = "") -> dict[str, Any] | None:
-        """The answer, or None: then the error is in the tally."""
+        """Returns the answer, or None after an error, which goes into the tally."""
         request = f"{method} {path} HTTP/1.1\r\n{self.head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
         start = time.perf_counter()
         try:
@@ -150,7 +154,7 @@ class Annotator:
 
 
 def rated(task: dict[str, Any], dice: random.Random) -> dict[str, Any]:
-    """Everyone rates a task near its own level, but for a few who see it quite otherwise."""
+    """Returns ratings near the task's own level, the same for everyone; now and then they are far from it."""
     level = task["id"] % 5
     if dice.random() < FAR_AWAY:
         level = 0 if level >= 2 else 4
@@ -173,9 +177,10 @@ def measured(seconds: Sequence[float]) -> Call:
 
 
 async def run(plan: Plan) -> Outcome:
-    """All of them at once; each ends with the call that was under way when the time was up."""
+    """Runs all annotators at once; each stops after the call that is under way when the time is up."""
     tally = Tally()
     crew = [Annotator(plan, token, tally) for token in plan.tokens]
+    # Before the clock starts: what is measured are calls over connections that are kept.
     await asyncio.gather(*(person.connect() for person in crew))
     start = time.perf_counter()
     await asyncio.gather(*(person.work(start + plan.seconds) for person in crew))

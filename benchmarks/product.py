@@ -1,4 +1,7 @@
-"""All processes of `make run`, over a PostgreSQL and a Redis of its own that keep every promise to the disk."""
+"""Runs all processes of `make run` over a PostgreSQL and a Redis of their own.
+
+Both servers write to the disk as they do in use: one that skips that, as the tests' does, would flatter the numbers.
+"""
 
 import os
 import subprocess
@@ -20,10 +23,10 @@ PATIENCE_SECONDS = 60
 
 @contextmanager
 def database() -> Iterator[Path]:
-    """Servers in a folder that goes afterwards, the environment set, Django set up and migrated."""
+    """Starts the servers in a temporary folder, sets the environment, sets Django up and migrates the database."""
     with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as name:
         folder = Path(name)
-        folder.chmod(0o711)  # ours: PostgreSQL's account has to pass through
+        folder.chmod(0o711)  # PostgreSQL's account has to pass through
         with services(folder) as started:
             os.environ.update(process_environment(started, folder) | {"SECRET_KEY": "bench-" * 10, "PORT": str(PORT)})
             os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
@@ -55,7 +58,7 @@ def _running(command: Command) -> Iterator[None]:
             stderr=log,
             cwd=ROOT,
             start_new_session=True,
-            # Whoever ends the benchmark ends the product with it.
+            # Else the product of a benchmark that was killed would go on, and slow the next one down.
             preexec_fn=child_processes.die_with_parent(),
         )
     try:

@@ -19,6 +19,7 @@ __all__ = [
     "tasks",
 ]
 
+# The schedule comes with the code (settings.py); edited by hand, it would be another one on each installation.
 for scheduled in (
     beat.PeriodicTask,
     beat.IntervalSchedule,

@@ -23,10 +23,10 @@ admin.site.unregister(Group)
 
 
 class GivenPasswordForm(AdminPasswordChangeForm):
-    """A password for somebody else's account is one that its owner has to change."""
+    """Sets a password; on somebody else's account it is one that the owner has to change."""
 
     def save(self, commit: bool = True) -> User:
-        """Nothing else of the account: the rest may have changed since it was read."""
+        """Saves the password alone, as the rest of the account may have changed since it was read."""
         self.user.must_change_password = audit.acting_now().actor != self.user.username
         saved: User = super().save(commit=False)
         if commit:
@@ -35,7 +35,7 @@ class GivenPasswordForm(AdminPasswordChangeForm):
 
 
 class AccountForm(UserChangeForm):
-    """Closes no account that a project cannot do without."""
+    """Refuses to close the account of a project's last manager."""
 
     def clean_is_active(self) -> bool:
         is_active = bool(self.cleaned_data["is_active"])
@@ -55,12 +55,10 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
     recorded_as = "account"
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """A new account has a password that its owner did not choose; a closed one loses its tokens.
-
-        Staff by an administrator's hand stays staff, whatever becomes of its roles.
-        """
+        """Saves the account. A new one has to change its password at first, and a closed one loses its tokens."""
         if not change:
-            obj.must_change_password = True
+            obj.must_change_password = True  # its owner did not choose it
+        # Staff by an administrator's hand stays staff, whatever becomes of its roles.
         if "is_staff" in form.changed_data:
             obj.staff_by_role = False
         super().save_model(request, obj, form, change)
@@ -68,7 +66,7 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
             tokens.end_all(obj, because="the account was closed")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Says first of all which project would be left without a manager."""
+        """Refuses to delete a project's last manager, and names the project in place of other reasons."""
         deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)
         try:
             for user in objs:
@@ -78,7 +76,7 @@ class UserAdmin(DjangoUserAdmin, Recorded):  # type: ignore[type-arg]
         return deleted, counts, lacking, protected
 
     def changed_fields(self, row: Any, form: Any) -> list[str]:
-        """With a choice of who is staff it is no role's any more."""
+        """Adds `staff_by_role`, which `save_model` sets although no field of the form stands for it."""
         names = super().changed_fields(row, form)
         return [*names, "staff_by_role"] if "is_staff" in names else names
 
@@ -90,7 +88,7 @@ class GroupAdmin(DjangoGroupAdmin, Recorded):
 
 @admin.register(Token)
 class TokenAdmin(ModelAdmin):
-    """To be read and ended. Nobody makes a token for somebody else: it would act in their name."""
+    """Tokens can be read and ended here. Nobody makes a token for somebody else: it would act in their name."""
 
     list_display = ["name", "user", "scopes", "created", "expiry", "last_used_at"]
     search_fields = ["name", "digest", "user__username"]
@@ -105,6 +103,7 @@ class TokenAdmin(ModelAdmin):
         return False
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        # Rather than delete the row: this leaves an audit entry, as ending a token by any other door does.
         tokens.end(obj)
 
     @transaction.atomic

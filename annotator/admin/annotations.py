@@ -1,4 +1,4 @@
-"""Annotations, to be read."""
+"""Lists annotations for managers to read; nobody changes one here."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ class RatingInline(ToBeRead):
 
     @admin.display(description=_("levels"))
     def levels(self, rating: Rating) -> str:
-        """The scores as levels from 1, as the scale shows them."""
+        """Returns the scores as levels from 1, as the scale shows them."""
         attributes = rating.annotation.assignment.task.project.attributes_for()
-        given = [
+        scores = [
             (attribute.name, rating.scores[attribute.key]) for attribute in attributes if attribute.key in rating.scores
         ]
-        return ", ".join(f"{name} {level(score)}" for name, score in given)
+        return ", ".join(f"{name} {level(score)}" for name, score in scores)
 
 
 @admin.register(Annotation)
@@ -38,12 +38,13 @@ class AnnotationAdmin(OfManagedProjects):
     list_filter = ["origin", "is_current", ("assignment__task__project", ManagedOnly)]
     search_fields = ["assignment__task__external_id", "assignment__annotator__username"]
     list_select_related = ["assignment__task__project", "assignment__annotator"]
+    # It would count every row of the table to show beside the filtered number.
     show_full_result_count = False
     readonly_fields = ["review"]
     inlines = [RatingInline]
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        """Without those of tasks that the person is rating."""
+        """Leaves out annotations of tasks that the person is rating, as whoever rates must not see others' ratings."""
         return super().get_queryset(request).exclude(assignment__task__in=tasks_held_by(user_of(request)))
 
     @admin.display(ordering="assignment__task__external_id", description=_("task"))

@@ -1,4 +1,4 @@
-"""The audit, to be read: managers see the entries of their projects, superusers all. Nobody can change one."""
+"""Lists the audit: managers read the entries of their projects, superusers all of them. Nobody can change one."""
 
 from datetime import date, datetime, time
 from typing import Any
@@ -47,7 +47,7 @@ KINDS = {
 
 
 class ProjectFilter(admin.SimpleListFilter):
-    """By the projects that there are; an entry names its project in words, as it may outlive it."""
+    """Filters by the projects that exist. An entry names its project in words, as it may outlive it."""
 
     title = _("project")
     parameter_name = "project"
@@ -62,11 +62,12 @@ class ProjectFilter(admin.SimpleListFilter):
         value = self.value() or ""
         if value == NO_PROJECT:
             return queryset.filter(project="")
+        # Up to 18 digits, which always fit a bigint; 19 may not.
         return queryset.filter(project_id=int(value)) if value.isdecimal() and len(value) < 19 else queryset
 
 
 class KindFilter(admin.SimpleListFilter):
-    """By what an action is about, the first word of its name; or all but what annotators do with their tasks."""
+    """Filters by what an action is about, the first word of its name, or leaves out annotators' own work."""
 
     title = _("kind")
     parameter_name = "kind"
@@ -81,7 +82,7 @@ class KindFilter(admin.SimpleListFilter):
 
 
 class DayFilter(RangeDateFilter):
-    """From the start of one day to the end of another; the theme's own leaves out the last day."""
+    """Filters from the start of one day to the end of another, as the theme's own filter leaves out the last day."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         first, last = (self._day(f"{self.parameter_name}_{end}") for end in ("from", "to"))
@@ -105,6 +106,7 @@ class AuditAdmin(ModelAdmin):
     list_per_page = 50
     search_fields = ["actor", "action", "subject"]
     search_help_text = _("a name, an action, or what was changed")
+    # It would count every entry that there ever was to show beside the filtered number.
     show_full_result_count = False
     ordering = ["-at", "-pk"]
     fields = ["when", "who", "door", "token", "project", "done", "subject", "all_details"]
@@ -159,13 +161,16 @@ class AuditAdmin(ModelAdmin):
 
 
 def is_rollback(entry: AuditEntry) -> bool:
-    """Whether an earlier model took a later one's place."""
+    """Returns whether the entry is a promotion in which an earlier model took a later one's place."""
     version, replaced = entry.subject.removeprefix("model version "), entry.details.get("replaced")
     return entry.action == "model.promoted" and version.isdecimal() and bool(replaced) and int(version) < replaced
 
 
 def reasons(entry: AuditEntry) -> list[str]:
-    """Why somebody was excluded or an annotation rejected, as long as the row that holds it is there."""
+    """Returns why somebody was excluded or an annotation rejected, as long as the row that holds it exists.
+
+    An entry itself repeats nothing that somebody wrote about a person or a task, as it can never be redacted.
+    """
     if entry.action == "annotator.excluded":
         pseudonym = entry.subject.removeprefix("annotator ")
         people = Pseudonym.objects.filter(project=entry.project_id, name=pseudonym).values("user")
@@ -181,18 +186,18 @@ def reasons(entry: AuditEntry) -> list[str]:
 
 
 def in_words(details: dict[str, JSON]) -> list[tuple[str, str]]:
-    """Name and value of each detail; of what changed, before and after."""
-    words = {name: _said(value) for name, value in details.items() if name != "changed"}
+    """Returns the name and the value of each detail; a field that changed has its values before and after."""
+    words = {name: _in_words(value) for name, value in details.items() if name != "changed"}
     changed = details.get("changed")
     pairs = changed.items() if isinstance(changed, dict) else []
-    return [*words.items(), *((name, f"{_said(before)} → {_said(after)}") for name, (before, after) in pairs)]
+    return [*words.items(), *((name, f"{_in_words(before)} → {_in_words(after)}") for name, (before, after) in pairs)]
 
 
-def _said(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(_said(item) for item in value) or "-"
+        return ", ".join(_in_words(item) for item in value) or "-"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_said(item)}" for name, item in value.items()) or "-"
+        return ", ".join(f"{name} {_in_words(item)}" for name, item in value.items()) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "-" if value in (None, "") else str(value)

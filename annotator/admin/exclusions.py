@@ -1,4 +1,4 @@
-"""Excluding annotators from a project, and readmitting them, with what that changes counted before."""
+"""Excludes annotators from a project and readmits them; before that, a page counts what would change."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ from annotator.web.query_parameters import as_number
 
 
 class ChoiceForm(forms.Form):
-    """Whom to exclude; imported raters are no members, so that they are named."""
+    """Asks whom to exclude, by name rather than from a list of members: imported raters are no members."""
 
     project = forms.ModelChoiceField(
         Project.objects.none(), widget=UnfoldAdminSelectWidget, label=gettext_lazy("Project")
@@ -50,15 +50,15 @@ class ChoiceForm(forms.Form):
 
 
 class ReasonForm(forms.Form):
-    """Why; it is kept with the exclusion."""
+    """Asks for the reason, which is kept with the exclusion."""
 
     reason = forms.CharField(max_length=5_000, widget=UnfoldAdminTextareaWidget, label=gettext_lazy("Reason"))
 
 
 def exclude_url(project: int, people: Sequence[int], *, name: str = "exclude") -> str:
-    """Where a manager sees what would change, and confirms it."""
-    chosen = urlencode([("project", project), *(("annotator", person) for person in people)])
-    return f"{reverse(f'admin:annotator_exclusion_{name}')}?{chosen}"
+    """Returns the address at which a manager sees what would change, and confirms it."""
+    query = urlencode([("project", project), *(("annotator", person) for person in people)])
+    return f"{reverse(f'admin:annotator_exclusion_{name}')}?{query}"
 
 
 def readmit_url(exclusion: Exclusion) -> str:
@@ -82,25 +82,26 @@ class ExclusionAdmin(OfManagedProjects):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Exclusion], search_term: str
     ) -> tuple[QuerySet[Exclusion], bool]:
-        """A pseudonym names somebody in its own project only."""
-        exclusions, doubled = super().get_search_results(request, queryset, search_term)
-        called = Pseudonym.objects.filter(user=OuterRef("annotator"), project=OuterRef("project"), name=search_term)
-        return exclusions | queryset.filter(Exists(called)), doubled
+        """Searches by user name, and by a pseudonym in the project that it is of: it names somebody there only."""
+        exclusions, may_repeat = super().get_search_results(request, queryset, search_term)
+        pseudonyms = Pseudonym.objects.filter(user=OuterRef("annotator"), project=OuterRef("project"), name=search_term)
+        return exclusions | queryset.filter(Exists(pseudonyms)), may_repeat
 
     def get_urls(self) -> list[URLPattern]:
-        ours = [
+        # Before Django's own, whose last pattern takes any address.
+        pages = [
             path("exclude/", self.admin_site.admin_view(self.exclude_view), name="annotator_exclusion_exclude"),
             path("readmit/", self.admin_site.admin_view(self.readmit_view), name="annotator_exclusion_readmit"),
         ]
-        return [*ours, *super().get_urls()]
+        return [*pages, *super().get_urls()]
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         exclusion = self.get_object(request, object_id)
-        shown = {"readmit_url": readmit_url(exclusion)} if isinstance(exclusion, Exclusion) else {}
-        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **shown})
+        extra = {"readmit_url": readmit_url(exclusion)} if isinstance(exclusion, Exclusion) else {}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        """Names somebody; what that would change is shown next."""
+        """Asks whom to exclude; the next page shows what that would change."""
         form = ChoiceForm(
             Project.objects.managed_by(user_of(request)), request.POST if request.method == "POST" else None
         )
@@ -109,7 +110,7 @@ class ExclusionAdmin(OfManagedProjects):
         return self._page(request, "exclude_choose", _("Exclude an annotator"), form=form)
 
     def exclude_view(self, request: HttpRequest) -> HttpResponse:
-        """Shows what would change; excludes once that was confirmed with a reason."""
+        """Shows what would change; excludes the people once a manager confirms it with a reason."""
         project, chosen = self._chosen(request)
         standing = project.exclusions.filter(annotator__in=chosen, readmitted_at=None)
         already = {exclusion.annotator_id: readmit_url(exclusion) for exclusion in standing}
@@ -121,23 +122,24 @@ class ExclusionAdmin(OfManagedProjects):
                 self._say(request, project, person)
             return redirect("admin:annotator_exclusion_changelist")
         foreseen = [(person, exclusion_preview(project, person)) for person in people]
-        shown = {
+        context = {
             "form": form,
             "foreseen": foreseen,
             "project": project,
             "already": [(person, already[person.pk]) for person in chosen if person.pk in already],
         }
-        return self._page(request, "exclude", _("Exclude from the project"), **shown)
+        return self._page(request, "exclude", _("Exclude from the project"), **context)
 
     def _say(self, request: HttpRequest, project: Project, annotator: User) -> None:
+        # Work that still counts was too much to be taken out at once, and is left to the worker.
         if counting(project, annotator).exists():
-            said = _("%(name)s gets no more tasks. The light worker is removing their work from the labels.")
+            text = _("%(name)s gets no more tasks. The light worker is removing their work from the labels.")
         else:
-            said = _("%(name)s is excluded, and their work no longer counts.")
-        messages.success(request, said % {"name": annotator})
+            text = _("%(name)s is excluded, and their work no longer counts.")
+        messages.success(request, text % {"name": annotator})
 
     def readmit_view(self, request: HttpRequest) -> HttpResponse:
-        """Shows how much would come back; readmits once that was confirmed."""
+        """Shows how much would come back; readmits the people once a manager confirms it."""
         project, people = self._chosen(request)
         if request.method == "POST":
             for person in people:
@@ -152,12 +154,12 @@ class ExclusionAdmin(OfManagedProjects):
         except Refusal as refused:
             messages.error(request, str(refused))
         else:
-            said = _("The light worker is bringing back the work of %(name)s.") if going_on else _("%(name)s is back.")
-            messages.success(request, said % {"name": annotator})
+            text = _("The light worker is bringing back the work of %(name)s.") if going_on else _("%(name)s is back.")
+            messages.success(request, text % {"name": annotator})
 
     @admin.action(description=gettext_lazy("Readmit: their work counts again …"))
     def readmit(self, request: HttpRequest, queryset: QuerySet[Exclusion]) -> HttpResponse | None:
-        """Leads to the page where it is confirmed."""
+        """Leads to the page that shows what would come back, where a manager confirms it."""
         projects = {exclusion.project_id for exclusion in queryset}
         if len(projects) != 1:
             messages.warning(request, _("Choose people of one project."))
@@ -165,15 +167,16 @@ class ExclusionAdmin(OfManagedProjects):
         return redirect(exclude_url(projects.pop(), [exclusion.annotator_id for exclusion in queryset], name="readmit"))
 
     def _chosen(self, request: HttpRequest) -> tuple[Project, list[User]]:
-        """The people that the address names, of a project that the user manages."""
+        """Returns the project and the people that the address names; 404 unless the user manages the project."""
+        # An address may name any number of people, and each of them costs a preview.
         numbers = {
-            name: [number for sent in request.GET.getlist(name)[:100] if (number := as_number(sent)) is not None]
+            name: [number for text in request.GET.getlist(name)[:100] if (number := as_number(text)) is not None]
             for name in ("project", "annotator")
         }
         managed = Project.objects.managed_by(user_of(request)).select_related("rubric")
         project = get_object_or_404(managed, pk__in=numbers["project"][:1])
         return project, list(people_of(project).filter(pk__in=numbers["annotator"]).order_by("username"))
 
-    def _page(self, request: HttpRequest, name: str, title: str, **shown: Any) -> HttpResponse:
-        context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **shown}
+    def _page(self, request: HttpRequest, name: str, title: str, **context: Any) -> HttpResponse:
+        context = {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **context}
         return TemplateResponse(request, f"admin/{name}.html", context)

@@ -18,7 +18,7 @@ from annotator.templatetags.scales import level
 
 
 class ExpertRatingForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A level for each of the project's attributes, which a subclass names; stored are scores."""
+    """Asks for a level of each attribute and stores scores. A subclass names the project's attributes."""
 
     attributes: ClassVar[Sequence[Attribute]] = ()
 
@@ -53,8 +53,9 @@ class ExpertRatingInline(StackedInline):
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         attributes = _attributes(obj)
         fields: dict[str, Any] = {_field(attribute): _levels(attribute) for attribute in attributes}
-        made = type("LevelsForm", (ExpertRatingForm,), {"attributes": attributes, **fields})
-        return super().get_formset(request, obj, form=made, **kwargs)
+        # A class for each request: which fields the form has depends on the project's rubric.
+        form = type("LevelsForm", (ExpertRatingForm,), {"attributes": attributes, **fields})
+        return super().get_formset(request, obj, form=form, **kwargs)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return True
@@ -94,7 +95,7 @@ class GoldAdmin(OfManagedProjects):
         before = dict(form.instance.ratings.values_list("pk", "scores"))
         super().save_formset(request, form, formset, change)
         for rating, fields in formset.changed_objects:
-            # Of the explanation only that it changed: it may repeat the response.
+            # The entry says only that the explanation changed, not how: it may repeat the response's text.
             changed = {"scores": [before[rating.pk], rating.scores]}
             self.record_change("rating_changed", form.instance, fields=fields, changed=changed)
 

@@ -1,4 +1,4 @@
-"""Who is in a project."""
+"""Lists the members of projects, invites people, changes roles and limits, pauses, qualifies, excludes and removes."""
 
 from typing import Any
 
@@ -53,13 +53,10 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
         return member
 
     def clean(self) -> dict[str, Any]:
-        """Tries the admission and takes it back, so that a refusal is shown in the form."""
+        """Tries the admission and rolls it back, so that a refusal is shown in the form."""
         data = super().clean() or {}
-        if {"project", "username", "role", "password"} <= data.keys():
-            self._try_out(data)
-        return data
-
-    def _try_out(self, data: dict[str, Any]) -> None:
+        if not {"project", "username", "role", "password"} <= data.keys():
+            return data
         try:
             with transaction.atomic():
                 members.admit(
@@ -70,6 +67,7 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error("password", str(weak))
         except Refusal as refused:
             self.add_error("username", str(refused))
+        return data
 
 
 class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -87,10 +85,11 @@ class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
             }
 
     def clean(self) -> dict[str, Any]:
-        """Tries the change and takes it back, so that a refusal is shown in the form."""
+        """Tries the change and rolls it back, so that a refusal is shown in the form."""
         data = super().clean() or {}
         if self.errors:
             return data
+        # A row of its own: the rollback takes nothing back that the trial sets on the object.
         member = Membership.objects.select_related("user", "project").get(pk=self.instance.pk)
         try:
             with transaction.atomic():
@@ -103,7 +102,7 @@ class MemberForm(forms.ModelForm):  # type: ignore[type-arg]
         return data
 
     def store(self, member: Membership, data: dict[str, Any]) -> None:
-        """The same for the trial and for good."""
+        """Makes the change, for the trial in `clean` and for good in `save_model`."""
         if "role" in self.changed_data:
             members.give_role(member, data["role"], agreed=member.user == self.by)
         members.limit(member, quota=data["quota"], languages=data["languages"] or [])
@@ -156,7 +155,7 @@ class MembershipAdmin(OfManagedProjects):
         return self.has_module_permission(request)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """The invitation has made the member itself."""
+        """Stores a member's change; an invitation has made the member by itself."""
         if change:
             member = Membership.objects.select_related("user", "project").get(pk=obj.pk)
             form.store(member, form.cleaned_data)
@@ -166,7 +165,7 @@ class MembershipAdmin(OfManagedProjects):
             messages.info(request, _asked(obj.user))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """The invitation has no form for what belongs to a member."""
+        """Saves what belongs to a member; an invitation has no forms for that."""
         if change:
             super().save_related(request, form, formsets, change)
 
@@ -199,7 +198,7 @@ class MembershipAdmin(OfManagedProjects):
 
     @admin.action(description=gettext_lazy("Exclude: their work no longer counts …"))
     def exclude_them(self, request: HttpRequest, queryset: QuerySet[Membership]) -> HttpResponse | None:
-        """Leads to the page that says what would change, where it is confirmed."""
+        """Leads to the page that says what would change, where a manager confirms it."""
         projects = {member.project_id for member in queryset}
         if len(projects) != 1:
             messages.warning(request, _("Choose people of one project."))
@@ -232,7 +231,7 @@ class MembershipAdmin(OfManagedProjects):
 
     @admin.action(description=gettext_lazy("Remove from the project"))
     def remove_from_project(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
-        """Finished work stays; tasks they hold go back."""
+        """Removes the members: their finished work stays, and the tasks that they hold go back."""
         removed = 0
         for member in queryset:
             try:

@@ -1,4 +1,4 @@
-"""Projects and their guidelines."""
+"""Creates and changes projects and their guidelines; archives, restores and deletes projects."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -47,7 +47,7 @@ class GuidelineInline(TabularInline):
         return False
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        """The empty form starts with the text in force, so that changing a word takes no retyping."""
+        """Fills the empty form with the text in force, so that changing a word takes no retyping."""
         formset = super().get_formset(request, obj, **kwargs)
         current = obj.current_guideline() if obj else None
         if current:
@@ -155,11 +155,13 @@ class ProjectAdmin(OfManagedProjects):
         return self.has_module_permission(request)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        given = {name: value for name, value in form.cleaned_data.items() if name in form.changed_data or not change}
+        # Of a project that exists, only what the form changed: the rest may have changed since it was read.
+        data = {name: value for name, value in form.cleaned_data.items() if name in form.changed_data or not change}
         if change:
-            recounted = project_settings.change(obj, given)
+            recounted = project_settings.change(obj, data)
         else:
-            obj.pk, recounted = project_settings.create(given, by=user_of(request)).pk, False
+            # Django goes on with its own object, which has to become the row that the stage has made.
+            obj.pk, recounted = project_settings.create(data, by=user_of(request)).pk, False
             obj.refresh_from_db()
         if obj.qualification_required and not obj.tasks.gold_for("test").exists():
             messages.warning(request, gettext("Nobody can pass the test yet. Import gold tasks for it first."))
@@ -172,15 +174,16 @@ class ProjectAdmin(OfManagedProjects):
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
-        ours = [
+        # Before Django's own, whose last pattern takes any address.
+        pages = [
             path("<int:pk>/archive/", view(require_POST(self.archive_view)), name="annotator_project_archive"),
             path("<int:pk>/restore/", view(require_POST(self.restore_view)), name="annotator_project_restore"),
             path("<int:pk>/erase/", view(self.erase_view), name="annotator_project_erase"),
         ]
-        return [*ours, *super().get_urls()]
+        return [*pages, *super().get_urls()]
 
     def archive_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Puts the project away."""
+        """Archives the project, for a POST only: a link that somebody is led to must not do it."""
         project = get_object_or_404(self.get_queryset(request), pk=pk)
         archive.archive(project, now=database_now())
         messages.success(
@@ -189,23 +192,23 @@ class ProjectAdmin(OfManagedProjects):
         return redirect("admin:annotator_project_change", pk)
 
     def restore_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Brings the project back."""
+        """Takes the project out of the archive, for a POST only."""
         project = get_object_or_404(self.get_queryset(request), pk=pk)
         archive.restore(project)
         messages.success(request, _said(gettext("%(project)s takes work again."), project))
         return redirect("admin:annotator_project_change", pk)
 
     def erase_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Shows what would go; deletes it once the slug was typed."""
+        """Shows what would be deleted; deletes it once somebody has typed the slug."""
         project = get_object_or_404(self.get_queryset(request), pk=pk)
         form = DeletionForm(request.POST if request.method == "POST" else None)
         if request.method == "POST" and form.is_valid():
             try:
-                gone = deletion.delete(project, confirm=form.cleaned_data["confirm"], now=database_now())
+                is_deleted = deletion.delete(project, confirm=form.cleaned_data["confirm"], now=database_now())
             except Refusal as refused:
                 form.add_error("confirm", str(refused))
             else:
-                said = gettext("%(project)s is deleted.") if gone else gettext("%(project)s is being deleted.")
+                said = gettext("%(project)s is deleted.") if is_deleted else gettext("%(project)s is being deleted.")
                 messages.success(request, _said(said, project))
                 return redirect("admin:annotator_project_changelist")
         shown = {"form": form, "project": project, "contents": deletion.contents(project)}
@@ -218,7 +221,7 @@ class ProjectAdmin(OfManagedProjects):
         return TemplateResponse(request, "admin/delete_project.html", context)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        """A new text becomes the next version."""
+        """Publishes a new text as the next version of the guidelines."""
         for guideline in formset.save(commit=False):
             publish_guidelines(guideline.project, guideline.text)
         formset.save_m2m()

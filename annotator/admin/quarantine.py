@@ -1,4 +1,4 @@
-"""What a manager decides on quarantined tasks: it stays, it was a false alarm, or it is redacted."""
+"""Lets a manager decide on quarantined tasks: retire them, release them as false alarms, or redact them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -25,9 +25,9 @@ from annotator.review.rating_sheets import is_about_personal_information, set_as
 from annotator.web.query_parameters import as_number
 
 
-def _said(mark: Report | Skip) -> str:
-    because = mark.get_category_display() if isinstance(mark, Report) else mark.get_reason_display()
-    return f"{because} {mark.note}".strip()
+def _words_of(mark: Report | Skip) -> str:
+    reason = mark.get_category_display() if isinstance(mark, Report) else mark.get_reason_display()
+    return f"{reason} {mark.note}".strip()
 
 
 def _redact_url(tasks: Iterable[int]) -> str:
@@ -35,15 +35,15 @@ def _redact_url(tasks: Iterable[int]) -> str:
 
 
 class DecidesQuarantine(OfManagedProjects):
-    """Actions on the list, and the same as buttons on a task's page."""
+    """Adds the decisions as actions on the list, and as buttons on a task's page."""
 
     actions = ["release", "retire", "redact"]
     change_form_outer_before_template = "admin/_quarantine.html"
 
     @admin.display(description=gettext_lazy("set aside because"))
     def set_aside(self, task: Task) -> str:
-        """What annotators said when they reported the task or skipped it for personal information."""
-        return "; ".join(map(_said, set_aside(task)))
+        """Returns what annotators said when they reported the task or skipped it for personal information."""
+        return "; ".join(map(_words_of, set_aside(task)))
 
     @admin.action(description=gettext_lazy("False alarm: release from quarantine"))
     def release(self, request: HttpRequest, queryset: QuerySet[Task]) -> None:
@@ -55,7 +55,7 @@ class DecidesQuarantine(OfManagedProjects):
 
     @admin.action(description=gettext_lazy("Redact personal information in quarantined tasks …"))
     def redact(self, request: HttpRequest, queryset: QuerySet[Task]) -> HttpResponse | None:
-        """Leads to the preview, where it is confirmed."""
+        """Leads to the preview, where a manager confirms it."""
         chosen = queryset.filter(state=Task.State.QUARANTINED).values_list("pk", flat=True)
         if not chosen:
             messages.warning(request, _("None of these tasks is quarantined."))
@@ -63,43 +63,43 @@ class DecidesQuarantine(OfManagedProjects):
         return redirect(_redact_url(chosen))
 
     def _decide(self, request: HttpRequest, tasks: QuerySet[Task], *, safe_to_use: bool) -> None:
-        said = _("%(task)s: back in the queue.") if safe_to_use else _("%(task)s: retired.")
+        text = _("%(task)s: back in the queue.") if safe_to_use else _("%(task)s: retired.")
+        # Each by itself: one that somebody else has decided meanwhile is refused, and the others go on.
         for task in tasks:
             try:
                 annotation.decide_quarantine(task.pk, safe_to_use=safe_to_use, now=database_now())
             except Refusal as refused:
                 messages.warning(request, str(refused))
             else:
-                self.log_change(request, task, said % {"task": task})
-                messages.success(request, said % {"task": task})
+                self.log_change(request, task, text % {"task": task})
+                messages.success(request, text % {"task": task})
 
     # The same on pages of their own ------------------------------------------------------------------------
 
     def get_urls(self) -> list[URLPattern]:
-        ours = [
+        # Before Django's own, whose last pattern takes any address.
+        pages = [
             path("redact/", self.admin_site.admin_view(self.redact_view), name="annotator_task_redact"),
             path("<int:task_id>/decide/", self.admin_site.admin_view(self.decide_view), name="annotator_task_decide"),
         ]
-        return [*ours, *super().get_urls()]
+        return [*pages, *super().get_urls()]
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         task = self.get_object(request, object_id)
-        extra = self._shown(task) if isinstance(task, Task) else {}
+        extra: dict[str, Any] = {}
+        if isinstance(task, Task):
+            marks = set_aside(task)
+            extra = {
+                "task": task,
+                "marked": marked_in(task),
+                "set_aside": "; ".join(map(_words_of, marks)),
+                "personal": is_about_personal_information(task, marks),
+                "redact_url": _redact_url([task.pk]),
+            }
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 
-    def _shown(self, task: Task) -> dict[str, Any]:
-        """What the page of a task shows above its fields."""
-        because = set_aside(task)
-        return {
-            "task": task,
-            "marked": marked_in(task),
-            "set_aside": "; ".join(map(_said, because)),
-            "personal": is_about_personal_information(task, because),
-            "redact_url": _redact_url([task.pk]),
-        }
-
     def decide_view(self, request: HttpRequest, task_id: int) -> HttpResponse:
-        """The buttons of a task's page."""
+        """Answers the two buttons of a task's page."""
         tasks = self.get_queryset(request).filter(pk=task_id)
         form = QuarantineForm(request.POST if request.method == "POST" else None)
         if form.is_valid():
@@ -109,13 +109,14 @@ class DecidesQuarantine(OfManagedProjects):
         return redirect("admin:annotator_task_change", task_id)
 
     def redact_view(self, request: HttpRequest) -> HttpResponse:
-        """Shows what would be left of the tasks; redacts them once exactly that was confirmed."""
-        chosen = [number for sent in request.GET.getlist("task") if (number := as_number(sent)) is not None][:100]
+        """Shows what would be left of the tasks; redacts them once a manager confirms exactly that."""
+        chosen = [number for text in request.GET.getlist("task") if (number := as_number(text)) is not None][:100]
         tasks = list(self.get_queryset(request).filter(pk__in=chosen, state=Task.State.QUARANTINED))
         if not tasks:
             raise Http404
         forms = [RedactForm(task, request.POST if request.method == "POST" else None) for task in tasks]
         if "redact" in request.POST:
+            # What is erased cannot be brought back: it takes the tick, and a choice equal to the one in the preview.
             understood = "understood" in request.POST
             if understood and all(form.is_confirmed() for form in forms):
                 return self._redact(request, forms)

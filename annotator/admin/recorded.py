@@ -1,4 +1,4 @@
-"""Forms of the admin that leave an audit entry. What a stage function does is recorded there, not here."""
+"""Writes an audit entry for what a form of the admin changes. Stage functions record what they do by themselves."""
 
 from typing import Any
 
@@ -12,16 +12,17 @@ from annotator.models import Project
 
 
 class Recorded(ModelAdmin):
-    """Records what its own form adds, changes and deletes, as `recorded_as`.changed and so on."""
+    """Records what its own form adds, changes and deletes, under `recorded_as`: project.changed and the like."""
 
     recorded_as = ""
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Of a row that exists, only what the form changed: the rest may have changed since it was read."""
+        """Saves and records only what the form changed: the rest of the row may have changed since it was read."""
         if not change:
             super().save_model(request, obj, form, change)
             self.record_change("created", obj)
             return
+        # Read again: the form has already put the new values on `obj`.
         before = audit.fields_of(type(obj)._default_manager.get(pk=obj.pk))
         names = self.changed_fields(obj, form)
         obj.save(update_fields=names)
@@ -30,7 +31,7 @@ class Recorded(ModelAdmin):
             self.record_change("changed", obj, changed=changed)
 
     def changed_fields(self, row: Any, form: Any) -> list[str]:
-        """The row's own fields that the form changed."""
+        """Returns the names of the row's own fields that the form changed."""
         return [field.name for field in row._meta.concrete_fields if field.name in form.changed_data]
 
     @transaction.atomic
@@ -44,20 +45,20 @@ class Recorded(ModelAdmin):
             self.record_change("deleted", row)
         super().delete_queryset(request, queryset)
 
-    def record_change(self, what: str, row: Model, **details: audit.JSON) -> None:
+    def record_change(self, verb: str, row: Model, **details: audit.JSON) -> None:
         subject = f"{self.recorded_as} {self.recorded_name(row)}"
-        audit.record(f"{self.recorded_as}.{what}", subject, project=self.recorded_project(row), **details)
+        audit.record(f"{self.recorded_as}.{verb}", subject, project=self.recorded_project(row), **details)
 
     def recorded_name(self, row: Any) -> str:
         return str(row)
 
     def recorded_project(self, row: Any) -> Project | None:
-        """The project whose managers may read of it."""
+        """Returns the project whose managers may read the entry, if there is one."""
         return None
 
 
 def _of_lists(form: Any) -> dict[str, audit.JSON]:
-    """What a form changed about lists of other rows, such as an account's permissions."""
+    """Returns what a form changed about lists of other rows, such as an account's permissions."""
     fields = {field.name for field in form.instance._meta.many_to_many} & set(form.changed_data)
     before = {name: [str(item) for item in form.initial.get(name, [])] for name in fields}
     return {name: [before[name], [str(item) for item in form.cleaned_data[name]]] for name in sorted(fields)}

@@ -1,4 +1,4 @@
-"""What a manager sees in the admin: the rows of their own projects."""
+"""Limits what a manager sees in the admin to the rows of their own projects."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from annotator.models import Project
 
 
 class ManagedOnly(admin.RelatedFieldListFilter):
-    """A filter by project that names no project of somebody else's."""
+    """A filter by project that offers only the projects that the user manages."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> Any:
         managed = Project.objects.managed_by(user_of(request)).values("pk")
@@ -20,7 +20,7 @@ class ManagedOnly(admin.RelatedFieldListFilter):
 
 
 class OfManagedProjects(Recorded):
-    """Rows of the projects that the user manages. `project_path` leads from the row to its project."""
+    """Shows the rows of the projects that the user manages. `project_path` leads from a row to its project."""
 
     project_path = "project"
     read_only = False
@@ -36,6 +36,8 @@ class OfManagedProjects(Recorded):
             row = getattr(row, name)
         return row  # type: ignore[no-any-return]
 
+    # Django's own permissions are for whole tables, so they are not asked: any staff may look, and `get_queryset`
+    # decides at which rows.
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
 
@@ -53,7 +55,7 @@ class OfManagedProjects(Recorded):
 
 
 class ToBeRead(TabularInline):
-    """Rows below another row's page that nobody changes there: `readonly_fields` names all of them."""
+    """Rows below another row's page that nobody changes there: `readonly_fields` names all of their fields."""
 
     extra = 0
     can_delete = False

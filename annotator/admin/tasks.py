@@ -13,7 +13,7 @@ from annotator.models import Response, Task
 
 
 def review_link(task: Task) -> SafeString:
-    """To its ratings side by side; nobody reviews what measures annotators."""
+    """Links to the task's ratings side by side. A gold task has none: it measures annotators, and is not reviewed."""
     if task.state == Task.State.GOLD:
         return SafeString("–")
     address = reverse("review-task", args=[task.project.slug, task.pk])
@@ -65,7 +65,7 @@ class TaskAdmin(DecidesQuarantine):
 
     @admin.display(description=gettext_lazy("conversation"))
     def turns(self, task: Task) -> SafeString:
-        """Plain text, turn by turn."""
+        """Shows the conversation as plain text, turn by turn."""
         return format_html_join(
             "",
             '<p style="white-space: pre-wrap; overflow-wrap: anywhere"><strong>{}</strong>\n{}</p>',

@@ -22,7 +22,7 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def die_with_parent(signal_number: int = signal.SIGTERM) -> Callable[[], None]:
-    """A `preexec_fn` that has the kernel send the signal to the child when we die, even by `kill -9`.
+    """Returns a `preexec_fn` that has the kernel send the signal to the child when we die, even by `kill -9`.
 
     The kernel watches the thread that forks: start children from the main thread only.
     """
@@ -32,38 +32,43 @@ def die_with_parent(signal_number: int = signal.SIGTERM) -> Callable[[], None]:
         if _LIBC is None:
             return
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
-        if os.getppid() != parent:  # we died between the fork and the line above
+        # We may have died between the fork and the line above: then no signal will ever come. `_exit` rather than
+        # `sys.exit`, as the child of a fork must not run the parent's clean-up.
+        if os.getppid() != parent:
             os._exit(1)
 
     return tie
 
 
 def adopt_orphans() -> None:
-    """From now on processes whose parent died become our children, where `orphans` finds them."""
+    """Makes processes whose parent dies our children, where `orphans` finds them; without it they go to init."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def orphans(*, ours: Container[int]) -> list[int]:
-    """Process ids among our children that we did not start."""
-    descendants: set[int] = set()
+    """Returns the process ids of those of our children that are not in `ours`."""
+    children: set[int] = set()
+    # The kernel lists children by the thread that started or adopted them.
     for listing in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):  # the thread ended meanwhile
-            descendants.update(map(int, listing.read_text().split()))
-    return sorted(pid for pid in descendants if pid not in ours)
+            children.update(map(int, listing.read_text().split()))
+    return sorted(pid for pid in children if pid not in ours)
 
 
 def end_orphans(*, ours: Container[int], patience: float = 0) -> None:
-    """Ends what a dead child of ours left running: it has lost whoever supervised it.
+    """Ends the processes that a dead child of ours left running, as nobody supervises them any more.
 
-    Without patience it is asked once (call again later); with patience it is killed when that is over.
+    Without patience each is asked once to end, and the caller calls again later; with patience each is killed after so
+    many seconds.
     """
     deadline = time.monotonic() + patience
     signal_number = signal.SIGTERM
-    while left := orphans(ours=ours):
-        for pid in left:
+    while pids := orphans(ours=ours):
+        for pid in pids:
             with suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal_number)
+                # A zombie stays in the kernel's list of children until it is reaped: this loop would not end.
                 os.waitpid(pid, os.WNOHANG)
         if not patience:
             return
@@ -73,7 +78,7 @@ def end_orphans(*, ours: Container[int], patience: float = 0) -> None:
 
 
 def stop(process: subprocess.Popen[bytes], *, signal_number: int = signal.SIGTERM, patience: float = 10) -> None:
-    """Asks the process to end and kills it when it has not within so many seconds."""
+    """Asks the process to end, and kills it if it is still there after so many seconds of patience."""
     process.send_signal(signal_number)
     try:
         process.wait(patience)
@@ -83,7 +88,10 @@ def stop(process: subprocess.Popen[bytes], *, signal_number: int = signal.SIGTER
 
 
 def left_in(folder: Path, *, program: str) -> list[int]:
-    """Process ids of the program that works in the folder: those of a predecessor that has not ended yet."""
+    """Returns the ids of the processes of the program that work in the folder: predecessors that have not ended yet.
+
+    Without /proc, on macOS, there are none to find.
+    """
     return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _runs_in(entry, folder, program)]
 
 

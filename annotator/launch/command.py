@@ -21,7 +21,7 @@ PROGRAMS = {
 
 
 def main() -> int:
-    """Answers by itself, or lets the program that is asked for take this process's place."""
+    """Answers by itself, or replaces this process by the program that the command names."""
     command, *arguments = sys.argv[1:] or ["--help"]
     if command == "--version":
         print(f"rewardloop {VERSION}")
@@ -40,7 +40,8 @@ def usage() -> str:
 
 
 def command_line(command: str, arguments: list[str]) -> list[str]:
-    """-P: no module of the folder that we are in may stand in for one of ours."""
+    """Returns the command line of a program."""
     program, _ = PROGRAMS[command]
     celery = ["-A", "annotator", command] if program == "celery" else []
+    # -P keeps the current folder off the import path: a module there, such as django.py, would stand in for ours.
     return [sys.executable, "-P", "-m", program, *celery, *arguments]

@@ -33,10 +33,11 @@ def web_answers() -> bool:
 
 
 def worker_beats(queue: str) -> bool:
-    """Whether the worker of this machine has a fresh heartbeat; it has one also while it trains."""
+    """Returns whether this machine's worker for the queue has a fresh heartbeat; a worker beats while it trains too."""
     beat = heartbeats.connection().hget(heartbeats.KEY, f"{queue}@{socket.gethostname()}")
     if beat is None:
         return False
+    # By Redis' clock, which stamped the beat: clocks of two machines may differ.
     age = heartbeats.redis_now() - json.loads(beat)["at"]
     return bool(age < heartbeats.ALIVE_FOR_BEATS * settings.WORKER_HEARTBEAT_SECONDS)
 

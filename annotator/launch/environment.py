@@ -25,13 +25,18 @@ def number(name: str, default: int) -> int:
 
 
 def count(name: str, default: int) -> int:
-    """A number of things of which there is at least one."""
+    """Reads a number that is at least 1, such as that of processes.
+
+    Raises:
+        ImproperlyConfigured: the variable is 0, or no whole number.
+    """
     if not (value := number(name, default)):
         raise ImproperlyConfigured(f"{name} is 0: write a whole number from 1 on")
     return value
 
 
 def cores() -> int:
+    # Those that we may run on: in a container the machine may have many more.
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
@@ -47,13 +52,20 @@ def hours(name: str, default: float) -> float:
 
 
 def backbones(listed: str, default: str) -> tuple[dict[str, str], str]:
-    """What projects may train on, a directory or Hub id by its name, and the name of the default.
+    """Returns the backbones that projects may train on, as directory or Hub id by name, and the default's name.
 
-    listed: a JSON object, or name=source pairs with commas between. default: a name, or a source that the last part of
-    it becomes the name of.
+    Args:
+        listed: A JSON object, or name=source pairs with commas between.
+        default: One of these names, or a source; the last part of a source becomes its name.
+
+    Raises:
+        ImproperlyConfigured: `listed` cannot be read, or a name is not allowed or stands for two sources.
     """
     try:
-        pairs = json.loads(listed) if listed.strip().startswith("{") else dict(_pairs(listed))
+        if listed.strip().startswith("{"):
+            pairs = json.loads(listed)
+        else:
+            pairs = dict([part.strip() for part in pair.split("=", 1)] for pair in listed.split(",") if pair.strip())
     except ValueError:
         raise ImproperlyConfigured(
             'REWARD_BACKBONES is neither a JSON object like {"name": "directory or Hub id"} nor name=source,name=source'
@@ -71,12 +83,12 @@ def backbones(listed: str, default: str) -> tuple[dict[str, str], str]:
     return sources, name
 
 
-def _pairs(listed: str) -> list[list[str]]:
-    return [[part.strip() for part in pair.split("=", 1)] for pair in listed.split(",") if pair.strip()]
-
-
 def database(url: str) -> dict[str, object]:
-    """Django's DATABASES entry for a postgresql:// URL; query parameters become libpq options."""
+    """Returns Django's DATABASES entry for a postgresql:// URL, whose query parameters become libpq options.
+
+    Raises:
+        ImproperlyConfigured: the URL has another scheme.
+    """
     parts = urlsplit(url)
     if parts.scheme not in {"postgresql", "postgres"}:
         raise ImproperlyConfigured(f"DATABASE_URL starts with {parts.scheme!r}: Rewardloop needs postgresql://")
@@ -94,25 +106,24 @@ def database(url: str) -> dict[str, object]:
 
 
 def secret_key(var_dir: Path) -> str:
-    """SECRET_KEY, or the one that `make run` keeps in VAR_DIR; commands that sign nothing need none."""
-    kept = var_dir / "secret-key"
+    """Returns SECRET_KEY, or the key that `make run` keeps in VAR_DIR.
+
+    Commands that sign nothing run without one; for any other it is empty, which Django refuses.
+    """
+    file = var_dir / "secret-key"
     if key := os.environ.get("SECRET_KEY", ""):
         return key
-    if kept.exists():
-        return kept.read_text().strip()
-    return "not-secret-" + "0" * 50 if {"test", "check", "makemigrations", "pytest"} & _words() else ""
+    if file.exists():
+        return file.read_text().strip()
+    words = {Path(word).name for word in sys.argv[:2]} | ({"pytest"} if "pytest" in sys.modules else set())
+    return "not-secret-" + "0" * 50 if {"test", "check", "makemigrations", "pytest"} & words else ""
 
 
 def server(name: str, default: str, *, var_dir: Path) -> str:
-    """The variable, or the address of the servers that a running `make run` left for commands beside it."""
+    """Returns the variable, or the server's address that a running `make run` publishes for commands beside it."""
     if address := os.environ.get(name, ""):
         return address
-    left = var_dir / "services.json"
     try:
-        return str(json.loads(left.read_text()).get(name, default))
+        return str(json.loads((var_dir / "services.json").read_text()).get(name, default))
     except (FileNotFoundError, PermissionError):
         return default
-
-
-def _words() -> set[str]:
-    return {Path(word).name for word in sys.argv[:2]} | ({"pytest"} if "pytest" in sys.modules else set())

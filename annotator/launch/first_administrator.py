@@ -26,13 +26,20 @@ class Made:
 
 @transaction.atomic
 def make_first() -> Made | None:
-    """The superuser `admin` with a random password, to be changed at the first login; nothing where one can log in."""
+    """Makes the superuser `admin` with a random password that the first login has to change.
+
+    Returns None where a superuser can log in already.
+
+    Raises:
+        NameTaken: `admin` is somebody's account without these rights.
+    """
     if User.objects.filter(is_superuser=True, is_active=True).exists():
         return None
     password = secrets.token_urlsafe(15)
     user, created = User.objects.get_or_create(
         username=NAME, defaults={"is_staff": True, "is_superuser": True, "must_change_password": True}
     )
+    # Refused rather than promoted: whoever chose the name `admin` would become superuser.
     if not created:
         raise NameTaken(f"There is no superuser, and {NAME!r} is not one. Create one with `manage.py createsuperuser`.")
     audit.record("account.created", f"account {NAME}", is_superuser=True)

@@ -1,4 +1,4 @@
-"""Whether everything answers, said within two seconds even where nothing does.
+"""Says whether everything answers, within two seconds even where nothing does.
 
 Strangers learn that much. Addresses, folders and the words of errors are for the log and for administrators.
 """
@@ -17,17 +17,20 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.storage import artifacts, disk_space
 
-_ASKED = """
+_STATE = """
 SELECT (SELECT artifacts_id FROM annotator_installation), (SELECT count(*) FROM annotator_backgroundfailure)
 """
 CONNECT_SECONDS = 2
-"""The least that PostgreSQL's client library waits."""
+"""The shortest timeout that PostgreSQL's client library keeps to."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Health:
-    """`problems` are for anybody, `details` for administrators. `failures` counts rows of BackgroundFailure."""
+    """What answers and what does not.
+
+    `problems` are for anybody, `details` for administrators. `failures` counts rows of BackgroundFailure.
+    """
 
     database: bool
     redis: bool
@@ -39,7 +42,7 @@ class Health:
 
     @property
     def status(self) -> str:
-        """`degraded` means that people can work, and that somebody should look."""
+        """One of ready, degraded and unavailable; `degraded` means that people can work and somebody should look."""
         if not self.database or not self.redis:
             return "unavailable"
         return "degraded" if self.shortages or self.foreign_artifacts else "ready"
@@ -68,10 +71,11 @@ class Health:
 
 
 def readiness() -> Health:
+    """Asks PostgreSQL, Redis and the disk how they are, and logs what is wrong."""
     details: list[str] = []
     database, known, failures = True, None, 0
     try:
-        known, failures = _asked_of_the_database()
+        known, failures = _installation_state()
     except psycopg.Error as down:
         database = False
         details.append(f"PostgreSQL: {down}".strip())
@@ -88,9 +92,12 @@ def readiness() -> Health:
 
 
 def report_at_start() -> None:
-    """The web's word on its artifacts. Opens none of Django's connections, which no forked process may share."""
+    """Logs whether the web sees the installation's artifacts.
+
+    It opens none of Django's connections: the web is forked afterwards, and two processes must not share one.
+    """
     try:
-        known, _ = _asked_of_the_database()
+        known, _ = _installation_state()
     except psycopg.Error as down:
         _log.warning("PostgreSQL does not answer yet: %s", down)
     else:
@@ -98,15 +105,16 @@ def report_at_start() -> None:
             _log.error("%s (%s)", wrong, settings.ARTIFACTS)
 
 
-def _asked_of_the_database() -> tuple[UUID | None, int]:
-    """The id of the artifacts, and the number of failures, by a connection of its own.
+def _installation_state() -> tuple[UUID | None, int]:
+    """Asks the database for the id of the artifacts and the number of failures, over a connection of its own.
 
-    One from the pool would be waited for longer than anybody waits for an answer about health, and for ever where
-    PostgreSQL has stopped with the connection open.
+    Waiting for a connection from the pool takes longer than anybody waits for an answer about health, and for ever
+    where PostgreSQL has stopped with the connection open.
     """
     parameters = connection.get_connection_params() | {"connect_timeout": CONNECT_SECONDS, "autocommit": True}
     with psycopg.connect(**parameters) as server:
+        # A lock on either table would hold the answer back as well.
         server.execute("SET statement_timeout = 1000")
-        row = server.execute(_ASKED).fetchone()
+        row = server.execute(_STATE).fetchone()
     assert row is not None
     return row[0], row[1]

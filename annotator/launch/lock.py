@@ -51,9 +51,11 @@ def main(words: Sequence[str]) -> int:
 
 # Writing ---------------------------------------------------------------------------------------------------
 def write(*, upgrade: bool) -> None:
-    kept = {} if upgrade else pins()
-    everything = ["--all-extras", "--generate-hashes"]
-    locked = blocks(without_common_marker(compiled(everything, preferred=kept)))
+    preferred = {} if upgrade else pins()
+    options = ["--all-extras", "--generate-hashes"]
+    locked = blocks(without_common_marker(compiled(options, preferred=preferred)))
+    # One resolution for all files; what follows only asks which file needs which of these packages. Resolved one by
+    # one, two files could pin different versions of a package, and could not be installed together.
     versions = {name: version_of(block) for name, block in locked.items()}
     taken: set[str] = set()
     for file in FILES:
@@ -61,6 +63,7 @@ def write(*, upgrade: bool) -> None:
         requirement = "uv" if file == "installer" else ""
         names = blocks(compiled(extra, requirement=requirement, constraints=versions)).keys() - taken
         taken |= names
+        # Apart from `learning`, as a machine without an NVIDIA driver installs torch-cpu.txt in its place.
         cuda = {name for name in names if name == "torch" or name.startswith(CUDA)}
         if cuda:
             write_file("torch-pypi", [locked[name] for name in sorted(cuda)])
@@ -69,18 +72,23 @@ def write(*, upgrade: bool) -> None:
 
 
 def write_cpu_torch(version: str) -> None:
-    """Leaves the file as it is where PyTorch's index is out of reach, unless it is about another version."""
+    """Writes the file of torch's CPU build, or keeps it where PyTorch's index is out of reach.
+
+    Raises:
+        LockFailed: the index is out of reach and the file has another version.
+    """
     file = FOLDER / "torch-cpu.txt"
-    wanted = f"torch=={version}+cpu"
+    requirement = f"torch=={version}+cpu"
     try:
-        asked = compiled(["--generate-hashes", "--no-deps", "--index", CPU_INDEX], requirement=wanted)
+        resolved = compiled(["--generate-hashes", "--no-deps", "--index", CPU_INDEX], requirement=requirement)
     except LockFailed as failure:
-        if wanted not in file.read_text():
+        # Better no lock than one whose two torch files have different versions.
+        if requirement not in file.read_text():
             raise
         print(f"torch-cpu.txt stays as it is: {last_line(str(failure))}")
         return
     comment = "".join(line for line in file.read_text().splitlines(keepends=True) if line.startswith("#"))
-    file.write_text(comment + blocks(asked)["torch"])
+    file.write_text(comment + blocks(resolved)["torch"])
 
 
 def write_file(name: str, lines: Iterable[str]) -> None:
@@ -94,8 +102,12 @@ def compiled(
     preferred: dict[str, str] | None = None,
     constraints: dict[str, str] | None = None,
 ) -> str:
-    """What uv resolves pyproject.toml to, or one requirement. Preferred versions give way, constraints do not."""
+    """Returns uv's resolution of pyproject.toml, or of one requirement, as the text of a requirements file.
+
+    uv drops a preferred version that does not fit, and fails on a constraint that does not.
+    """
     with tempfile.TemporaryDirectory() as folder:
+        # uv takes the pins in its output file as preferences.
         output, constraint = Path(folder, "output.txt"), Path(folder, "constraints.txt")
         output.write_text(listed(preferred or {}))
         constraint.write_text(listed(constraints or {}))
@@ -120,14 +132,14 @@ def listed(versions: dict[str, str]) -> str:
 
 
 def pins() -> dict[str, str]:
-    """The versions of the lock as it is."""
+    """Returns the version of each package in the present lock."""
     files = [FOLDER / f"{name}.txt" for name in (*FILES, TORCH[0])]
     text = "".join(file.read_text() for file in files if file.exists())
     return {name: version_of(block) for name, block in blocks(text).items()}
 
 
 def blocks(text: str) -> dict[str, str]:
-    """The lines of each package: the requirement and the hashes below it."""
+    """Returns the lines of each package by its name: the requirement and the hashes below it."""
     pinned: dict[str, str] = {}
     name = ""
     for line in text.splitlines(keepends=True):
@@ -139,7 +151,7 @@ def blocks(text: str) -> dict[str, str]:
 
 
 def without_common_marker(text: str) -> str:
-    """A marker that Django has is that of every platform, and says nothing."""
+    """Removes the marker that Django has: Django is needed on every platform, so its marker says nothing."""
     match = re.search(r"^django==[^;]*?( ;.*?) \\$", text, re.MULTILINE)
     return text.replace(f"{match[1]} \\\n", " \\\n") if match else text
 
@@ -150,10 +162,10 @@ def version_of(block: str) -> str:
 
 # Checking --------------------------------------------------------------------------------------------------
 def check() -> str:
-    """A sentence that says whether each platform has a wheel of each package. Asks again only for another lock.
+    """Returns a sentence on whether each platform has a wheel of each package. Asks the index once for each lock.
 
     Raises:
-        LockFailed: it has not.
+        LockFailed: a platform lacks a wheel.
     """
     stamp = Path(sysconfig.get_path("data"), "lock-checked")
     if stamp.exists() and stamp.read_text() == digest():
@@ -171,7 +183,11 @@ def check() -> str:
 
 
 def check_wheels(platform: str, python: str) -> None:
-    """Nothing is fetched but what the index says of each package, and nothing is installed."""
+    """Asks the index for a wheel of each package; it downloads no package and installs none.
+
+    Raises:
+        LockFailed: a package has no wheel for this platform and Python.
+    """
     files = [FOLDER / f"{name}.txt" for name in (*FILES, TORCH[0])]
     with tempfile.TemporaryDirectory() as empty:
         command = ["uv", "pip", "install", "--dry-run", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
@@ -184,6 +200,7 @@ def check_wheels(platform: str, python: str) -> None:
 
 
 def digest() -> str:
+    # This module counts too: it names the platforms and the Pythons.
     files = sorted(FOLDER.glob("*.txt"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in (*files, Path(__file__)))).hexdigest()
 

@@ -25,17 +25,18 @@ def main(words: list[str]) -> None:
 
 
 def collect_static() -> None:
-    """Collects and compresses only when a source changed: it takes seconds."""
+    """Collects and compresses the static files, only when a source has changed: it takes seconds."""
     stamp = Path(settings.STATIC_ROOT) / "collected"
     sources = fingerprint()
     if stamp.exists() and stamp.read_text() == sources:
         return
     call_command("collectstatic", interactive=False, clear=True, verbosity=0)
+    # Last: a collection that was interrupted leaves no stamp and is done again.
     stamp.write_text(sources)
 
 
 def fingerprint() -> str:
-    """Changes with every static file that is added, removed or written."""
+    """Returns a digest that changes with every static file that is added, removed or written."""
     digest = hashlib.sha256()
     for finder in get_finders():
         for name, storage in finder.list(ignore_patterns=None):

@@ -1,4 +1,4 @@
-"""`make run`: the servers, the database brought up to date, every process of the product, until Ctrl-C.
+"""`make run`: starts the servers, brings the database up to date and runs every process of the product until Ctrl-C.
 
 COMMANDS is what the product consists of; docker-compose.yml runs the same lines.
 """
@@ -46,7 +46,10 @@ _PATIENCE_SECONDS = 60
 
 
 class Stopped(BaseException):
-    """Somebody asked us to end; unwinds the stack, which ends everything in order."""
+    """Somebody asked us to end. It unwinds the stack, which ends everything in order.
+
+    A BaseException, so that no `except Exception` on the way keeps the product running.
+    """
 
 
 def main() -> int:
@@ -67,7 +70,7 @@ def main() -> int:
 
 
 def with_demo() -> bool:
-    """Whether the demo is wanted: unless DEMO says no."""
+    """Returns whether the demo is wanted, which it is unless DEMO says no."""
     wish = os.environ.get("DEMO", "1").strip().lower()
     if wish not in {"", "0", "1", "false", "true"}:
         raise Refused(f"DEMO is {wish!r}: write 1 or 0")
@@ -82,7 +85,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def run(var_dir: Path, *, address: str) -> None:
-    """Returns only by an exception."""
+    """Runs the product until an exception ends it, `Stopped` above all."""
     keep_private(var_dir)
     keep_secret_key(var_dir / "secret-key")
     print("Starting PostgreSQL and Redis ...", flush=True)
@@ -105,18 +108,19 @@ def run(var_dir: Path, *, address: str) -> None:
 
 
 def keep_private(var_dir: Path) -> None:
-    """Nobody else reads what we write: texts, ratings, models, logs. What an earlier version wrote is closed too."""
+    """Keeps other accounts from reading what we write: texts, ratings, models, logs."""
     os.umask(0o077)
     for name in PRIVATE:
         folder = var_dir / name
         folder.mkdir(mode=0o700, exist_ok=True)
-        folder.chmod(0o700)
+        folder.chmod(0o700)  # a folder that is there already may be from a version that left it open
 
 
 def keep_secret_key(file: Path) -> None:
-    """Django's SECRET_KEY, made once, for our eyes only; settings.py reads it there."""
+    """Makes Django's SECRET_KEY once, in a file that only we can read and where settings.py looks for it."""
     if "SECRET_KEY" in os.environ or file.exists():
         return
+    # Opened with its final mode: with a chmod afterwards, others could read the key in between.
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=0o600)
     with os.fdopen(descriptor, "w") as key:
         key.write(secrets.token_urlsafe(50))
@@ -124,8 +128,8 @@ def keep_secret_key(file: Path) -> None:
 
 @contextmanager
 def published(started: Services, file: Path) -> Iterator[None]:
-    """While we run, `manage.py` in another terminal finds the servers' addresses in this file."""
-    file.unlink(missing_ok=True)
+    """Publishes the servers' addresses in a file while we run, for `manage.py` in another terminal."""
+    file.unlink(missing_ok=True)  # of a predecessor that was killed
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=0o600)
     with os.fdopen(descriptor, "w") as addresses:
         json.dump(started.environment, addresses)
@@ -150,7 +154,7 @@ def prepare(environment: Mapping[str, str], *, log: Path) -> None:
             stderr=output,
             cwd=ROOT,
             env=environment,
-            start_new_session=True,
+            start_new_session=True,  # Ctrl-C reaches us alone, and we end it
             preexec_fn=child_processes.die_with_parent(signal.SIGKILL),
             check=False,
         )
@@ -165,11 +169,11 @@ def wait_until_ready(supervisor: Supervisor, address: str) -> None:
         if time.monotonic() > deadline:
             print(f"Not ready yet: {missing}. Waiting on.", flush=True)
             deadline += _PATIENCE_SECONDS
-        supervisor.turn(0.2)
+        supervisor.turn(0.2)  # rather than sleep: a process that dies meanwhile is started again
 
 
 def still_missing(address: str) -> str:
-    """What keeps us from being ready, by the product's own health page; nothing when all is well."""
+    """Returns what keeps the product from being ready, by its own health page; empty when all is well."""
     try:
         with urllib.request.urlopen(f"{address}/api/v1/health/ready/", timeout=3) as answer:
             health: dict[str, Any] = json.load(answer)
@@ -182,19 +186,26 @@ def still_missing(address: str) -> str:
 
 
 def demo_logins(var_dir: Path) -> list[str]:
-    """How to log in to the demo; accounts of the same names that people made are theirs alone."""
-    said = (var_dir / "logs" / "prepare.log").read_text().splitlines()
-    theirs = [line for line in said if line.startswith(LEFT_ALONE)]
-    left_alone = {name for line in theirs for name in line.removeprefix(LEFT_ALONE).replace(",", " ").split()}
+    """Returns lines on how to log in to the demo.
+
+    They leave out accounts of the same names that people made: the demo's password does not open those.
+    """
+    # The seeding ran in a process of its own, whose log is all that it leaves us.
+    log_lines = (var_dir / "logs" / "prepare.log").read_text().splitlines()
+    notices = [line for line in log_lines if line.startswith(LEFT_ALONE)]
+    left_alone = {name for line in notices for name in line.removeprefix(LEFT_ALONE).replace(",", " ").split()}
     password_file = var_dir / "demo-password"
     password = os.environ.get("DEMO_PASSWORD") or (password_file.read_text().strip() if password_file.exists() else "")
     names = ", ".join(name for name in DEMO_LOGINS if name not in left_alone)
-    return [*([f"log in as  {names} with the password {password}"] if names else []), *theirs]
+    return [*([f"log in as  {names} with the password {password}"] if names else []), *notices]
 
 
 def first_administrator(environment: Mapping[str, str]) -> list[str]:
-    """Makes an account that may do everything where there is none. Its password goes nowhere but to the terminal."""
-    made = subprocess.run(
+    """Makes an account that may do everything where there is none; returns what to print.
+
+    The output is captured, not logged: the password goes nowhere but to the terminal.
+    """
+    done = subprocess.run(
         [*FIRST_ADMINISTRATOR.split()],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -204,7 +215,7 @@ def first_administrator(environment: Mapping[str, str]) -> list[str]:
         preexec_fn=child_processes.die_with_parent(signal.SIGKILL),
         check=False,
     )
-    return made.stderr.strip().splitlines()[-1:] if made.returncode else made.stdout.strip().splitlines()
+    return done.stderr.strip().splitlines()[-1:] if done.returncode else done.stdout.strip().splitlines()
 
 
 def greeting(started: Services, var_dir: Path, address: str, logins: Sequence[str]) -> str:
@@ -217,8 +228,8 @@ def greeting(started: Services, var_dir: Path, address: str, logins: Sequence[st
         *(f"  {line}" for line in logins),
         f"  state      {var_dir} (logs in logs/)",
     ]
-    elsewhere = [server.home for server in started.servers if not server.home.is_relative_to(var_dir)]
-    lines += [f"             {home} (where PostgreSQL's account can reach it)" for home in elsewhere]
+    homes = [server.home for server in started.servers if not server.home.is_relative_to(var_dir)]
+    lines += [f"             {home} (where PostgreSQL's account can reach it)" for home in homes]
     return "\n".join([*lines, "  stop       Ctrl-C", ""])
 
 

@@ -49,7 +49,7 @@ def say(name: str, text: str) -> None:
 
 @dataclass
 class Patience:
-    """How long somebody waits who tries again and again: doubled each time, unless what was tried lasted long."""
+    """The pause between tries: it doubles from failure to failure, and starts over after a try that lasted long."""
 
     failures: int = 0
     began_at: float = -math.inf
@@ -59,9 +59,10 @@ class Patience:
         self.began_at, self.again_at = time.monotonic(), None
 
     def fail(self) -> float:
-        """Seconds until the next try."""
+        """Counts a failure, and returns the seconds until the next try."""
         lived = time.monotonic() - self.began_at
         self.failures = 0 if lived > _LONG_LIFE else self.failures + 1
+        # The exponent is capped as well: after days of failures the power would overflow the float.
         pause = float(min(2 ** min(self.failures, 10) / 2, _LONGEST_PAUSE))
         self.again_at = time.monotonic() + pause
         return pause
@@ -71,7 +72,7 @@ class Patience:
 
 
 class LogFile(RotatingFileHandler):
-    """A log file without which the product goes on if the disk is full; it says so now and then."""
+    """A log file that the product can do without: when the disk is full it complains on the terminal now and then."""
 
     complained_at = -math.inf
 
@@ -113,29 +114,27 @@ class Child:
         return self.process.stdout if self.process else None
 
     def read(self, output: IO[bytes]) -> bool:
-        """Takes over what the process has written; False when it will write no more."""
+        """Takes over what the process has written; returns False when it will write no more."""
+        # One read, not until the end: there may be nothing more now, and it would wait for the next line.
         data = os.read(output.fileno(), 65536)
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
-        for line in lines:
-            self._keep(line.decode(errors="replace").rstrip())
+        for line in (line.decode(errors="replace").rstrip() for line in lines):
+            self._file.handle(logging.makeLogRecord({"msg": line}))
+            if any(word in line for word in _NOTABLE):
+                say(self.command.name, line)
         return bool(data)
-
-    def _keep(self, line: str) -> None:
-        self._file.handle(logging.makeLogRecord({"msg": line}))
-        if any(word in line for word in _NOTABLE):
-            say(self.command.name, line)
 
     def alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
     def ending(self) -> str:
-        """How the process ended, in words."""
+        """Says in words how the process ended."""
         code = self.process.returncode if self.process else 0
         return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 class Watched:
-    """A server that is started again for as long as it takes, and what the terminal is told of it."""
+    """A server that is started again for as long as it takes, with what it says on the terminal about that."""
 
     def __init__(self, server: Postgres | Redis) -> None:
         self.server = server
@@ -143,7 +142,7 @@ class Watched:
         self.complained_at = -math.inf
 
     def revive(self) -> None:
-        """Called all the time: nothing to do while it lives, nor until the pause is over."""
+        """Starts the server again if it has died and its pause is over. Called in every round of the loop."""
         if self.server.process.alive():
             if self.complained_at > -math.inf and time.monotonic() - self.patience.began_at > _BACK_SECONDS:
                 self.complained_at = -math.inf
@@ -155,17 +154,18 @@ class Watched:
             try:
                 self.server.relaunch()
             except (ServiceFailed, OSError) as failed:
+                # A full disk or no memory now; there may be some later.
                 self._complain(str(failed), self.patience.fail())
 
     def _complain(self, words: str, pause: float) -> None:
-        """Not at every try, as it may go on for days."""
+        """Says that the server has died; once a minute at most, as the tries may go on for days."""
         if time.monotonic() - self.complained_at > _COMPLAINT_SECONDS:
             self.complained_at = time.monotonic()
             say(self.server.name, f"died, is started again in {pause:.0f} s and until it stays: {words}")
 
 
 class Supervisor:
-    """The commands, and the servers that they need and that we also keep alive."""
+    """Keeps the commands running, and the servers that they need."""
 
     def __init__(
         self,
@@ -191,7 +191,8 @@ class Supervisor:
             self._start(child)
 
     def turn(self, seconds: float) -> None:
-        """One round: takes over what was written within so long, starts again what has died, however often."""
+        """Goes one round: reads output for at most so long, then starts again what has died, however often."""
+        # Reading is not only for the log: a pipe that nobody empties fills up and stops its writer.
         self._read(seconds)
         child_processes.end_orphans(ours=self._pids())
         for server in self.servers:
@@ -200,13 +201,13 @@ class Supervisor:
             self._revive(child)
 
     def stop(self) -> None:
-        """Ends the commands, all at once and in peace, the stubborn by force. The servers stay."""
+        """Asks all commands at once to end, and kills those that have not after some seconds. The servers stay."""
         running = [child.process for child in self.children if child.process and child.alive()]
         for process in running:
             process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + _STOP_SECONDS
         while any(process.poll() is None for process in running) and time.monotonic() < deadline:
-            self._read(0.1)
+            self._read(0.1)  # else a process that still has much to say could not end
         for process in running:
             process.kill()
             process.wait()
@@ -238,6 +239,7 @@ class Supervisor:
                 self._forget(child)
 
     def _forget(self, child: Child) -> None:
+        # A pipe at its end is always readable: left in the selector, it would make the loop spin.
         if child.output and not child.output.closed:
             self._outputs.unregister(child.output)
             child.output.close()

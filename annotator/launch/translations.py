@@ -32,32 +32,41 @@ HEADER = "# What people read on pages. `make messages` keeps the list of strings
 
 def main() -> None:
     for po in catalogues():
-        catalogue = stored(po) if po.exists() else _begun(po)
+        if po.exists():
+            catalogue = stored(po)
+        else:
+            po.parent.mkdir(parents=True)
+            catalogue = Catalog(locale=po.parent.parent.name, project="Rewardloop", fuzzy=False)
+        # No date and no line numbers: the file changes only when a string does.
         catalogue.update(gathered(), no_fuzzy_matching=True, update_creation_date=False)
-        _write(catalogue, po)
+        catalogue.header_comment = HEADER
+        with po.open("wb") as file:
+            write_po(file, catalogue, width=120, sort_by_file=True, include_lineno=False, ignore_obsolete=True)
+        po.with_suffix(".mo").write_bytes(compiled(catalogue))
         print(f"{po.relative_to(ROOT)}: {len(catalogue)} strings")
         for message in untranslated(catalogue):
             print(f"  not translated: {message}")
 
 
 def catalogues() -> list[Path]:
-    """A file for each language that people may choose, except the one that the strings are written in."""
+    """Returns a file for each language that people may choose, except the one that the strings are written in."""
     codes = [code for code, _ in LANGUAGES if code != LANGUAGE_CODE]
     return [LOCALE / to_locale(code) / "LC_MESSAGES" / "django.po" for code in codes]
 
 
 def sources() -> Iterator[Path]:
-    """Templates and modules that people can see something of."""
+    """Yields the templates and modules with strings that people can see."""
     yield from sorted(path for pattern in ("templates/**/*.html", *CODE) for path in ROOT.glob(pattern))
 
 
 def gathered() -> Catalog:
-    """Every string that goes through gettext, without translations."""
+    """Returns a catalogue of every string that goes through gettext, without translations."""
     catalogue = Catalog(fuzzy=False)
     for path in sources():
         text = path.read_text()
         if path.suffix == ".html":
-            text = f"({templatize(text)})"  # in brackets, as the tokeniser would stumble over a page's indentation
+            # In brackets: outside of them the tokeniser takes a page's indentation for Python's, and fails.
+            text = f"({templatize(text)})"
         strings = extract("python", BytesIO(text.encode()), keywords=KEYWORDS, comment_tags=["Translators:"])
         for _, message, comments, context in strings:
             place = (str(path.relative_to(ROOT)), 0)
@@ -75,7 +84,7 @@ def untranslated(catalogue: Catalog) -> list[str]:
 
 
 def _is_whole(string: str | Iterable[str] | None) -> bool:
-    """Of a string with a plural, all forms count."""
+    """Returns whether the string is translated; one with a plural is when all of its forms are."""
     return bool(string) if isinstance(string, str) else bool(string) and all(string or ())
 
 
@@ -83,18 +92,6 @@ def compiled(catalogue: Catalog) -> bytes:
     binary = BytesIO()
     write_mo(binary, catalogue)
     return binary.getvalue()
-
-
-def _begun(po: Path) -> Catalog:
-    po.parent.mkdir(parents=True)
-    return Catalog(locale=po.parent.parent.name, project="Rewardloop", fuzzy=False)
-
-
-def _write(catalogue: Catalog, po: Path) -> None:
-    catalogue.header_comment = HEADER
-    with po.open("wb") as file:
-        write_po(file, catalogue, width=120, sort_by_file=True, include_lineno=False, ignore_obsolete=True)
-    po.with_suffix(".mo").write_bytes(compiled(catalogue))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What surrounds the model when responses are scored: the database, the queue, HTTP."""
+"""Measures what surrounds the model when responses are scored: the database, the queue, HTTP."""

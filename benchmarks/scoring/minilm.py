@@ -1,4 +1,4 @@
-"""MiniLM with a head of random weights, stored as training stores a model."""
+"""Stores MiniLM with a head of random weights, as training stores a model."""
 
 from __future__ import annotations
 

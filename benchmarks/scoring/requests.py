@@ -1,4 +1,4 @@
-"""Small requests over HTTP to the product as `make run` starts it, with MiniLM."""
+"""Measures small requests over HTTP to the product as `make run` starts it, with MiniLM."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def report() -> None:
 
 
 def prepare(folder: Path) -> str:
-    """A project whose champion is MiniLM with a head of random weights; returns its manager's token."""
+    """Makes a project whose champion is MiniLM with a head of random weights; returns its manager's token."""
     from django.conf import settings
 
     from annotator.models import Membership, Project, Role, Rubric, Token, User
@@ -49,12 +49,12 @@ def prepare(folder: Path) -> str:
 
 
 def items(size: int) -> list[dict[str, Any]]:
-    asked = [{"role": "user", "content": "What does one have to look at before the next one comes?"}]
-    return [{"conversation": asked, "response": " ".join([TEXT] * 3 + TEXT.split()[:number])} for number in range(size)]
+    turns = [{"role": "user", "content": "What does one have to look at before the next one comes?"}]
+    return [{"conversation": turns, "response": " ".join([TEXT] * 3 + TEXT.split()[:number])} for number in range(size)]
 
 
 def called(address: str, token: str, size: int) -> float:
-    """Seconds until the scores are there, by asking again where the answer is a job."""
+    """Returns the seconds until the scores have come, asking again where the answer is a job."""
     start = time.perf_counter()
     answer = send(address, token, "score/", {"items": items(size)})
     while "state" in answer and answer["state"] == "queued":
@@ -72,10 +72,11 @@ def send(address: str, token: str, path: str, body: Any = None) -> Any:
 
 
 def compare(address: str, token: str) -> None:
-    """One by one and all at once, the rewards are the same."""
-    asked = items(max(SIZES))
-    together = _rewards(send(address, token, "score/", {"items": asked}))
-    apart = [reward for item in asked for reward in _rewards(send(address, token, "score/", {"items": [item]}))]
+    """Asserts that responses get the same rewards one by one and all at once."""
+    responses = items(max(SIZES))
+    together = _rewards(send(address, token, "score/", {"items": responses}))
+    apart = [reward for item in responses for reward in _rewards(send(address, token, "score/", {"items": [item]}))]
+    # A batch is padded to its longest text, so that the last digits may differ.
     difference = max(abs(a - b) for a, b in zip(together, apart, strict=True))
     assert difference < 1e-5, difference
     print(f"Alone or with others, a reward differs by {difference:.0e} at most.")

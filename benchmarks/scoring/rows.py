@@ -1,4 +1,4 @@
-"""What the database adds to a scored response, with a model that costs nothing; and what equal texts save."""
+"""Measures what the database adds to a scored response, by a model that costs nothing, and what equal texts save."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EQUAL_TASKS = 100
 
 
 class Costless:
-    """Scores nothing and everything: what is left is the database's time."""
+    """A scorer that answers at once with the same scores for every response: what remains is the database's time."""
 
     def encode(self, item: Any) -> str:
         return str(item.response)
@@ -45,7 +45,7 @@ class Costless:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of turns of scoring: by the clock, of the worker's processor time and of PostgreSQL's."""
+    """The seconds that turns of scoring took: by the clock, of the worker's processor time and of PostgreSQL's."""
 
     clock: float
     worker: float
@@ -75,7 +75,7 @@ def report(responses: int) -> None:
 
 
 def report_equal_texts(folder: Path) -> None:
-    """The same tasks under other names: their responses are known by their tokens."""
+    """Scores the same tasks twice under different names: the second time, their responses are known by their tokens."""
     from rewards.learning.score import load
 
     minilm.store(folder / "minilm")
@@ -129,7 +129,7 @@ def make_champion(project: Any, path: str = "models/none") -> RewardModel:
 
 
 def walk(model: RewardModel, scorer: Any, *, anew: bool = False) -> list[Cost]:
-    """What each turn costs, taken one after the other without a queue."""
+    """Takes the turns of a pass one after the other, without a queue; returns what each of them costs."""
     from unittest import mock
 
     from django.utils import timezone
@@ -138,8 +138,8 @@ def walk(model: RewardModel, scorer: Any, *, anew: bool = False) -> list[Cost]:
 
     messages: list[tuple[int, int]] = []
     costs, meter = [], Meter()
-    sent = mock.patch.object(pass_lanes, "send", lambda *message: messages.append(message))
-    with sent, mock.patch.object(pass_lanes, "scorer_of", return_value=scorer):
+    collected = mock.patch.object(pass_lanes, "send", lambda *message: messages.append(message))
+    with collected, mock.patch.object(pass_lanes, "scorer_of", return_value=scorer):
         pass_lanes.wake(model, now=timezone.now(), anew=anew)
         while messages:
             before = (time.perf_counter(), time.process_time(), meter.ticks()["postgres"] / TICKS)

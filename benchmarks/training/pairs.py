@@ -1,4 +1,4 @@
-"""Pairs of responses as tokens, and small models with random weights to train on them."""
+"""Makes pairs of responses as tokens, and models with random weights to train on them."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class Pair:
 
 
 def read_hh(path: Path) -> list[tuple[Item, Item]]:
-    """Rows {prompt, chosen, rejected}; the prompt is a transcript of "Human:" and "Assistant:" turns."""
+    """Reads rows {prompt, chosen, rejected}, whose prompt is a transcript of "Human:" and "Assistant:" turns."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    found = []
+    items = []
     for row in rows:
         turns = tuple(_turns(row["prompt"]))
-        found.append(
+        items.append(
             (Item(f"{row['id']}+", turns, row["chosen"].strip()), Item(f"{row['id']}-", turns, row["rejected"].strip()))
         )
-    return found
+    return items
 
 
 def _turns(transcript: str) -> Iterator[Turn]:
@@ -61,14 +61,19 @@ def _turns(transcript: str) -> Iterator[Turn]:
 
 
 def drawn(count: int, *, seed: int = 0, most: int = 1_000) -> list[Pair]:
-    """Random tokens, as many as HelpSteer2's prompts and responses have (log-normal; the spread is ours)."""
-    random_ = np.random.default_rng(seed)
+    """Draws pairs of random tokens with about the lengths of HelpSteer2's prompts and responses.
+
+    Lengths are log-normal. Their means are HelpSteer2's, the spread is our assumption.
+    """
+    dice = np.random.default_rng(seed)
 
     def length(mean: int) -> int:
-        return int(np.clip(random_.lognormal(np.log(mean) - SPREAD**2 / 2, SPREAD), 8, most // 2))
+        # A log-normal variable has the mean exp(mu + sigma^2 / 2).
+        return int(np.clip(dice.lognormal(np.log(mean) - SPREAD**2 / 2, SPREAD), 8, most // 2))
 
     def tokens(mean: int) -> tuple[int, ...]:
-        return tuple(random_.integers(10, VOCABULARY, size=length(mean)).tolist())
+        # From 10 on: the first ids are the tokenizer's special ones, such as padding.
+        return tuple(dice.integers(10, VOCABULARY, size=length(mean)).tolist())
 
     pairs = []
     for _ in range(count):
@@ -79,7 +84,7 @@ def drawn(count: int, *, seed: int = 0, most: int = 1_000) -> list[Pair]:
 
 
 def make_tokenizer(texts: Sequence[str]) -> Any:
-    """Byte-pairs learnt from the texts."""
+    """Makes a tokenizer of byte pairs that are learnt from the texts."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -92,7 +97,7 @@ def make_tokenizer(texts: Sequence[str]) -> Any:
 
 
 def make_model(kind: str, size: str, tokenizer: Any, directory: Path) -> Path:
-    """A reward model of one output whose weights mean nothing yet, with its head, as a Hugging Face directory."""
+    """Writes a reward model of one output with random weights as a Hugging Face directory; returns the directory."""
     shape = SIZES[size]
     config = {"llama": LlamaConfig, "qwen3": Qwen3Config}[kind](
         **shape,
@@ -105,7 +110,7 @@ def make_model(kind: str, size: str, tokenizer: Any, directory: Path) -> Path:
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
     )
-    torch.manual_seed(0)
+    torch.manual_seed(0)  # every trainer and every run begins with the same weights
     network: Any = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
     network.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
@@ -121,5 +126,5 @@ def shuffled(values: Sequence[Any], *, seed: int = 0) -> list[Any]:
 
 
 def tokens_of(pairs: Sequence[Pair]) -> int:
-    """Of both responses, each with its prompt: what a trainer without packing or sharing has to read."""
+    """Counts the tokens of both responses, each with its prompt: what a trainer without packing or sharing reads."""
     return sum(len(side.ids) for pair in pairs for side in (pair.chosen, pair.rejected))

@@ -1,6 +1,8 @@
 # mypy: ignore-errors
-"""TRL's RewardTrainer over tokens that are given; runs by the Python of an environment of its own, and imports nothing
-of ours. `python trl_peer.py JOB.json`: the job's `out` receives {seconds, processor, steps, losses}."""
+"""Runs TRL's RewardTrainer over the tokens of a job. It runs in an environment of its own and imports nothing of ours.
+
+`python trl_peer.py JOB.json`: the job's `out` receives {seconds, processor, steps, losses}.
+"""
 
 import json
 import sys
@@ -15,19 +17,20 @@ from trl import RewardConfig, RewardTrainer
 
 
 class Clock(TrainerCallback):
-    """From the first step's begin to the last one's end."""
+    """Measures from the beginning of the first step to the end of the last."""
 
     def on_train_begin(self, args, state, control, **_):
         self.began, self.used = time.monotonic(), time.process_time()
 
     def on_train_end(self, args, state, control, **_):
+        # A GPU works on after the call that started it has returned.
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         self.seconds, self.processor = time.monotonic() - self.began, time.process_time() - self.used
 
 
 class InOrder(RewardTrainer):
-    """The rows as they come, so that its batches are ours."""
+    """Takes the rows in their order, so that its batches are the same as our trainer's."""
 
     def _get_train_sampler(self, *_):
         return SequentialSampler(self.train_dataset)

@@ -4,6 +4,7 @@ import { freshToken } from "./csrf.js";
 const IDLE = 60_000, RENEW = 60_000;
 let lastInput = Date.now(), lastTick = Date.now(), lastRenewal = Date.now();
 
+// Captured, as a script that stops an event on its way would hide the activity.
 for (const name of ["pointerdown", "pointermove", "keydown", "wheel", "scroll", "touchstart"]) {
   document.addEventListener(name, () => { lastInput = Date.now(); }, { passive: true, capture: true });
 }
@@ -19,5 +20,6 @@ setInterval(() => {
   if (now - lastRenewal < RENEW) return;
   lastRenewal = now;
   const headers = { "X-CSRFToken": freshToken() };
+  // A redirect leads to the login page, which nobody would see here.
   fetch(form.dataset.heartbeat, { method: "POST", headers, redirect: "manual" }).catch(() => {});
 }, 1000);

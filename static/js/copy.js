@@ -2,6 +2,7 @@
 const texts = document.querySelector("script[data-copied]").dataset;
 
 function offerCopies() {
+  // Marked ones are left alone: this runs again whenever htmx has changed a part of the page.
   for (const block of document.querySelectorAll(".prose pre:not([data-copies])")) {
     block.dataset.copies = "";
     const frame = Object.assign(document.createElement("div"), { className: "code" });

@@ -1,4 +1,5 @@
-// Logging in again, in another tab, renews the token: forms send the one of now, not the one they were made with.
+// Logging in again in another tab renews the token, so forms send the present one, not the one that they were made
+// with. The event is captured: htmx collects the form's fields when it gets to the form.
 export const freshToken = () => document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1] ?? "";
 
 document.addEventListener("submit", (event) => {

@@ -1,6 +1,6 @@
 // Keeps a half-filled form. Each choice is saved on the server; what has not arrived stays in this browser, is sent
-// again until it has, and is put back into the form; the line #saved says which. It says "drafts:filled" of a form
-// that it has filled.
+// again until it has, and is put back into the form; the line #saved says which. A form that this script has filled
+// gets the event "drafts:filled".
 import { freshToken } from "./csrf.js";
 
 const WAIT = 400, RETRY = 4000, PATIENCE = 10_000, BEACON = 60_000;
@@ -34,7 +34,7 @@ function write(form, choices) {
   }
 }
 
-// What another task or person left unsent waits for its return, but not for ever.
+// Choices that were never sent wait until their task or person comes back, but not for ever.
 function forgetOld() {
   try {
     for (const key of Object.keys(localStorage).filter((name) => name.startsWith(PREFIX))) {
@@ -67,11 +67,12 @@ function requestOf(form, choices) {
   const body = new URLSearchParams(new FormData(form));
   for (const [name, { values }] of Object.entries(choices)) {
     body.append("changed", name);
-    body.delete(name); // what was kept counts: another tab may have chosen it
+    body.delete(name); // the kept choice counts, not the field: another tab may have made it
     for (const value of values) body.append(name, value);
   }
   body.delete("csrfmiddlewaretoken"); // the header has a fresh one
-  const keepalive = body.toString().length < BEACON; // it then outlives the page
+  // Such a request outlives the page; browsers refuse one of more than 64 KiB.
+  const keepalive = body.toString().length < BEACON;
   const impatience = new AbortController();
   setTimeout(() => impatience.abort(), PATIENCE);
   const headers = { "X-CSRFToken": freshToken() };
@@ -84,9 +85,10 @@ async function send(form) {
   sending = true;
   const answer = await fetch(form.dataset.draft, requestOf(form, sent)).catch(() => null);
   sending = false;
-  if (form !== formOf()) return;
+  if (form !== formOf()) return; // the next task has come meanwhile
   if (!answer?.ok) return void missed(answer);
   base = Date.parse((await answer.json()).saved_at);
+  // A choice that was changed while the request was under way is sent next.
   const left = Object.entries(read(form)).filter(([name, { at }]) => at !== sent[name]?.at);
   write(form, Object.fromEntries(left));
   say(unsubmitted ? "back" : "saved");
@@ -94,7 +96,8 @@ async function send(form) {
   if (left.length) sendSoon(WAIT);
 }
 
-// What the server refuses as it is (too large, not storable, closed) it refuses again: only another choice sends anew.
+// A draft that the server refuses as it is (too large, not storable, closed) would be refused again: it is not sent
+// until the person changes something.
 const REFUSED = [400, 409, 413, 422];
 
 function missed(answer) {
@@ -135,6 +138,7 @@ function restore() {
   const { now, since } = stamp(form);
   skew = 1000 * Number(now) - Date.now();
   base = 1000 * Number(since);
+  // One millisecond more: `since` has microseconds, and a base from an answer of the server has not.
   const entries = Object.entries(read(form));
   const left = entries.filter(([name, made]) => made.base + 1 >= base || made.at > base || !answered(form, name));
   fill(form, left);
@@ -173,6 +177,7 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
 }
 
 document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work") restore(); });
+// The browser may bring a page back as it was left: with an old form, and with `submitting` still set.
 addEventListener("pageshow", ({ persisted }) => { if (persisted) restore(); });
 forgetOld();
 restore();

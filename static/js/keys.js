@@ -33,6 +33,7 @@ let rated = null;
 function tick(digit) {
   const group = rated?.isConnected && rated.querySelector("[type=checkbox]") ? rated : current();
   const box = group?.querySelectorAll("[type=checkbox]")[digit - 6];
+  // A click, not `checked`: only a click tells those who listen to the form, the drafts above all.
   return Boolean(box) && (box.click(), true);
 }
 
@@ -78,10 +79,12 @@ function leave() {
 const moves = { ArrowDown: () => walk(1), ArrowUp: () => walk(-1), Escape: leave };
 
 document.addEventListener("keydown", (event) => {
+  // While an input method composes a character, the keys are its own.
   if (event.altKey || event.metaKey || event.isComposing) return;
   const { key, target, ctrlKey } = event, modal = document.querySelector("dialog[open]");
   if (key === "Enter" && ctrlKey) return void (press("Enter") && event.preventDefault());
   if (ctrlKey || (typing(target) && key !== "Escape")) return;
+  // Enter on a button or a link presses that one.
   const native = key === "Enter" && target.closest("button, a, summary, details, dialog");
   const move = modal ? null : /^[1-9]$/.test(key) ? () => rate(Number(key)) : moves[key];
   if (native || (modal && key.length > 1)) return;

@@ -5,6 +5,7 @@ document.addEventListener("submit", (event) => {
   if (!form.matches("[data-layout]")) return;
   event.preventDefault();
   const button = form.querySelector("button"), chosen = button.value;
+  // The server only has to remember the choice. Its redirect would load a page, and this one changes by itself.
   fetch(form.action, { method: "POST", body: new FormData(form, button), redirect: "manual" }).catch(() => {});
   const beside = chosen === "beside";
   document.getElementById("work").classList.toggle("beside", beside);

@@ -30,6 +30,7 @@ document.addEventListener("click", (event) => {
 
 function begin() {
   const all = sheets();
+  // After a refused submission the response that lacks an answer comes first.
   if (all.length > 1) reveal(all.find((sheet) => sheet.querySelector(".missing")) ?? all[0]);
 }
 

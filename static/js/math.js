@@ -16,6 +16,7 @@ function setMath() {
   if (!found.length) return;
   loadKatex().then(() => {
     for (const place of found) {
+      // The limits are for hostile input: a size may cover the page, and a macro may expand without end.
       const options = { displayMode: place.tagName === "DIV", throwOnError: false, maxSize: 50, maxExpand: 500 };
       place.dataset.set = place.textContent;
       katex.render(place.textContent, place, options);

@@ -19,4 +19,4 @@ document.addEventListener("htmx:afterSettle", ({ target }) => {
   scrollTo(0, 0);
   document.querySelector("#work h1[tabindex]")?.focus({ preventScroll: true });
 });
-goOn();
+goOn(); // for a form that was submitted without htmx

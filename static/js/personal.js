@@ -1,5 +1,6 @@
 // Marks the selected text as personal: it becomes a line of the skip form, and stays highlighted in the text.
 const TEXTS = ".prose, .source";
+// Where the browser has no Highlight, the text is marked all the same, and only its colour is missing.
 const shown = window.Highlight && new Highlight();
 if (shown) CSS.highlights.set("personal", shown);
 
@@ -19,6 +20,7 @@ document.addEventListener("click", ({ target }) => {
   const button = target.closest("[data-mark]");
   if (!button) return;
   const { text, range } = selected(), said = button.parentElement.querySelector("[data-said]");
+  // A function, as in a replacement string `$&` and the like have a meaning of their own.
   said.textContent = text ? button.dataset.marked.replace("{text}", () => text) : button.dataset.nothing;
   if (!text) return;
   const area = document.getElementById(button.dataset.mark);

@@ -13,7 +13,8 @@ function tiersOf(board) {
   return tiers.filter(Boolean);
 }
 
-// The selects tell whoever listens to the form, the drafts above all, which of them have changed.
+// Sets the selects. A value that a script sets fires no event: those who listen to the form, the drafts above all, are
+// told which selects have changed.
 function write(board, tiers) {
   const ranks = new Map(tiers.filter((tier) => tier.length).flatMap((tier, at) => tier.map((item) => [item, at + 1])));
   for (const item of items(board)) {
@@ -41,7 +42,7 @@ const moves = {
     if (at < 0) return moves.place(tiers, item);
     return without(tiers, item).toSpliced(tiers[at].length > 1 ? at + 1 : at + 2, 0, [item]);
   },
-  // Again, it stands alone below those that it was tied with.
+  // A second time it unties: the response stands alone below those that it was tied with.
   tie(tiers, item) {
     const at = placeOf(tiers, item);
     if (at < 0) return tiers;
@@ -72,6 +73,7 @@ function show(board) {
   const count = fill(board.dataset.count, { placed: placed.length, all: all.length });
   board.querySelector("[data-placed]").textContent = count;
   if (!tray.length) board.querySelector(".error-text")?.remove();
+  // An element that is moved within the page loses the focus.
   if (board.contains(focused)) focused.focus({ preventScroll: true });
   return count;
 }
@@ -101,7 +103,7 @@ function onKey(event) {
   if (name) move(board, item, name);
   else if (event.altKey || !(event.key in KEYS) || !walk(board, item, event.key === "ArrowUp" ? -1 : 1)) return;
   event.preventDefault();
-  event.stopPropagation();
+  event.stopPropagation(); // keys.js would walk on to another question with the same arrow
 }
 
 // From response to response, and at either end out of the ranking.
@@ -135,7 +137,7 @@ function unmark(board) {
 
 function onDragOver(event) {
   if (!dragged || !event.currentTarget.contains(dragged)) return;
-  event.preventDefault();
+  event.preventDefault(); // else nothing can be dropped here
   unmark(event.currentTarget);
   const { over, zone } = targetOf(event);
   if (over && over !== dragged) over.dataset.drop = zone;
@@ -158,6 +160,7 @@ function onDrop(event) {
 // ------------------------------------------------------------------------------------------------------------
 
 function begin(board) {
+  // Called again for every change of the page: a second set of listeners would make each move twice.
   if (known.has(board)) return void show(board);
   known.add(board);
   board.classList.add("live");
@@ -180,7 +183,7 @@ function begin(board) {
 }
 
 const everywhere = () => document.querySelectorAll("[data-ranking]").forEach(begin);
-// After whoever puts a draft back into the form at the same event.
+// After drafts.js, which puts a draft back into the form at the same events.
 const soon = () => setTimeout(everywhere);
 for (const name of ["htmx:afterSettle", "load"]) addEventListener(name, soon);
 for (const name of ["pageshow", "storage"]) addEventListener(name, soon);

@@ -18,5 +18,6 @@ if (rawSwitch) {
     rawSwitch.setAttribute("aria-pressed", work.classList.toggle("raw"));
     if (work.classList.contains("raw")) showSources();
   });
+  // The next task comes with its sources in templates again.
   document.addEventListener("htmx:afterSettle", () => { if (work.classList.contains("raw")) showSources(); });
 }

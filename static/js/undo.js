@@ -1,6 +1,7 @@
 // The button that takes a skip back goes when its seconds are over.
 const undo = document.querySelector("form[data-seconds]");
 if (undo) {
+  // By the clock: a tab in the background gets fewer ticks than there are seconds.
   const ends = Date.now() + 1000 * Number(undo.dataset.seconds);
   const ticking = setInterval(() => {
     const left = Math.ceil((ends - Date.now()) / 1000);

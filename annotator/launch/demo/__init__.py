@@ -24,7 +24,7 @@ from annotator.projects import members, project_settings
 SLUG = "demo"
 ACCOUNTS = ("manager", "alice", "bob", "erin")
 LEFT_ALONE = "The demo does not change accounts that it did not create:"
-"""What comes before their names, for whoever reads what the command says."""
+"""Comes before their names in the output of `seed_demo`, where `make run` looks for it."""
 SIMULATED_RATERS = 5
 NOT_SIMULATED = ("pii", "unsafe")
 _FOLDER = Path(__file__).parent
@@ -33,7 +33,10 @@ _RESPONSE_FIELDS = ("id", "model", "text")
 
 @dataclass(frozen=True)
 class Seeded:
-    """Whether the project is new, the accounts that the demo made, their password, and those that people made."""
+    """What seeding did: whether the project is new, the demo's own accounts and their password.
+
+    `left_alone` are accounts of the same names that people made.
+    """
 
     created: bool
     password: str
@@ -41,6 +44,7 @@ class Seeded:
     left_alone: tuple[str, ...]
 
 
+# One transaction: half a demo would stay half for good, as a project that exists is left as it is.
 @transaction.atomic
 def seed(*, now: datetime) -> Seeded:
     """Makes accounts, project, tasks and simulated annotations; what is there already stays as it is.
@@ -62,15 +66,15 @@ def seed(*, now: datetime) -> Seeded:
 
 
 def _password() -> str:
-    """DEMO_PASSWORD, or one that is drawn once and kept in VAR_DIR, readable by its owner only."""
-    if chosen := os.environ.get("DEMO_PASSWORD"):
-        return chosen
-    kept = settings.VAR_DIR / "demo-password"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.touch(mode=0o600)
-        kept.write_text(secrets.token_urlsafe(9))
-    return str(kept.read_text().strip())
+    """Returns DEMO_PASSWORD, or a password that is drawn once and kept in VAR_DIR, readable by its owner only."""
+    if password := os.environ.get("DEMO_PASSWORD"):
+        return password
+    file = settings.VAR_DIR / "demo-password"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)  # before anything is in it, so that nobody else reads it even for a moment
+        file.write_text(secrets.token_urlsafe(9))
+    return str(file.read_text().strip())
 
 
 def _account(name: str, password: str) -> User:
@@ -79,6 +83,7 @@ def _account(name: str, password: str) -> User:
     )
     if created:
         audit.record("account.created", f"account {name}")
+    # DEMO_PASSWORD may be another one than at the last start. An account that somebody else made keeps its own.
     if created or (user.made_by_demo and not user.check_password(password)):
         user.set_password(password)
         user.save(update_fields=["password"])
@@ -86,7 +91,7 @@ def _account(name: str, password: str) -> User:
 
 
 def _project(people: dict[str, User]) -> Project:
-    given = {
+    fields = {
         "slug": SLUG,
         "name": "Demo",
         "description": "Invented conversations with two responses each, to try everything on.",
@@ -97,7 +102,7 @@ def _project(people: dict[str, User]) -> Project:
         "validation_share": 0.25,
     }
     guidelines = (_FOLDER / "guidelines.md").read_text()
-    project = project_settings.create(given, by=people.get("manager"), guidelines=guidelines)
+    project = project_settings.create(fields, by=people.get("manager"), guidelines=guidelines)
     for name in people.keys() - {"manager"}:
         members.admit(project, username=name)
     return project
@@ -120,42 +125,50 @@ def _task_lines(tasks: list[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def _simulate(project: Project, tasks: list[dict[str, Any]], *, now: datetime) -> None:
-    """Raters who see the author's judgement with noise work through the queue, by the same stages as people do."""
-    dice = random.Random(2406)
+    """Has simulated raters work through the queue by the same stages as people do.
+
+    They see the author's judgement with noise.
+    """
+    dice = random.Random(2406)  # seeded: every demo gets the same annotations
     quality = {response["id"]: response["quality"] for task in tasks for response in task["responses"]}
     raters = [_simulated_rater(project, name) for name in _names_for_raters()]
     untouched = list(_left_to_rate(tasks))
+    # For the moment, so that no simulated rater is given one of them.
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.RETIRED)
     for number, rater in enumerate(raters):
         moment = now - timedelta(days=3, hours=number)
         while (claimed := assignment.claim(project, rater, now=moment)).assignment:
-            held = claimed.assignment
+            lease = claimed.assignment
             moment += timedelta(seconds=dice.randint(60, 240))
-            judgement = _judgement(held, quality, dice)
+            judgement = _judgement(lease, quality, dice)
             with audit.acting(via="command", actor=rater.username):
-                annotation.submit(held.pk, judgement, now=min(moment, now), origin=Origin.SIMULATED)
+                # A rater's minutes may add up past `now`, and no annotation may lie in the future.
+                annotation.submit(lease.pk, judgement, now=min(moment, now), origin=Origin.SIMULATED)
     project.tasks.filter(external_id__in=untouched).update(state=Task.State.OPEN)
 
 
 def _left_to_rate(tasks: list[dict[str, Any]]) -> Iterator[str]:
-    """One task of each topic, so that a visitor finds something of every kind to rate; and what is to be skipped."""
-    seen: set[str] = set()
+    """Yields the ids of one task of each topic, so that a visitor finds something of every kind to rate.
+
+    Tasks that are to be skipped are left too.
+    """
+    topics: set[str] = set()
     for task in tasks:
-        if task["topic"] not in seen or task["topic"] in NOT_SIMULATED:
+        if task["topic"] not in topics or task["topic"] in NOT_SIMULATED:
             yield task["id"]
-        seen.add(task["topic"])
+        topics.add(task["topic"])
 
 
 def _names_for_raters() -> list[str]:
-    """`simulated-1` and so on, without names that somebody else has taken."""
-    taken = User.objects.filter(username__startswith="simulated-", made_by_demo=False)
-    others = set(taken.values_list("username", flat=True))
+    """Returns `simulated-1` and so on, without names that somebody else has taken."""
+    accounts = User.objects.filter(username__startswith="simulated-", made_by_demo=False)
+    taken = set(accounts.values_list("username", flat=True))
     names = (f"simulated-{number}" for number in count(1))
-    return list(islice((name for name in names if name not in others), SIMULATED_RATERS))
+    return list(islice((name for name in names if name not in taken), SIMULATED_RATERS))
 
 
 def _simulated_rater(project: Project, name: str) -> User:
-    """An account that nobody can log in to."""
+    """Returns a member of the project that nobody can log in as: "!" is no hash, so that no password fits it."""
     rater, _ = User.objects.get_or_create(
         username=name, defaults={"is_active": False, "password": "!", "made_by_demo": True}
     )
@@ -163,14 +176,14 @@ def _simulated_rater(project: Project, name: str) -> User:
     return rater
 
 
-def _judgement(held: Assignment, quality: dict[str, dict[str, int]], dice: random.Random) -> Submission:
-    """Scores around the author's, and the preference that follows from them in the order shown."""
-    shown = assignment.responses_in_order(held)
-    scores = [_noisy(quality[response.external_id], dice) for response in shown]
+def _judgement(lease: Assignment, quality: dict[str, dict[str, int]], dice: random.Random) -> Submission:
+    """Returns scores around the author's, and the preference that follows from them in the order shown."""
+    responses = assignment.responses_in_order(lease)
+    scores = [_noisy(quality[response.external_id], dice) for response in responses]
     lead = scores[1]["helpfulness"] - scores[0]["helpfulness"]
     ratings = {
         response.pk: ResponseRating(levels, confidence=dice.choices((2, 1, 0), (70, 25, 5))[0], safe=True)
-        for response, levels in zip(shown, scores, strict=True)
+        for response, levels in zip(responses, scores, strict=True)
     }
     return Submission(
         ratings,
@@ -180,7 +193,7 @@ def _judgement(held: Assignment, quality: dict[str, dict[str, int]], dice: rando
 
 
 def _noisy(quality: dict[str, int], dice: random.Random) -> dict[str, int]:
-    """Mostly the author's level, often one off, now and then far off: enough to escalate some tasks."""
+    """Returns mostly the author's level, often one off, now and then far off: enough to escalate some tasks."""
     return {
         key: min(4, max(0, level + dice.choices((0, 1, -1, 2, -2, 3, -3), (60, 15, 15, 3, 3, 2, 2))[0]))
         for key, level in quality.items()

@@ -21,7 +21,7 @@ __all__ = ["AccountRefused", "Postgres", "Redis", "ServiceFailed", "Services", "
 
 @dataclass(frozen=True)
 class Services:
-    """The two addresses, and those servers behind them that we started ourselves."""
+    """The two addresses, and those of the servers behind them that we started ourselves."""
 
     database_url: str
     redis_url: str
@@ -36,17 +36,23 @@ class Services:
 
 @contextmanager
 def services(var_dir: Path, *, throwaway: bool = False) -> Iterator[Services]:
-    """Both servers, with their data under `var_dir`; a throwaway pair is faster and leaves no data behind.
+    """Runs both servers with their data under `var_dir`; a throwaway pair is faster and leaves no data behind.
 
-    Raises ServiceFailed or AccountRefused.
+    Raises:
+        ServiceFailed: a server does not start.
+        AccountRefused: there is no account or folder that PostgreSQL could use.
     """
     var_dir = var_dir.resolve()
     database_url, redis_url = os.environ.get("DATABASE_URL"), os.environ.get("REDIS_URL")
     servers: list[Postgres | Redis] = []
     with ExitStack() as stack:
         if not database_url:
-            postgres = _postgres(var_dir, throwaway)
+            var_dir.mkdir(parents=True, exist_ok=True)
+            account = postgres_account(var_dir)
+            log = var_dir / "logs" / "postgres.log"
+            postgres = Postgres(postgres_home(var_dir, account), account, log, throwaway)
             if throwaway:
+                # The home may lie elsewhere than `var_dir`, whose owner removes only that. It goes after the stop.
                 stack.callback(shutil.rmtree, postgres.home, ignore_errors=True)
             servers.append(_started(postgres, stack))
             database_url = postgres.url
@@ -57,13 +63,7 @@ def services(var_dir: Path, *, throwaway: bool = False) -> Iterator[Services]:
         yield Services(database_url, redis_url, tuple(servers))
 
 
-def _postgres(var_dir: Path, throwaway: bool) -> Postgres:
-    var_dir.mkdir(parents=True, exist_ok=True)
-    account = postgres_account(var_dir)
-    return Postgres(postgres_home(var_dir, account), account, var_dir / "logs" / "postgres.log", throwaway)
-
-
 def _started(server: Postgres | Redis, stack: ExitStack) -> Postgres | Redis:
-    stack.callback(server.stop)
+    stack.callback(server.stop)  # first: a server that fails half-way through its start is stopped as well
     server.start()
     return server

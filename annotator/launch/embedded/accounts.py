@@ -1,4 +1,4 @@
-"""PostgreSQL refuses root: whom it runs as then, and where that account can reach its programs and data.
+"""Chooses the account that PostgreSQL runs as, which refuses root, and folders that this account can reach.
 
 No permission of a folder that is not ours is widened: what the account cannot reach is copied or put elsewhere.
 """
@@ -42,14 +42,20 @@ class Credentials(TypedDict, total=False):
 
 
 def as_account(account: Account | None) -> Credentials:
-    """Arguments for subprocess; none for ourselves."""
+    """Returns the arguments for subprocess that run it as the account; none where that is our own."""
+    # No extra groups: root's own would stay with the process.
     return {"user": account.uid, "group": account.gid, "extra_groups": []} if account else {}
 
 
 def postgres_account(var_dir: Path) -> Account | None:
-    """None unless we are root; then the owner of the data that is there, else the first of ACCOUNTS that exists."""
+    """Returns None unless we are root; then the owner of data that is there, else the first of ACCOUNTS that exists.
+
+    Raises:
+        AccountRefused: none of ACCOUNTS exists.
+    """
     if os.geteuid() != 0:
         return None
+    # The owner comes first: an account made since, such as `rewardloop`, could not open the files.
     for home in (var_dir / "postgres", _home_elsewhere(var_dir)):
         if home.exists() and (uid := home.stat().st_uid):
             return _account(pwd.getpwuid(uid))
@@ -64,9 +70,11 @@ def _account(entry: pwd.struct_passwd) -> Account:
 
 
 def postgres_home(var_dir: Path, account: Account | None) -> Path:
-    """The folder for the cluster: under `var_dir`, or under /var/lib where the account cannot reach that one.
+    """Returns the folder for the cluster: under `var_dir`, or under /var/lib where the account cannot reach that.
 
-    Raises AccountRefused rather than leave data behind that it once could reach.
+    Raises:
+        AccountRefused: there is a cluster under `var_dir` that the account can no longer reach. Another, empty one
+            would look as if all data were lost.
     """
     home = var_dir / "postgres"
     if account is None or _reaches(account, var_dir):
@@ -81,6 +89,7 @@ def _home_elsewhere(var_dir: Path) -> Path:
 
 
 def _reaches(account: Account, folder: Path) -> bool:
+    # Tried rather than computed from modes, which know nothing of access control lists.
     entered = subprocess.run(
         ["/bin/sh", "-c", 'cd "$1"', "sh", str(folder)], cwd="/", capture_output=True, **as_account(account)
     )
@@ -88,21 +97,25 @@ def _reaches(account: Account, folder: Path) -> bool:
 
 
 def make_private(folder: Path, account: Account | None) -> None:
-    """A folder that belongs to the account and that nobody else can enter."""
+    """Makes a folder that belongs to the account and that nobody else can enter."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if account and folder.stat().st_uid != account.uid:
         os.chown(folder, account.uid, account.gid)
 
 
 def private_socket_folder(account: Account | None) -> Path:
-    """A short one, for where the cluster's own path is too long for a socket."""
+    """Makes a folder for the socket with a short path, for a cluster whose own path is too long for one."""
     folder = Path(tempfile.mkdtemp(prefix="rewardloop-", dir="/tmp"))
     make_private(folder, account)
     return folder
 
 
 def postgres_programs(home: Path, account: Account | None) -> Path:
-    """The folder of `initdb` and `postgres`: the wheel's, or its copy in `home` if the account cannot run that."""
+    """Returns the folder of `initdb` and `postgres`: the wheel's, or its copy in `home` if the account cannot run it.
+
+    Raises:
+        AccountRefused: the wheel is not installed.
+    """
     spec = importlib.util.find_spec(_WHEEL)
     if spec is None or not spec.submodule_search_locations:
         raise AccountRefused("The PostgreSQL that comes as a Python package is not installed: set DATABASE_URL.")
@@ -121,8 +134,9 @@ def _runs(account: Account, program: Path) -> bool:
 
 
 def _copied(wheel: Path, to: Path) -> Path:
-    """The wheel's programs with the libraries that they look for beside themselves."""
+    """Copies the wheel's programs with the libraries that they look for beside themselves; returns their folder."""
     if not to.exists():
+        # Renamed when it is whole: a copy that was interrupted is made again.
         unfinished = to.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         for part in ("bin", "lib", "share"):
@@ -130,6 +144,6 @@ def _copied(wheel: Path, to: Path) -> Path:
             shutil.copytree(source, unfinished / _WHEEL / _PROGRAMS.parent / part, symlinks=True)
         shutil.copytree(wheel.with_name(f"{_WHEEL}.libs"), unfinished / f"{_WHEEL}.libs")
         for folder in (unfinished, unfinished / _WHEEL, (unfinished / _WHEEL / _PROGRAMS).parent):
-            folder.chmod(0o755)  # made on the way, by our umask; only the account comes as far as here
+            folder.chmod(0o755)  # our umask closed them to the account; nobody else can enter the folder above
         unfinished.rename(to)
     return to / _WHEEL

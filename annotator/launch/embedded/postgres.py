@@ -64,9 +64,9 @@ class Postgres:
         self._wait()
 
     def _admit_ourselves_alone(self) -> None:
-        """Whoever runs us may log in by the socket, and nobody else: not even other programs of PostgreSQL's account.
+        """Lets whoever runs us log in by the socket, and nobody else: no other program of PostgreSQL's account either.
 
-        Written at every start, so that clusters that once trusted everybody follow.
+        It writes the rules at every start, so that they hold for clusters that once trusted everybody.
         """
         user = pwd.getpwuid(os.geteuid()).pw_name
         for file, line in ((_RULES, "local all all peer map=ours"), (_NAMES, f'ours "{user}" rewardloop')):
@@ -78,7 +78,8 @@ class Postgres:
         """Starts the program on the data that is there, and does not wait: whoever needs it tries until it answers."""
         self.process.end_predecessor("postgres")
         if sys.platform == "linux":
-            # Nobody is left in there, but the process id in this file may be another program's by now.
+            # No server is left in there, but the process id in this file may be another program's by now: PostgreSQL
+            # would take that one for a running server, and refuse to start.
             (self.process.directory / "postmaster.pid").unlink(missing_ok=True)
         self._admit_ourselves_alone()
         # SIGINT is the fast shutdown; at SIGTERM it would wait for everyone to hang up.
@@ -97,13 +98,13 @@ class Postgres:
         return [str(self.programs / "postgres"), "-D", str(self.process.directory), *options]
 
     def _make_cluster(self) -> None:
-        """`initdb` under another name, then a rename: a cluster that is there is a whole one."""
+        """Runs `initdb` under another name, then renames the folder: a cluster that is there is a whole one."""
         unfinished = self.home / "data.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         command = [str(self.programs / "initdb"), "-D", str(unfinished), "-U", "rewardloop", "--auth=trust"]
         command += ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         command += ["--no-sync"] if self.throwaway else []
-        made = subprocess.run(
+        done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -114,23 +115,21 @@ class Postgres:
             preexec_fn=child_processes.die_with_parent(signal.SIGKILL),
             **as_account(self.account),
         )
-        if made.returncode:
-            raise ServiceFailed(f"PostgreSQL could not make its files in {self.home}: {last_words(made.stdout)}")
+        if done.returncode:
+            raise ServiceFailed(f"PostgreSQL could not make its files in {self.home}: {last_words(done.stdout)}")
         unfinished.rename(self.process.directory)
 
     def _wait(self) -> None:
+        """Waits until the server answers, and makes our database if there is none."""
+        address = f"postgresql://rewardloop@/postgres?host={quote(str(self.sockets), safe='')}"
         deadline = time.monotonic() + _START_SECONDS
         while True:
             self.process.check_alive()
-            with suppress(psycopg.OperationalError):
-                self._make_database()
+            # Autocommit, as PostgreSQL makes no database within a transaction.
+            with suppress(psycopg.OperationalError), psycopg.connect(address, autocommit=True) as server:
+                if not server.execute("SELECT FROM pg_database WHERE datname = 'rewardloop'").fetchall():
+                    server.execute("CREATE DATABASE rewardloop")
                 return
             if time.monotonic() > deadline:
                 raise ServiceFailed(f"PostgreSQL does not answer after {_START_SECONDS} s (its log is {self.log})")
             time.sleep(0.03)
-
-    def _make_database(self) -> None:
-        address = f"postgresql://rewardloop@/postgres?host={quote(str(self.sockets), safe='')}"
-        with psycopg.connect(address, autocommit=True) as server:
-            if not server.execute("SELECT FROM pg_database WHERE datname = 'rewardloop'").fetchall():
-                server.execute("CREATE DATABASE rewardloop")

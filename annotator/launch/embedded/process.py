@@ -1,4 +1,4 @@
-"""One server's process: it writes to a log file, works in its own folder, and ends when we do."""
+"""One server's process, which writes to a log file, works in its own folder, and ends when we do."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ class ServiceFailed(Exception):
 
 @dataclass
 class Process:
-    """`title` is what people call the server."""
+    """A server's process and its log. `title` is what people call the server."""
 
     title: str
     log: Path
@@ -51,6 +51,7 @@ class Process:
                 **as_account(account),
             )
         assert self.running.stdin is not None
+        # A broken pipe: it has ended already, and `check_alive` says why.
         with suppress(BrokenPipeError), self.running.stdin as stdin:
             stdin.write(text)
 
@@ -58,14 +59,15 @@ class Process:
         return self.running is not None and self.running.poll() is None
 
     def check_alive(self) -> None:
-        """Raises ServiceFailed with the server's own last words."""
+        """Raises ServiceFailed with the server's own last words unless its process is running."""
         if not self.alive():
             raise ServiceFailed(f"{self.title} did not start: {self.last_words()} (its log is {self.log})")
 
     def last_words(self) -> str:
-        """The server's own, from the end of its log."""
+        """Returns the server's own last words, from the end of its log."""
         try:
             with self.log.open("rb") as log:
+                # The log grows for as long as the installation lives: only its end is read into memory.
                 log.seek(max(log.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
                 return last_words(log.read().decode(errors="replace"))
         except OSError as error:
@@ -76,18 +78,21 @@ class Process:
             child_processes.stop(self.running, signal_number=signal_number, patience=patience)
 
     def end_predecessor(self, program: str) -> None:
-        """Waits for the server that a killed parent left here: the kernel told it to end. Two would spoil the data."""
+        """Waits for the server that a killed parent left here, as two on one folder would spoil the data.
+
+        The kernel told it to end when the parent died; after some seconds it is killed.
+        """
         deadline = time.monotonic() + _PREDECESSOR_SECONDS
-        while left := child_processes.left_in(self.directory.resolve(), program=program):
+        while pids := child_processes.left_in(self.directory.resolve(), program=program):
             if time.monotonic() > deadline:
-                for pid in left:
+                for pid in pids:
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
 
 
 def last_words(output: str) -> str:
-    """The last line that names an error, without its time stamp, else the last line."""
+    """Returns the last line that names an error, without its time stamp; else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     for line in reversed(lines):
         for word in ("FATAL:", "PANIC:", "error:", "# "):  # the last one is Redis's mark of a warning

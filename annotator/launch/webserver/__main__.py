@@ -14,7 +14,10 @@ from annotator.wsgi import application
 
 
 def warm_up() -> None:
-    """What the first request would load is loaded once, before the processes are forked. It asks no database."""
+    """Loads once what the first request of each process would load, before the processes are forked.
+
+    The request for LIVE asks no database: a connection from before the forks would be shared by all processes.
+    """
     _ = get_resolver().url_patterns
     server = {"SERVER_NAME": "localhost", "SERVER_PORT": "80", "SERVER_PROTOCOL": "HTTP/1.1"}
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": LIVE, **server}

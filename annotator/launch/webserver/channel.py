@@ -1,6 +1,6 @@
-"""A connection: what arrives has a deadline as a whole, and so has what is read of an answer.
+"""A connection, on which a request has a deadline as a whole, and so has the reading of an answer.
 
-waitress itself knows a limit of inactivity only, which a byte now and then never reaches.
+waitress itself limits inactivity only, and a sender of a byte now and then is never inactive.
 """
 
 import socket
@@ -17,13 +17,14 @@ from annotator.web import body_limits
 
 HEADER_SECONDS = 10
 BODY_SECONDS, BODY_BYTES_A_SECOND = 20, 20_000
-"""A body may take so long, and a second more for each so many bytes that have come."""
+"""A body may take BODY_SECONDS, and a second more for each BODY_BYTES_A_SECOND that have come."""
 IDLE_SECONDS = 30
-"""Between two requests of a connection that is kept alive."""
+"""A connection that is kept alive may be without a request for so long."""
 READ_SECONDS, READ_BYTES_A_SECOND = 20, 10_000
-"""An answer may wait so long for its reader, and a second more for each so many bytes that were taken."""
+"""An answer may wait READ_SECONDS for its reader, and a second more for each READ_BYTES_A_SECOND that were taken."""
 LINGER_SECONDS = 2
-"""What comes after a refusal is read and dropped for so long: closed at once, the sender would never see the answer."""
+"""After a refusal, what still comes is read and dropped for so long. Closed at once, the connection would be reset, and
+the sender would never see the answer."""
 
 
 class Work(WSGITask):  # type: ignore[misc]
@@ -36,9 +37,13 @@ class Work(WSGITask):  # type: ignore[misc]
 
 
 class Question(WSGITask):  # type: ignore[misc]
-    """Asks the application whether to read a body. A no is the answer to the request; a yes is not sent."""
+    """Asks the application whether to read a body.
+
+    If it says no, that is the answer to the request; if it says yes, nothing is sent.
+    """
 
     def execute(self) -> None:
+        # Unless the answer is yes: what comes of a body that nobody reads would be taken for the next request.
         self.close_on_finish = True
         super().execute()
 
@@ -58,6 +63,7 @@ class Question(WSGITask):  # type: ignore[misc]
 
 class Channel(HTTPChannel):  # type: ignore[misc]
     parser_class = Parser
+    close_when_flushed: bool  # waitress' own; it has no types
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.began = self.idle_since = time.monotonic()
@@ -67,7 +73,8 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self._read_since: float | None = None
         self._sent_before = 0
         self._held_back = b""
-        # The main thread receives, a thread that has asked hands over what was held back: in this order.
+        # The main thread receives, and a thread that has asked hands over what was held back. Without the lock the
+        # bytes of a body could change their order.
         self._arrival = RLock()
         super().__init__(*args, **kwargs)
 
@@ -79,52 +86,55 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     def received(self, data: bytes) -> bool:
         with self._arrival:
             if self.lingers_until:
-                return False
+                return False  # what comes after a refusal is dropped
             if self.request is None:
                 self.began = time.monotonic()
+            # Bytes that were held back came before these.
             data, self._held_back = self._held_back + data, b""
             return bool(super().received(data))
 
     def service(self) -> None:
         asking = self.requests[0].asking
+        # Before the answer is made: the main thread may send it and close while we are still in here.
         self.refused = asking or self.requests[0].error is not None
         super().service()
         self.served, self.idle_since = True, time.monotonic()
-        if asking and self.request is not None:
+        if asking and self.request is not None:  # the answer was yes, and `go_on` has put the request back
             self.refused = False
-            self.received(b"")  # what was held back; there may come no more
+            self.received(b"")  # takes what was held back, as no more may come
 
     def go_on(self) -> None:
-        """The request that was asked about becomes one that is still arriving."""
+        """Makes the request that was asked about one that is still arriving."""
         request = self.requests[0]
         self._held_back = request.go_on()
         self.began, self.request = time.monotonic(), request
 
     def brings_much(self) -> bool:
+        """Returns whether a request of this connection has a body that the application was asked about."""
         return any(request.asked for request in [*self.requests, self.request] if request is not None)
 
     # Deadlines ---------------------------------------------------------------------------------------------
 
     def is_overdue(self, now: float) -> bool:
+        """Returns whether the other side takes longer than the deadline of what it is doing.
+
+        While a request is being worked on there is no deadline: the delay is ours.
+        """
         if self.lingers_until:
             return now > self.lingers_until
         if self.total_outbufs_len:
-            return self._is_read_too_slowly(now)
+            if self._read_since is None:
+                self._read_since, self._sent_before = now, self.sent
+            return now - self._read_since > READ_SECONDS + (self.sent - self._sent_before) / READ_BYTES_A_SECOND
         self._read_since = None
-        return self.is_idle() and self._arrives_too_slowly(now)
-
-    def _arrives_too_slowly(self, now: float) -> bool:
+        if not self.is_idle():
+            return False
         request: Parser | None = self.request
         if request is None:
             return now - self.idle_since > (IDLE_SECONDS if self.served else HEADER_SECONDS)
         if not request.headers_finished:
             return now - self.began > HEADER_SECONDS
         return now - self.began > BODY_SECONDS + request.body_bytes_received / BODY_BYTES_A_SECOND
-
-    def _is_read_too_slowly(self, now: float) -> bool:
-        if self._read_since is None:
-            self._read_since, self._sent_before = now, self.sent
-        return now - self._read_since > READ_SECONDS + (self.sent - self._sent_before) / READ_BYTES_A_SECOND
 
     def send(self, data: bytes, do_close: bool = True) -> int:
         taken: int = super().send(data, do_close=do_close)
@@ -137,19 +147,18 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return not self.requests and not self.total_outbufs_len
 
     def handle_write(self) -> None:
+        """Sends what is ready; after a refusal, closes our direction only and lingers."""
         if not (self.refused and self.close_when_flushed) or self.will_close:
             super().handle_write()
             return
         self._flush_exception(self._flush_some)
         if self.connected and not self.total_outbufs_len:
-            self._linger()
-
-    def _linger(self) -> None:
-        self.close_when_flushed, self.lingers_until = False, time.monotonic() + LINGER_SECONDS
-        try:
-            self.socket.shutdown(socket.SHUT_WR)
-        except OSError:  # the sender has gone
-            self.handle_close()
+            # waitress reads nothing while `close_when_flushed` is set; `is_overdue` closes the connection instead.
+            self.close_when_flushed, self.lingers_until = False, time.monotonic() + LINGER_SECONDS
+            try:
+                self.socket.shutdown(socket.SHUT_WR)
+            except OSError:  # the sender has hung up
+                self.handle_close()
 
     # The processes' shares ---------------------------------------------------------------------------------
 

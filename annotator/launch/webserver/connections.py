@@ -1,4 +1,4 @@
-"""What the web's processes know of each other: connections by place, and that they go round, in memory they share.
+"""What the web's processes know of each other, in memory that they share: their connections, and that they are alive.
 
 A connection that is kept alive stays with the process that accepted it, and whoever is awake accepts. Left at that, one
 process may end up with all annotators, who wait for each other while another process has nothing to do.
@@ -6,35 +6,40 @@ process may end up with all annotators, who wait for each other while another pr
 
 import mmap
 
-_GONE = 2**31 - 1
+_MOST = 2**31 - 1
+"""The largest number that a cell holds: four bytes with a sign."""
 
 
 class Places:
-    """One place for each process. Made before they are forked."""
+    """A place for each process, to be made before they are forked.
+
+    There is no lock: a cell has one writer at a time, and a number that is a moment old costs no more than a connection
+    in the busier process.
+    """
 
     def __init__(self, number: int) -> None:
         cells = memoryview(mmap.mmap(-1, 2 * 4 * number)).cast("i")
-        self._held, self._rounds = cells[:number], cells[number:]
+        self._connections, self._rounds = cells[:number], cells[number:]
         for place in range(number):
             self.leave(place)
 
     def leave(self, place: int) -> None:
-        """The process has ended: nobody waits for it to accept."""
-        self._held[place] = _GONE
+        """Marks the place as empty: with the most connections of all, nobody gives way to it."""
+        self._connections[place] = _MOST
 
     def hold(self, place: int, connections: int) -> None:
-        self._held[place] = connections
+        self._connections[place] = connections
 
     def held(self, place: int) -> int:
-        return self._held[place]
+        return self._connections[place]
 
     def has_more(self, place: int) -> bool:
-        """Whether another process has fewer connections."""
-        return self._held[place] > min(self._held)
+        """Returns whether another process has fewer connections."""
+        return self._connections[place] > min(self._connections)
 
     def go_round(self, place: int) -> None:
-        """The process' loop is alive."""
-        self._rounds[place] = (self._rounds[place] + 1) % _GONE
+        """Counts a round of the process' loop, which shows that it does not hang."""
+        self._rounds[place] = (self._rounds[place] + 1) % _MOST
 
     def rounds(self, place: int) -> int:
         return self._rounds[place]

@@ -12,7 +12,7 @@ from annotator.web import body_limits
 
 
 class TooLarge(Error):  # type: ignore[misc]
-    """More than the address takes; answered before it is read."""
+    """The body is larger than the address takes, which is answered before the body is read."""
 
     code = 413
     reason = "Content Too Large"
@@ -29,10 +29,11 @@ class TooLarge(Error):  # type: ignore[misc]
 class Parser(HTTPRequestParser):  # type: ignore[misc]
     """waitress' parser with a limit for each address.
 
-    Of a body that a stranger might not send, `asking` says that the application is asked first whether to read it.
+    A body that a stranger may not send waits until the application has said whether to read it. `asking` is true while
+    that is open, `asked` from then on.
     """
 
-    # As waitress has them.
+    # These are waitress' own; it has no types.
     path = ""
     adj: Adjustments
     error: Error | None
@@ -52,8 +53,17 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         consumed: int = super().received(data)
         if isinstance(self.error, RequestEntityTooLarge):
             self.error = TooLarge(self.path)
-        elif not self.asked and not self.completed and self._may_be_too_much():
-            self._ask(data[consumed:])
+        elif (
+            not self.asked
+            and not self.completed
+            and self.headers_finished
+            and (self.chunked or self.content_length > body_limits.STRANGERS_MOST)
+        ):
+            # A request that is complete goes to a thread, and waitress reads no further: so the question gets there.
+            self.asked = self.asking = self.completed = True
+            # waitress would send "100 Continue" at once, and invite a body that may be refused.
+            self.wants_continue, self.expect_continue = self.expect_continue, False
+            self.held_back = data[consumed:]
             return len(data)
         return consumed
 
@@ -61,31 +71,26 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         super().parse_header(header_plus)
         self.adj = _limited(self.adj, body_limits.most_bytes(self.path))
 
-    def _may_be_too_much(self) -> bool:
-        return self.headers_finished and (self.chunked or self.content_length > body_limits.STRANGERS_MOST)
-
-    def _ask(self, rest: bytes) -> None:
-        """For waitress the request is complete: it hands it to a thread and reads no further."""
-        self.asked = self.asking = self.completed = True
-        self.wants_continue, self.expect_continue = self.expect_continue, False
-        self.held_back = rest
-
     def go_on(self) -> bytes:
-        """The body may come; what has come of it already."""
+        """Lets the body come; returns the part of it that came together with the headers."""
         self.asking = self.completed = False
         self.expect_continue = self.wants_continue
         rest, self.held_back = self.held_back, b""
         return rest
 
     def close(self) -> None:
-        """Not while the body may still come, although the question about it has been served."""
+        """Frees the body's buffer, unless the body is still to come.
+
+        waitress closes every request that it has served, and the question whether to read a body is served as one.
+        """
         if self.completed:
             super().close()
 
 
 @cache
 def _limited(adjustments: Any, most: int) -> Adjustments:
-    """waitress' settings with this limit; it refuses what is as large as its own."""
+    """Returns waitress' settings with this limit. Cached, as there are few limits and many requests."""
     limited = copy(adjustments)
+    # waitress refuses what is as large as its limit; ours may be reached.
     limited.max_request_body_size = most + 1
     return limited

@@ -20,7 +20,7 @@ from annotator.launch.webserver.server import GRACE_SECONDS, MOST_CONNECTIONS, S
 
 ROUND_SECONDS = 0.2
 SILENT_SECONDS = 60
-"""A process whose loop has not gone round for so long hangs, and is replaced."""
+"""A process whose loop has stood still for so long hangs, and is replaced."""
 SHORT_LIFE_SECONDS = 2
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _BACKLOG = 1_024
@@ -28,18 +28,19 @@ _log = logging.getLogger(__name__)
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
+    # Opened once, before the forks: the kernel keeps one queue, and a process that dies loses no waiting connection.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=_BACKLOG)
 
 
 class Processes:
-    """Keeps so many processes with so many threads each; ends them in peace on SIGTERM."""
+    """Keeps `number` processes of `threads` threads running; on SIGTERM it lets them finish their requests."""
 
     def __init__(self, application: Any, listener: socket.socket, *, number: int, threads: int) -> None:
         self.application, self.listener, self.threads = application, listener, threads
         self.places = Places(number)
         self.running: dict[int, int] = {}
-        """Process ids by place."""
+        """The process ids by place."""
         self._due = [0.0] * number
         self._rounds = [(0, 0)] * number
         self._stopping = False
@@ -49,7 +50,8 @@ class Processes:
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # it warns whenever a request waits for a thread
         for number in SIGNALS:
             signal.signal(number, self._stop)
-        # The collector leaves alone what the processes share, else it would copy it into each.
+        # The collector writes into the objects that it looks at, and a page of memory that is written to is no longer
+        # shared but copied into each process. It leaves frozen objects alone.
         gc.collect()
         gc.freeze()
         while not self._stopping:
@@ -71,8 +73,9 @@ class Processes:
                 self._fork(place)
 
     def _fork(self, place: int) -> None:
-        tie_to_us = child_processes.die_with_parent(signal.SIGKILL)
-        # A signal between the fork and the child's own handlers would get lost.
+        tie_to_parent = child_processes.die_with_parent(signal.SIGKILL)
+        # Blocked until the child has handlers of its own: the parent's, which it inherits, would only set a flag that
+        # nobody in the child reads.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             pid = os.fork()
@@ -81,13 +84,13 @@ class Processes:
             _log.error("A process of the web could not be started: %s", error)
             return
         if pid == 0:
-            tie_to_us()
+            tie_to_parent()
             self._serve(place)
         self.running[place] = pid
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def _serve(self, place: int) -> None:
-        """In the child, which never returns to what its parent was doing."""
+        """Serves requests in the child, and ends the process: it must not return to what its parent was doing."""
         code = 1
         try:
             server = Server(self.application, self.listener, places=self.places, place=place, threads=self.threads)
@@ -99,6 +102,7 @@ class Processes:
         finally:
             if code:
                 traceback.print_exc()
+            # `_exit` runs none of the parent's exit handlers, and flushes nothing by itself.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
@@ -108,21 +112,26 @@ class Processes:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 del self.running[place]
-                self.places.leave(place)
+                self.places.leave(place)  # else the others would wait for it to accept
                 if not self._stopping:
                     _log.error("Process %d of the web has ended (%d) and is started again", pid, status)
 
     def _replace_hanging(self) -> None:
-        """Counted in rounds of ours, so that a machine that slept blames nobody."""
+        """Kills the processes whose loops have stood still for SILENT_SECONDS; the next round starts others.
+
+        Silence is counted in rounds of our own loop rather than by the clock, as after a machine has slept the clock
+        would blame every process.
+        """
         for place, pid in self.running.items():
-            rounds, silent = self.places.rounds(place), self._rounds[place]
-            self._rounds[place] = (rounds, silent[1] + 1 if silent[0] == rounds else 0)
+            rounds, (rounds_before, silent) = self.places.rounds(place), self._rounds[place]
+            self._rounds[place] = (rounds, silent + 1 if rounds == rounds_before else 0)
             if self._rounds[place][1] * ROUND_SECONDS > SILENT_SECONDS:
                 _log.error("Process %d of the web hangs and is replaced", pid)
                 os.kill(pid, signal.SIGKILL)
 
     def _end(self) -> None:
         self.listener.close()
+        # Each ends by itself within GRACE_SECONDS.
         deadline = time.monotonic() + GRACE_SECONDS + 1
         for pid in self.running.values():
             os.kill(pid, signal.SIGTERM)
@@ -135,7 +144,7 @@ class Processes:
 
 
 def _allow_sockets() -> None:
-    """Each connection is an open file, and may have another one for its body."""
+    """Raises the limit of open files: each connection is one, and may have another for its body."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 3 * MOST_CONNECTIONS
     if soft != resource.RLIM_INFINITY and soft < wanted:

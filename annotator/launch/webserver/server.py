@@ -1,4 +1,4 @@
-"""One process of the web: a loop that accepts, reads and writes, and the threads that work."""
+"""One process of the web: a loop that accepts, reads and writes, and the threads that answer requests."""
 
 import socket
 import time
@@ -12,15 +12,15 @@ from annotator.launch.webserver.connections import Places
 from annotator.launch.webserver.thread_pools import Lanes
 
 GIVE_WAY_SECONDS = 0.02
-"""For a process with fewer connections to accept a new one; after that whoever has fewer is too busy."""
+"""How long a process with fewer connections gets to accept a new one; if it has not by then, it is too busy."""
 AT_ONCE = 8
-"""Connections that are accepted together where giving way was in vain: one by one a burst would take seconds."""
+"""How many connections are accepted together after giving way in vain: one by one, a burst would take seconds."""
 ROUND_SECONDS = 1.0
 GRACE_SECONDS = 5
 MOST_CONNECTIONS = 1_000
 MOST_HEADER_BYTES = 64 * 1024
 STREAM_BYTES = 1_000_000
-"""Of an answer as it is made: beyond these its thread waits for the reader."""
+"""How much of an answer may wait for its reader in memory; beyond that, the thread that makes it waits."""
 
 
 class Server(TcpWSGIServer):  # type: ignore[misc]
@@ -37,16 +37,20 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             threads=threads,
             recv_bytes=2**16,
             max_request_header_size=MOST_HEADER_BYTES,
-            # Less of a body stays in memory, more goes to a file; who is not logged in may not send as much.
+            # A body stays in memory up to this, and goes to a file beyond. A stranger may not send as much, and so
+            # writes nothing to the disk.
             inbuf_overflow=2**19,
             outbuf_high_watermark=STREAM_BYTES,
+            # Above the watermark, so that a streamed answer stays in memory and out of temporary files.
             outbuf_overflow=4 * STREAM_BYTES,
+            # Clients that hang up are no errors of ours.
             log_socket_errors=False,
-            # The proxy's word is needed for https; settings.py says what is believed.
+            # Without the proxy's headers nobody would know that a request came by https; settings.py says which of
+            # them are believed.
             clear_untrusted_proxy_headers=False,
             ident=None,
         )
-        where = (listener.family, listener.type, listener.proto, listener.getsockname())
+        sockinfo = (listener.family, listener.type, listener.proto, listener.getsockname())
         super().__init__(
             application,
             {},
@@ -54,13 +58,13 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             listener,
             dispatcher=Lanes(threads),
             adj=adjustments,
-            sockinfo=where,
+            sockinfo=sockinfo,
             bind_socket=False,
         )
         self.count_connections()
 
     def run(self) -> None:
-        """Until `stop`, and then for as long as requests are being answered, within GRACE_SECONDS."""
+        """Serves until `stop`, and then for as long as requests are being answered, within GRACE_SECONDS."""
         while self.stops_by is None or (self._map and time.monotonic() < self.stops_by):
             self.asyncore.poll2(self._patience(), self._map)
             self.places.go_round(self.place)
@@ -70,18 +74,25 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         self.task_dispatcher.shutdown()
 
     def _patience(self) -> float:
-        """How long to wait for something to happen. After giving way we look once for what nobody has accepted."""
+        """Returns how long to wait for something to happen.
+
+        After giving way it is 0 for one round, in which we accept what nobody else has.
+        """
         giving_way = time.monotonic() < self.accepts_from
         self.gave_way, self.giving_way = self.giving_way and not giving_way, giving_way
         return GIVE_WAY_SECONDS if giving_way else 0 if self.gave_way else ROUND_SECONDS
 
     def stop(self) -> None:
-        """Safe in a signal handler: the loop does the rest."""
+        """Asks the loop to end. Safe in a signal handler, which only sets a time and wakes the loop."""
         self.stops_by = self.stops_by or time.monotonic() + GRACE_SECONDS
         self.pull_trigger()
 
     def _close_overdue(self) -> None:
-        """At once: a connection whose reader stalls is never writable again, where waitress would close it."""
+        """Closes connections that have missed a deadline, once a second.
+
+        It calls `handle_close`, where waitress' own way is to mark the connection and close it when it can be written
+        to next: a connection whose reader stalls never can.
+        """
         now = time.monotonic()
         if now - self.looked_at < ROUND_SECONDS:
             return
@@ -90,8 +101,9 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
             channel.handle_close()
 
     def _close_idle(self) -> None:
+        """Stops accepting, and closes the connections that wait for no answer; the loop ends with the last one."""
         if self.accepting:
-            self.places.leave(self.place)
+            self.places.leave(self.place)  # the other processes accept what comes now
             self.accepting = False
             self.del_channel()
             self.socket.close()
@@ -106,27 +118,31 @@ class Server(TcpWSGIServer):  # type: ignore[misc]
         return self.accepting and not self.giving_way
 
     def handle_accept(self) -> None:
+        """Accepts a connection, unless a process with fewer connections shall have it first."""
         now = time.monotonic()
         if not self.gave_way and self.places.has_more(self.place):
             self.accepts_from = now + GIVE_WAY_SECONDS
             return
         if len(self.active_channels) >= MOST_CONNECTIONS and not self._make_room():
+            # Full, and nobody to close: the kernel's queue holds the connection until we look again.
             self.accepts_from = now + GIVE_WAY_SECONDS
             return
         for _ in range(AT_ONCE if self.gave_way else 1):
             super().handle_accept()
 
     def _make_room(self) -> bool:
-        """Of too many connections the one goes that has waited longest without a request to answer."""
+        """Closes the connection that has waited longest without a request to answer; returns False if there is none."""
         idle = [channel for channel in self.active_channels.values() if channel.is_idle()]
         if idle:
             min(idle, key=lambda channel: max(channel.began, channel.idle_since)).handle_close()
         return bool(idle)
 
     def large_bodies(self) -> int:
-        """Those that were asked about, arriving or being worked on. A thread asks while the loop's own accepts more."""
+        """Counts the connections with a body that was asked about, whether it still arrives or is being worked on."""
+        # Over a copy: a worker's thread counts while the loop's thread accepts and closes connections.
         return sum(channel.brings_much() for channel in list(self.active_channels.values()))
 
     def count_connections(self) -> None:
+        # A process that is stopping has left its place, and must not look as if it had room.
         if self.stops_by is None:
             self.places.hold(self.place, len(self.active_channels))

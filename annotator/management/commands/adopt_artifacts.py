@@ -19,6 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["only_new"]:
+            # At every start: where another folder is mounted, marking it too would hide that the artifacts are missing.
             artifacts.mark_new()
             artifacts.report_at_start()
             return

@@ -1,4 +1,4 @@
-"""agreement PROJECT: how far the annotators agree, as tables or JSON."""
+"""agreement PROJECT: prints how far the annotators agree, as tables or as JSON."""
 
 import json
 from argparse import ArgumentParser
@@ -28,6 +28,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         project, now = named_project(options["project"]), database_now()
         if options["rebuild"]:
+            # To standard error: standard output may be JSON.
             self.stderr.write(f"{rebuild(project, now=now)} tasks counted")
         refresh_until_done(project, now=now)
         agreement = report(project, now=now)
@@ -52,15 +53,15 @@ def _kappas(agreement: Report, keys: Sequence[str]) -> Iterable[Sequence[str]]:
     for key in keys:
         estimates = [agreement.selections[selection][key] for selection in Selection]
         total = agreement.selections[Selection.ALL][key]
-        yield [key, *(_with_interval(one) for one in estimates), str(total.samples), str(total.ratings)]
-    others = (
+        yield [key, *map(_with_interval, estimates), str(total.samples), str(total.ratings)]
+    further = (
         ("(preference)", agreement.preference.agreement),
         ("(ranking)", agreement.ranking.agreement),
         ("(safety)", agreement.safety.agreement),
     )
-    for name, one in others:
-        if one.samples:
-            yield [name, "", _with_interval(one), "", str(one.samples), str(one.ratings)]
+    for name, estimate in further:
+        if estimate.samples:
+            yield [name, "", _with_interval(estimate), "", str(estimate.samples), str(estimate.ratings)]
 
 
 def _with_interval(estimate: Agreement) -> str:
@@ -99,7 +100,7 @@ def number(measure: float | None) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    """The first column to the left, the others to the right."""
+    """Yields the rows as lines, with the first column aligned to the left and the others to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     for first, *others in rows:
         cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]

@@ -1,4 +1,4 @@
-"""export_labels PROJECT: labels or annotations out, to standard output or a file."""
+"""export_labels PROJECT: writes labels or annotations to standard output or a file."""
 
 import sys
 from argparse import ArgumentParser
@@ -25,6 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         project = named_project(options["project"])
         try:
+            # Before the file is opened: a layout that does not exist must not empty a file that does.
             rows = export(project, layout=options["layout"], format=options["format"])
             to_stdout = options["output"] == "-"
             with nullcontext(sys.stdout.buffer) if to_stdout else Path(options["output"]).open("wb") as file:

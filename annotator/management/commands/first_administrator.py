@@ -1,4 +1,4 @@
-"""first_administrator: an account that may do everything, where there is none."""
+"""first_administrator: makes an account that may do everything, where there is none."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            made = first_administrator.make_first()
+            account = first_administrator.make_first()
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
-        if made:
-            self.stdout.write(f"log in as  {made.username} with the password {made.password}")
+        if account:
+            self.stdout.write(f"log in as  {account.username} with the password {account.password}")
             self.stdout.write("It is shown only once. You choose another one at the first login.")

@@ -1,4 +1,4 @@
-"""import_tasks PROJECT FILE: tasks in; `-` reads standard input."""
+"""import_tasks PROJECT FILE: imports tasks from a file, or from standard input for `-`."""
 
 import sys
 from argparse import ArgumentParser
@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from annotator.db.clock import database_now
-from annotator.importing import ImportResult, import_rows
+from annotator.importing import import_rows
 from annotator.management.projects import named_project
 from annotator.refusals import Refusal
 
@@ -24,29 +24,25 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="check and count, write nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        project = named_project(options["project"])
+        project, dry_run = named_project(options["project"]), options["dry_run"]
         try:
             if options["file"] == "-":
-                result = import_rows(project, sys.stdin.buffer, now=database_now(), dry_run=options["dry_run"])
+                result = import_rows(project, sys.stdin.buffer, now=database_now(), dry_run=dry_run)
             else:
                 with Path(options["file"]).open("rb") as file:
-                    result = import_rows(
-                        project, file, now=database_now(), dry_run=options["dry_run"], file_name=options["file"]
-                    )
+                    result = import_rows(project, file, now=database_now(), dry_run=dry_run, file_name=options["file"])
         except (Refusal, OSError) as problem:
             raise CommandError(str(problem)) from problem
-        self._tell(result, dry_run=options["dry_run"])
-
-    def _tell(self, result: ImportResult, *, dry_run: bool) -> None:
-        shown = result.rejected[:SHOWN]
-        for row in shown:
+        rows = result.rejected[:SHOWN]
+        for row in rows:
             self.stderr.write(f"line {row.line}: {row.error}")
-        if more := result.rejected_total - len(shown):
+        if more := result.rejected_total - len(rows):
             self.stderr.write(f"... and {more} more")
         before, would = ("Dry run, nothing is written: ", "would be ") if dry_run else ("", "")
         rejected = result.rejected_total
         self.stdout.write(
             f"{before}{result.created} tasks {would}created, {result.existing} existing, {rejected} rows rejected"
         )
+        # The other rows are in, but a script must not go on as if all of them were.
         if rejected:
             raise SystemExit(1)

@@ -26,6 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--days", type=int, help="days until it expires; TOKEN_DAYS by default")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # A NUL or half a surrogate pair cannot be sent to PostgreSQL: the query would end in a traceback.
         user = None if fault_in(options["user"]) else User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no account {options['user']!r}.")

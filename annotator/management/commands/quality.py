@@ -1,4 +1,4 @@
-"""quality PROJECT: what stands out in annotators' work, looked into anew."""
+"""quality PROJECT: assesses every annotator's work again and prints what stands out."""
 
 import os
 from argparse import ArgumentParser

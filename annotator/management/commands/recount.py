@@ -1,4 +1,4 @@
-"""recount PROJECT: counters, states and labels, recomputed from assignments and annotations."""
+"""recount PROJECT: recomputes counters, states and labels from assignments and annotations."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -29,8 +29,12 @@ class Command(BaseCommand):
         self.stdout.write(f"{counted} tasks recomputed")
 
     def check_stored(self, project: Project) -> None:
-        """Raises CommandError after the last difference."""
-        number = 0
+        """Prints what recounting would change, without changing it.
+
+        Raises:
+            CommandError: something would change. It comes after the last difference, so that all are counted.
+        """
+        number = 0  # `enumerate` binds nothing where there is no difference
         for number, difference in enumerate(assignment.differences(project, now=database_now()), start=1):
             if number <= SHOWN:
                 self.stdout.write(str(difference))

@@ -1,4 +1,4 @@
-"""seed_demo: the demo project with its people and simulated annotations."""
+"""seed_demo: makes the demo project with its people and simulated annotations."""
 
 from typing import Any
 

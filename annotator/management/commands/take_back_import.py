@@ -27,13 +27,15 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         imports = Import.objects.filter(project=named_project(options["project"]))
         if options["number"] is None:
-            self._list(imports.order_by("-pk")[:LISTED])
+            for row in imports.order_by("-pk")[:LISTED]:
+                suffix = f", taken back {row.taken_back_at:%Y-%m-%d}" if row.taken_back_at else ""
+                self.stdout.write(f"{row.pk}  {row.made_at:%Y-%m-%d %H:%M}  {row}  {row.created} tasks{suffix}")
             return
-        made = imports.filter(pk=options["number"]).first()
-        if made is None:
+        imported = imports.filter(pk=options["number"]).first()
+        if imported is None:
             raise CommandError(f"There is no import {options['number']} in this project.")
         if options["dry_run"]:
-            preview = withdrawal_preview(made)
+            preview = withdrawal_preview(imported)
             self.stdout.write(
                 f"Dry run, nothing is changed: {preview.tasks} tasks would go, with {preview.labels} labels, "
                 f"{preview.imported_annotations} imported annotations and {preview.leases} leases; "
@@ -41,12 +43,7 @@ class Command(BaseCommand):
             )
             return
         try:
-            done = withdrawal.finish(withdrawal.begin(made, by=None, now=database_now()), now=database_now())
+            done = withdrawal.finish(withdrawal.begin(imported, by=None, now=database_now()), now=database_now())
         except Refusal as refused:
             raise CommandError(str(refused)) from refused
         self.stdout.write(f"Import {done.pk} is taken back: {done.removed} tasks removed")
-
-    def _list(self, imports: Any) -> None:
-        for made in imports:
-            gone = f", taken back {made.taken_back_at:%Y-%m-%d}" if made.taken_back_at else ""
-            self.stdout.write(f"{made.pk}  {made.made_at:%Y-%m-%d %H:%M}  {made}  {made.created} tasks{gone}")

@@ -133,7 +133,7 @@ def give_back(assignment_id: int, *, now: datetime) -> Assignment:
 
 
 def passed_lately(assignment: Assignment, *, state: str, now: datetime) -> int:
-    """Counts the other tasks of the project that its annotator leased within the last hour and has left in this state."""
+    """Counts the project's other tasks that the annotator leased within an hour and that are now in this state."""
     others = Assignment.objects.filter(annotator=assignment.annotator_id, state=state).exclude(pk=assignment.pk)
     lately = others.filter(leased_at__gt=now - timedelta(hours=1))
     return lately.filter(task__project=assignment.task.project_id).count()

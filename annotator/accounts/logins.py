@@ -1,15 +1,15 @@
-"""Whether a password may be tried, and what a wrong one leads to: the same for every door that asks for one.
+"""Limits wrong passwords, for every door that asks for one.
 
-Wrong passwords are counted in the database, so that all processes count together:
+They are counted in the database, so that all processes count together, with three limits:
 
-- From one address for one account a few. So many lead to a wait, for this address alone.
-- From one address for all accounts twenty times as many.
-- For one account from everywhere ten times as many. Then an address has one wrong password for it instead of a few:
-  nobody who knows the password waits because of what others try elsewhere.
+- From one address for one account, LOGIN_FAILURES. Then this address has to wait, and no other.
+- From one address for all accounts, twenty times as many.
+- For one account from everywhere, ten times as many. Then each address has one wrong password for it instead of
+  LOGIN_FAILURES: nobody who knows the password has to wait because of what others try elsewhere.
 
-A browser that has logged in to the account before holds a signed cookie that says so. It has a count of its own and
-none of the above, so that nobody behind the same address can keep it out. A password that is right counts nothing.
-Guesses at one moment are counted after they were looked at: so many more may pass as the web has threads.
+A browser that has logged in to the account before holds a signed cookie that says so. It has a count of its own (twice
+LOGIN_FAILURES) and none of the above, so that nobody behind the same address can keep it out. Right passwords are not
+counted. Guesses are counted after they are checked, so simultaneous ones may exceed a limit by the web's threads.
 """
 
 import json
@@ -38,15 +38,15 @@ from annotator.refusals import Refusal
 COOKIE = "known_browser"
 COOKIE_SECONDS = 180 * 24 * 60 * 60
 ACCOUNT = "account"
-"""What is counted for an account from everywhere; that it is full lowers the limit of each address."""
+"""The count for an account from everywhere. When it is full, it lowers the limit of each address."""
 ACCOUNTS_KNOWN = 5
-"""Accounts that one browser is remembered for, the latest first."""
+"""How many accounts a browser is remembered for, the latest first: the cookie must not grow."""
 
 _log = logging.getLogger(__name__)
 
 
 class TooManyFailures(Refusal):
-    """So many wrong passwords came that no more are looked at for a while."""
+    """There were so many wrong passwords that no more are checked for a while."""
 
     status = 429
     code = "too_many_failures"
@@ -64,7 +64,10 @@ class TooManyFailures(Refusal):
 
 
 class LimitedBackend(ModelBackend):
-    """Django's accounts and passwords, within the limits. Without a request there is no address, and no way in."""
+    """Django's accounts and passwords, within the limits.
+
+    Without a request there is no address to count for, so nobody gets in.
+    """
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **kwargs: Any
@@ -73,13 +76,14 @@ class LimitedBackend(ModelBackend):
             return None
         attempt = Attempt.of(request, username)
         attempt.require_room()
+        # Django hashes the password for unknown names too, so that the time does not reveal which accounts exist.
         user = super().authenticate(request, username=username, password=password)
         attempt.settle(right=user is not None)
         return user if isinstance(user, User) else None
 
 
 def knows_password(request: HttpRequest, user: User, password: str) -> bool:
-    """Whether somebody who is logged in knows the account's password, within the limits."""
+    """Says whether somebody who is logged in knows the account's password, within the same limits."""
     attempt = Attempt.of(request, user.username)
     attempt.require_room()
     right = user.check_password(password)
@@ -88,14 +92,15 @@ def knows_password(request: HttpRequest, user: User, password: str) -> bool:
 
 
 def note_login(request: HttpRequest, response: HttpResponse, user: User) -> None:
-    """After a login on a page: an entry, and a cookie by which the browser is known the next time."""
+    """Records a login on a page, and sets the cookie by which the browser is recognised the next time."""
     audit.record("login.succeeded", f"account {user.username}", address=address_of(request))
     _log.info("login of %s from %s", user.username, address_of(request))
     browser, accounts = _known_browser(request)
-    named = [_plain(user.username), *(account for account in accounts if account != _plain(user.username))]
+    remembered = [_plain(user.username), *(account for account in accounts if account != _plain(user.username))]
     response.set_cookie(
         COOKIE,
-        signing.dumps([browser or get_random_string(22), named[:ACCOUNTS_KNOWN]], salt=__name__),
+        # Signed: a browser that could write this itself would escape the limits of its address.
+        signing.dumps([browser or get_random_string(22), remembered[:ACCOUNTS_KNOWN]], salt=__name__),
         max_age=COOKIE_SECONDS,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
@@ -104,7 +109,7 @@ def note_login(request: HttpRequest, response: HttpResponse, user: User) -> None
 
 
 def note_logout(request: HttpRequest) -> None:
-    """Before a session ends by its owner's will."""
+    """Records a logout; it is called before the session ends, as long as it says whose it is."""
     if isinstance(request.user, User):
         audit.record("login.ended", f"account {request.user.username}", address=address_of(request))
         _log.info("logout of %s from %s", request.user.username, address_of(request))
@@ -115,26 +120,27 @@ def note_logout(request: HttpRequest) -> None:
 
 @dataclass(frozen=True)
 class Count:
-    """Wrong passwords that have something in common, and how many there may be."""
+    """A count of wrong passwords that have something in common, and how many there may be."""
 
     over: str
     key: str
     most: int
 
     @classmethod
-    def of(cls, *what: str, over: str, most: int) -> "Count":
-        """The key is a digest: among the names are passwords that were typed in the wrong field."""
-        return cls(over, salted_hmac(__name__, json.dumps([over, *what]), algorithm="sha256").hexdigest(), most)
+    def of(cls, *subjects: str, over: str, most: int) -> "Count":
+        """Makes the count for an account, an address, a browser, or two of these."""
+        # The key is a keyed digest, because some of the names are passwords that were typed into the wrong field.
+        return cls(over, salted_hmac(__name__, json.dumps([over, *subjects]), algorithm="sha256").hexdigest(), most)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Somebody at an address, perhaps in a browser that is known, who gives a password for an account."""
+    """A password that is sent for an account, from an address and perhaps from a browser that is known."""
 
     username: str
     address: str
     browser: str
-    "What its cookie says; empty for one that has not logged in to this account."
+    "The browser's number in its cookie; empty for a browser that has not logged in to this account."
 
     @classmethod
     def of(cls, request: HttpRequest, username: str) -> "Attempt":
@@ -142,11 +148,13 @@ class Attempt:
         return cls(username, address_of(request), browser if _plain(username) in accounts else "")
 
     def require_room(self) -> None:
-        """Raises TooManyFailures where the password is not to be looked at."""
+        """Raises TooManyFailures if a limit is reached, so that the password is not even checked."""
         own, *others = self._counts()
         keys = [count.key for count in (own, *others)]
         failed = LoginFailures.objects.filter(key__in=keys, ends_at__gt=database_now()).in_bulk()
         full = {count.over for count in (own, *others) if count.key in failed and failed[count.key].count >= count.most}
+        # An account that is guessed at from everywhere is not closed, or anybody could keep its owner out. Instead one
+        # wrong password is enough to close it for an address.
         if ACCOUNT in full and own.key in failed:
             full.add(own.over)
         waits = [failed[count.key].ends_at for count in (own, *others) if count.over in full - {ACCOUNT}]
@@ -154,7 +162,7 @@ class Attempt:
             raise TooManyFailures(max(waits))
 
     def settle(self, *, right: bool) -> None:
-        """Counts a wrong password; a right one wipes out what this attempt's own count holds."""
+        """Counts a wrong password, or deletes this attempt's own count after a right one."""
         own, *others = self._counts()
         if right:
             LoginFailures.objects.filter(key=own.key).delete()
@@ -163,11 +171,12 @@ class Attempt:
         failed: dict[str, int] = dict(_COUNT.rows(keys=[count.key for count in (own, *others)], wait=wait))
         self._note("login.failed", "wrong password")
         for count in (own, *others):
+            # Equal, not at least: a limit that is reached is recorded once.
             if failed[count.key] == count.most:
                 self._note("login.locked", "too many wrong passwords", count)
 
     def _counts(self) -> list[Count]:
-        """The first is this attempt's own."""
+        """Returns the counts that apply to this attempt; the first is its own."""
         few, account, network = settings.LOGIN_FAILURES, _plain(self.username), _network(self.address)
         if self.browser:
             return [Count.of(account, self.browser, over="account and browser", most=2 * few)]
@@ -178,7 +187,8 @@ class Attempt:
         ]
 
     def _note(self, action: str, text: str, full: Count | None = None) -> None:
-        """Without a name that no account has: it may be a password."""
+        """Records what happened in the audit log and the server's log."""
+        # A name that no account has is left out, because it may be a password.
         known = User.objects.filter(username=self.username).exists()
         who = f"account {self.username}" if known else "an account that does not exist"
         if full:
@@ -188,7 +198,8 @@ class Attempt:
         _log.warning("%s for %s from %s", text, who, self.address)
 
 
-# In the order of the keys, so that no two wait for each other.
+# In the order of the keys, so that two statements with the same keys cannot deadlock. `ends_at` stays what the first
+# failure made it: trying during a wait does not prolong it.
 _COUNT = Statement(
     """
 INSERT INTO annotator_loginfailures AS counted (key, count, ends_at)
@@ -203,7 +214,7 @@ RETURNING key, count
 
 
 def forget_ended(*, now: datetime) -> int:
-    """Takes away counts that have begun anew, and sessions that are over."""
+    """Deletes counts whose wait is over, and sessions that have expired; returns how many rows."""
     failures, _ = LoginFailures.objects.filter(ends_at__lte=now).delete()
     sessions, _ = Session.objects.filter(expire_date__lte=now).delete()
     return failures + sessions
@@ -213,7 +224,8 @@ def forget_ended(*, now: datetime) -> int:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where a request comes from: as our proxies say, where there are any, else whoever connected to us."""
+    """Returns the address that a request comes from: what our proxies say, or else who connected to us."""
+    # Counted from the end: our proxies append what they saw, and everything before it is written by the client.
     direct = str(request.META.get("REMOTE_ADDR", ""))
     forwarded = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
     if not settings.TRUSTED_PROXIES or len(forwarded) < settings.TRUSTED_PROXIES:
@@ -225,7 +237,8 @@ def address_of(request: HttpRequest) -> str:
 
 
 def _network(address: str) -> str:
-    """What one customer of a provider has at least: an IPv4 address, or 64 bits of an IPv6 one."""
+    """Returns the network for which failures are counted: an IPv4 address, or the first 64 bits of an IPv6 address."""
+    # One customer of a provider has at least 64 bits, so a count for each IPv6 address would limit nobody.
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -236,7 +249,7 @@ def _network(address: str) -> str:
 
 
 def _known_browser(request: HttpRequest) -> tuple[str, list[str]]:
-    """What the cookie says: a browser's number and the accounts that logged in there."""
+    """Reads the cookie: the browser's number and the accounts that logged in there; empty if it is not ours."""
     try:
         browser, accounts = signing.loads(request.COOKIES.get(COOKIE, ""), salt=__name__, max_age=COOKIE_SECONDS)
     except signing.BadSignature:
@@ -245,4 +258,5 @@ def _known_browser(request: HttpRequest) -> tuple[str, list[str]]:
 
 
 def _plain(username: str) -> str:
+    # All spellings of a name share one count, or each would have its own.
     return normalize("NFKC", username).casefold()

@@ -1,4 +1,4 @@
-"""Passwords: what follows from a change, and the page that asks for one of one's own."""
+"""Carries out what follows from a changed password, and asks people to choose one of their own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,28 +14,28 @@ from annotator.models import User
 from annotator.web.htmx import HtmxRequest
 
 OPEN = {"password", "admin-password", "logout", "admin-logout", "set_language"}
-"""What an account reaches whose password somebody else chose."""
+"""The names of the URLs that an account can reach while somebody else's choice is its password."""
 
 
 class PasswordChanges:
-    """Django tells its password validators whenever a password was stored, through whatever door."""
+    """A password validator that refuses nothing: Django tells validators whenever a password is stored, at any door."""
 
     def validate(self, password: str, user: User | None = None) -> None:
-        """Any password will do here."""
+        """Accepts any password."""
 
     def get_help_text(self) -> str:
         return _("The change is recorded in the audit. The password itself is stored only as a hash.")
 
     def password_changed(self, password: str, user: User) -> None:
-        """Tokens may have been made by whoever knew the old one."""
+        """Records the change and ends the account's tokens: whoever knew the old password may have made them."""
         audit.record("password.set", f"account {user.username}")
         tokens.end_all(user, because="the password was changed")
 
 
 class OwnPasswordMiddleware:
-    """Leads to the password page wherever somebody goes with a password that somebody else chose for them.
+    """Redirects people to the password page, from any page, while their password is one that somebody else chose.
 
-    REST is left out: a script cannot choose a password.
+    REST is left out, as a script cannot choose a password.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -50,4 +50,5 @@ class OwnPasswordMiddleware:
             return None
         if not isinstance(request.user, User) or not request.user.must_change_password:
             return None
+        # htmx would put the page behind an ordinary redirect into the fragment's place.
         return HttpResponseClientRedirect(resolve_url("password")) if request.htmx else redirect("password")

@@ -1,4 +1,4 @@
-"""REST tokens: opaque, stored as digests, shown once."""
+"""Issues and ends REST tokens, which are opaque, stored as digests, and shown once."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ USE_NOTED_EVERY = timedelta(hours=1)
 
 
 class UnusableToken(Refusal):
-    """A token that was asked for would do nothing, last too long, or do more than the one that asks for it."""
+    """The requested token would do nothing, last too long, or do more than the token with which it is requested."""
 
     status = 400
     code = "unusable_token"
@@ -27,19 +27,23 @@ class UnusableToken(Refusal):
 def issue(
     user: User, *, name: str = "", scopes: list[str] | None = None, days: int | None = None, by: Token | None = None
 ) -> tuple[Token, str]:
-    """A new token's row, and the token itself, which is never seen again. Tokens that have run out go.
+    """Makes a token; returns its row and the token itself, which is never shown again. Expired tokens are deleted.
 
-    Without scopes it has all, without days it lasts TOKEN_DAYS. One that is asked for with another token (`by`) has no
-    scope that the other lacks, and ends no later.
+    Without `scopes` it has all of them, without `days` it lasts TOKEN_DAYS. A token that is requested with another one
+    (`by`) has no scope that the other lacks, and ends no later.
+
+    Raises:
+        UnusableToken: it would have no scope, last too long, or exceed the scopes of `by`.
     """
     wanted = every_scope() if scopes is None else [scope for scope in every_scope() if scope in scopes]
     most = settings.TOKEN_DAYS_MOST
-    lasting = settings.TOKEN_DAYS if days is None else days
+    lifetime = settings.TOKEN_DAYS if days is None else days
     if not wanted or set(scopes or ()) - set(wanted):
         raise UnusableToken(_("Name at least one scope: %(scopes)s.") % {"scopes": ", ".join(every_scope())})
-    if not 1 <= lasting <= most:
+    if not 1 <= lifetime <= most:
         raise UnusableToken(_("A token lasts at least one day and at most %(days)d days.") % {"days": most})
-    expiry = timedelta(days=lasting)
+    expiry = timedelta(days=lifetime)
+    # A stolen token must not make one that does more, or outlives it.
     if by is not None:
         if beyond := set(wanted) - set(by.scopes):
             raise UnusableToken(f"The token that you sent has no scope {' or '.join(sorted(beyond))} to pass on.")
@@ -52,7 +56,7 @@ def issue(
 
 
 def living(user: User) -> QuerySet[Token]:
-    """The account's tokens that still work."""
+    """Returns the account's tokens that have not expired."""
     lasting = Q(expiry__isnull=True) | Q(expiry__gt=timezone.now())
     tokens: QuerySet[Token] = Token.objects.filter(lasting, user=user)
     return tokens
@@ -60,14 +64,14 @@ def living(user: User) -> QuerySet[Token]:
 
 @transaction.atomic
 def end(token: Token) -> None:
-    """The token opens nothing from now on."""
+    """Ends the token: it gives access to nothing from now on."""
     audit.record("token.ended", f"account {token.user.username}", token=audit.shown(token), name=token.name)
     token.delete()
 
 
 @transaction.atomic
 def end_all(user: User, *, because: str) -> None:
-    """Ends whatever the account has."""
+    """Ends all tokens of the account."""
     ended = list(living(user))
     Token.objects.filter(user=user).delete()
     if ended:
@@ -75,12 +79,13 @@ def end_all(user: User, *, because: str) -> None:
 
 
 def note_use(token: Token) -> None:
-    """Remembers that the token is used, at most once an hour: most calls write nothing."""
+    """Stores when the token was last used, at most once an hour, so that most calls write nothing."""
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at >= USE_NOTED_EVERY:
         _NOTE_USE.run(id=token.pk, now=now, before=now - USE_NOTED_EVERY)
 
 
+# Conditional: of many calls at one moment, which have all read the same old time, one writes.
 _NOTE_USE = Statement("""
 UPDATE annotator_token SET last_used_at = %(now)s
 WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at <= %(before)s)

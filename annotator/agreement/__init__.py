@@ -1,8 +1,8 @@
-"""How far annotators agree: quadratic-weighted kappa; samples weigh equally whatever their number of raters.
+"""Measures how far annotators agree: quadratic-weighted kappa, with equal weight for samples of few and many raters.
 
-`counted_ratings` takes the ratings that count from the tables, `pair_counts` turns them into counts of pairs, `totals`
-stores these, `totals_refresh` keeps them up to date, `measures` and `intervals` are the statistics, `reports` and
-`raters` what the doors tell.
+`counted_ratings` reads the ratings that count, `pair_counts` turns them into counts of pairs, `totals` stores these,
+`totals_refresh` keeps them up to date, `measures` and `intervals` compute the statistics, `reports` and `raters` put
+them together for the doors.
 """
 
 from annotator.agreement.pair_counts import Selection

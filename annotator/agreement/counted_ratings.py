@@ -1,4 +1,4 @@
-"""The ratings that count, as records: PostgreSQL packs them into one value, which numpy takes as it comes."""
+"""Reads the ratings that count as numpy records: PostgreSQL packs them into one value, which numpy reads as it is."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ from annotator.agreement.array_parameters import array
 from annotator.agreement.pair_counts import Columns, Flag, Records
 from annotator.models import NEITHER_VALID
 
-# Task by task (OFFSET 0), through the indexes: for some hundreds the planner would else read whole tables.
+# OFFSET 0 keeps the subquery whole, so that it runs once per task and through the indexes: for some hundreds of tasks
+# the planner would otherwise read whole tables. The send functions write big-endian numbers, in the order of _FIELDS.
 _SQL = """
 SELECT string_agg(ratings, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
     SELECT int8send(t.id) || int8send(COALESCE(r.response_id, 0)) || int8send(a.id) || int8send(s.annotator_id)
@@ -23,7 +24,7 @@ SELECT string_agg(ratings, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) C
     LEFT JOIN annotator_rating r ON r.annotation_id = a.id
     WHERE t.id = chosen.id AND t.state IN ('open', 'complete')
     OFFSET 0
-) AS each
+) AS packed
 """
 _SCORE = " || int2send(COALESCE((r.scores ->> %s)::int2, -1::int2))"
 _FIELDS = (
@@ -36,6 +37,7 @@ _FIELDS = (
     ("preference", ">i2"),
     ("safe", ">i2"),
 )
+# In seconds: 1 January 1970 was a Thursday.
 FIRST_MONDAY = 4 * 86_400
 WEEK = 7 * 86_400
 _RANK = {-3: 0, -2: 1, -1: 2, 1: 3, 2: 4, 3: 5}
@@ -51,7 +53,7 @@ _RANKED_FIELDS = (
     ("second", ">i8"),
     ("order", ">i2"),
 )
-# Every two responses in both orders, so that which of them was imported first says nothing.
+# Every two responses in both orders, so that the result does not depend on which of them was imported first.
 _RANKED = """
 SELECT string_agg(pairs, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CROSS JOIN LATERAL (
     SELECT int8send(t.id) || int8send(a.id) || int8send(s.annotator_id)
@@ -72,13 +74,17 @@ SELECT string_agg(pairs, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) CRO
     ) other
     WHERE t.id = chosen.id AND t.state IN ('open', 'complete') AND one.id <> other.id
     OFFSET 0
-) AS each
+) AS packed
 """
 
 
 def read(tasks: Sequence[int], columns: Columns) -> Records:
-    """Records by task, response and submission: current annotations that count, of tasks that are open or complete."""
+    """Reads the current annotations that count, of those of the tasks that are open or complete.
+
+    Returns records of `columns.record`, sorted by task, response and time of submission.
+    """
     rows, ranked = _rows(tasks, columns), _ranked(tasks)
+    # A preference concerns the whole task, but stands in the row of every response: one row per annotation is enough.
     _, once = np.unique(rows["annotation"], return_index=True)
     preferring = rows[once][rows[once]["preference"] != 0]
     rating = rows[rows["response"] != 0]
@@ -88,13 +94,15 @@ def read(tasks: Sequence[int], columns: Columns) -> Records:
     submitted, annotation = (
         np.concatenate([part[name] for part in (rating, preferring, ranked)]) for name in ("submitted", "annotation")
     )
+    # lexsort takes its last key first. The annotation's id decides between submissions of one moment, so that the same
+    # ratings are always the first three.
     records = records[np.lexsort((annotation, submitted, records["response"], records["task"]))]
     records["flags"] |= np.where(_place(records) < 3, Flag.FIRST_THREE, 0).astype(np.uint8)
     return records
 
 
 def _rows(tasks: Sequence[int], columns: Columns) -> Records:
-    """One for each annotation and response; an annotation that rates none has one all the same."""
+    """Reads one row per annotation and response; an annotation that rates no response has one row, with response 0."""
     layout = np.dtype([*_FIELDS, *((f"score {key}", ">i2") for key in columns.attributes)])
     with connection.cursor() as cursor:
         cursor.execute(_SQL.format(scores=_SCORE * len(columns.attributes)), [array(tasks), *columns.attributes])
@@ -102,7 +110,7 @@ def _rows(tasks: Sequence[int], columns: Columns) -> Records:
 
 
 def _ranked(tasks: Sequence[int]) -> Records:
-    """One for each annotation and every two responses that it ranks, in both orders."""
+    """Reads one row per annotation and ordered pair of responses that it ranks."""
     with connection.cursor() as cursor:
         cursor.execute(_RANKED, [array(tasks)])
         return np.frombuffer(cursor.fetchone()[0] or b"", np.dtype([*_RANKED_FIELDS]))
@@ -136,6 +144,8 @@ def _of_preferences(rows: Records, columns: Columns) -> Records:
 
 def _of_rankings(rows: Records, columns: Columns) -> Records:
     records = _records(rows, columns)
+    # A negative number for each ordered pair of responses. It need not be the same at the next read: a sample is told
+    # apart by its task and this number, and a task's records are read and stored together.
     _, first = np.unique(rows["first"], return_inverse=True)
     ids, second = np.unique(rows["second"], return_inverse=True)
     records["response"] = -1 - first.astype(np.int64) * len(ids) - second
@@ -144,7 +154,7 @@ def _of_rankings(rows: Records, columns: Columns) -> Records:
 
 
 def _place(records: Records) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The place of each record in its sample, from 0."""
+    """Returns the place of each record in its sample, counted from 0."""
     place = np.arange(len(records))
     first = np.ones(len(records), bool)
     first[1:] = (records["task"][1:] != records["task"][:-1]) | (records["response"][1:] != records["response"][:-1])

@@ -1,8 +1,8 @@
-"""Intervals of 95 % around kappa, by a bootstrap over tasks: tasks are drawn, as responses to one prompt go together.
+"""Computes 95 % intervals around kappa by a bootstrap over tasks, since ratings of one task depend on each other.
 
-Of few tasks each is drawn by itself. Of many, buckets are: groups of tasks at random (counting.bucket_of), of which
-each is as good a sample of the whole as another, so that their spread tells what drawing the tasks one by one would
-(a bootstrap over random groups). With 200 buckets the width of an interval is right to about 5 %.
+Few tasks are drawn one by one. Many are drawn in buckets, which are random groups of tasks (pair_counts.bucket_of):
+each is as good a sample of the whole as another, so the spread between them shows what drawing single tasks would (a
+bootstrap over random groups). With 200 buckets the width of an interval is right to about 5 %.
 """
 
 import numpy as np
@@ -18,7 +18,10 @@ ENDS = (0.025, 0.975)
 
 
 def intervals(groups: Counts, columns: Columns) -> Floats:
-    """Both ends, [selection, column, end], of the counts of tasks or buckets; NaN with fewer than two of them."""
+    """Returns both ends of the interval, [selection, column, end], from the counts of tasks or buckets.
+
+    They are NaN where fewer than two of these have a sample, or where kappa is undefined in half of the draws or more.
+    """
     sums = _sums(groups, columns)
     bounds = np.full((*sums.shape[1:3], len(ENDS)), np.nan)
     drawn = _kappas(np.tensordot(_draws(len(sums)), sums, 1)) if len(sums) > 1 else np.zeros((0, *sums.shape[1:3]))
@@ -26,31 +29,39 @@ def intervals(groups: Counts, columns: Columns) -> Floats:
     for place in np.argwhere(enough):
         kappas = drawn[:, *place]
         kappas = kappas[np.isfinite(kappas)]
+        # Draws without variance have no kappa. If most have none, the others are no fair sample of the draws.
         if len(kappas) > DRAWS / 2:
             bounds[*place] = np.quantile(kappas, ENDS)
     return bounds
 
 
 def _sums(groups: Counts, columns: Columns) -> Floats:
-    """[group, selection, column, sum of]: samples, and over them mean squared difference, square, rating."""
+    """Returns the sums that kappa is made of, [group, selection, column, moment].
+
+    The moments are the number of samples and, summed over these, the mean squared difference, square and rating.
+    """
     keys = Keys.read(groups.key, columns)
     owners, place = np.unique(groups.owner, return_inverse=True)
     shape = (len(owners), len(SELECTIONS), len(columns))
-    where = np.ravel_multi_index((place, keys.selection, keys.column), shape) if len(owners) else place
+    cells = np.ravel_multi_index((place, keys.selection, keys.column), shape) if len(owners) else place
+    # A sample of n ratings has n (n - 1) / 2 pairs, which together weigh 1.
     samples = 2 * groups.count / (keys.ratings * (keys.ratings - 1))
-    of = (1, (keys.low - keys.high) ** 2, (keys.low**2 + keys.high**2) / 2, (keys.low + keys.high) / 2)
+    moments = (1, (keys.low - keys.high) ** 2, (keys.low**2 + keys.high**2) / 2, (keys.low + keys.high) / 2)
     size = int(np.prod(shape))
-    return np.stack([np.bincount(where, samples * weights, size).reshape(shape) for weights in of], -1)
+    return np.stack([np.bincount(cells, samples * moment, size).reshape(shape) for moment in moments], -1)
 
 
 def _draws(groups: int) -> Floats:
-    """How often each group is drawn, [draw, group]: the same at every call."""
+    """Returns how often each group is drawn, [draw, group]."""
+    # The seed is fixed, so that a page that is loaded again shows the same interval. One bincount serves all draws:
+    # each has its own range of numbers.
     drawn = np.random.default_rng(SEED).integers(0, groups, (DRAWS, groups)) + groups * np.arange(DRAWS)[:, None]
     return np.bincount(drawn.ravel(), minlength=DRAWS * groups).reshape(DRAWS, groups).astype(np.float64)
 
 
 def _kappas(sums: Floats) -> Floats:
-    """The closed form, from the sums of each draw."""
+    """Returns kappa, [draw, selection, column], in the closed form of `measures.kappa`, from the sums of each draw."""
+    # NaN instead of 0 below the line: the result is undefined, and numpy does not warn.
     samples = np.where(sums[..., 0] > 0, sums[..., 0], np.nan)
     difference, square, rating = (sums[..., place] / samples for place in (1, 2, 3))
     variance = square - rating**2

@@ -1,4 +1,7 @@
-"""Measures of agreement from tables of two ratings, [..., one, other]; what is undefined is NaN. Pure numpy."""
+"""Computes measures of agreement from tables that count pairs of ratings, [..., one, other]. Pure numpy.
+
+A measure that is undefined is NaN.
+"""
 
 from dataclasses import dataclass
 
@@ -15,14 +18,14 @@ DIFFERENCE = STEPS[:, None] - STEPS
 
 @dataclass(frozen=True)
 class Tables:
-    """The meetings in samples, in both orders, [selection, column, one, other]."""
+    """The pairs of ratings within samples, in both orders, weighed in three ways: [selection, column, one, other]."""
 
     met: Floats
-    """How many."""
+    """Every pair counts 1."""
     by_sample: Floats
-    """Each sample weighs 1."""
+    """The pairs of a sample add up to 1."""
     by_rating: Floats
-    """Each rating weighs 1: Krippendorff's matrix of coincidences."""
+    """The pairs of a rating add up to 1: Krippendorff's matrix of coincidences."""
 
     @classmethod
     def of(cls, counts: Counts, columns: Columns) -> "Tables":
@@ -33,7 +36,7 @@ class Tables:
 
 
 def by_sample_and_owner(counts: Counts, columns: Columns) -> tuple[Ints, Floats]:
-    """Owners, and their tables [owner, column, one, other] in both orders: of counts of one selection."""
+    """Returns the owners and their tables [owner, column, one, other], in both orders, from counts of one selection."""
     owners, place = np.unique(counts.owner, return_inverse=True)
     keys = Keys.read(counts.key, columns)
     weight = counts.count / (keys.ratings * (keys.ratings - 1))
@@ -48,7 +51,7 @@ def _in_both_orders(keys: Keys, weight: Floats | Ints, columns: Columns) -> Floa
 
 
 def _table(places: tuple[Ints, ...], weight: Floats | Ints, shape: tuple[int, ...]) -> Floats:
-    """The sum of the weights at each place."""
+    """Returns an array of this shape that holds the sum of the weights at each place."""
     if not len(weight):
         return np.zeros(shape)
     flat = np.ravel_multi_index(places, shape)
@@ -57,7 +60,7 @@ def _table(places: tuple[Ints, ...], weight: Floats | Ints, shape: tuple[int, ..
 
 @dataclass(frozen=True)
 class Meetings:
-    """What raters, or pairs of raters, have in common: who, how many responses, tables [owner, column, own, other]."""
+    """What raters, or pairs of raters, have in common: how many responses, and tables [owner, column, own, other]."""
 
     owners: Ints
     shared: Ints
@@ -67,67 +70,73 @@ class Meetings:
     def of(cls, counts: Counts, columns: Columns) -> "Meetings":
         owners, place = np.unique(counts.owner, return_inverse=True)
         shared = np.bincount(place, np.where(counts.key == SHARED, counts.count, 0), len(owners)).astype(np.int64)
-        said = counts.key != SHARED
-        keys = Keys.read(counts.key[said], columns)
+        rated = counts.key != SHARED
+        keys = Keys.read(counts.key[rated], columns)
         shape = (len(owners), len(columns), CELLS, CELLS)
-        places = (place[said], keys.column, keys.low, keys.high)
-        return cls(owners, shared, _table(places, counts.count[said], shape))
+        places = (place[rated], keys.column, keys.low, keys.high)
+        return cls(owners, shared, _table(places, counts.count[rated], shape))
 
 
 def kappa(tables: Floats) -> Floats:
-    """Quadratic-weighted Cohen's kappa: 1 - mean (a - b)^2 / mean over all a, all b of (a - b)^2.
+    """Returns quadratic-weighted Cohen's kappa: 1 - mean (a - b)^2 / mean over all a, all b of (a - b)^2.
 
-    On a table of both orders this is the closed form 1 - mean (a - b)^2 / (2 Var).
+    For a table in both orders this is the closed form 1 - mean (a - b)^2 / (2 Var). NaN where all ratings are the same.
     """
     one, other = _shares(tables.sum(-1)), _shares(tables.sum(-2))
+    # E (a - b)^2 of independent a and b is Var a + Var b + (E a - E b)^2: no sum over all pairs of levels is needed.
     by_chance = _variance(one) + _variance(other) + (one @ STEPS - other @ STEPS) ** 2
-    return 1 - _mean(tables, DIFFERENCE**2) / _unless_nothing(by_chance)
+    return 1 - _mean(tables, DIFFERENCE**2) / _nan_for_zero(by_chance)
 
 
 def exact(tables: Floats) -> Floats:
-    """The share of meetings with the same rating."""
+    """Returns the share of pairs with the same rating."""
     return _mean(tables, DIFFERENCE == 0)
 
 
 def within_one(tables: Floats) -> Floats:
-    """The share of meetings at most one level apart."""
+    """Returns the share of pairs that are at most one level apart."""
     return _mean(tables, np.abs(DIFFERENCE) <= 1)
 
 
 def bias(tables: Floats) -> Floats:
-    """The mean number of levels by which the first rates above the other."""
+    """Returns the mean number of levels by which the first rating lies above the second."""
     return _mean(tables, DIFFERENCE)
 
 
 def spearman(tables: Floats) -> Floats:
-    """Spearman's rank correlation over the meetings, ties at their mean rank; of tables of both orders."""
+    """Returns Spearman's rank correlation over the pairs, with ties at their mean rank, of tables in both orders."""
+    # Both margins of such a table are the same, so one set of ranks serves both ratings.
     shares = _shares(tables.sum(-1))
     ranks = np.cumsum(shares, -1) - shares / 2
     ranks = ranks - (shares * ranks).sum(-1, keepdims=True)
     together = (_shares_of_all(tables) * ranks[..., :, None] * ranks[..., None, :]).sum((-1, -2))
-    return np.asarray(together / _unless_nothing((shares * ranks**2).sum(-1)))
+    return np.asarray(together / _nan_for_zero((shares * ranks**2).sum(-1)))
 
 
 def alpha(coincidences: Floats, *, ordinal: bool) -> Floats:
-    """Krippendorff's alpha: 1 - (n - 1) observed / expected disagreement, the distance interval or ordinal."""
+    """Returns Krippendorff's alpha, 1 - (n - 1) observed / expected disagreement, from his matrix of coincidences.
+
+    The distance between two levels is the square of their difference or, if ordinal, of the ranks between them.
+    """
     totals = coincidences.sum(-1)
     distance = _ordinal_distance(totals) if ordinal else DIFFERENCE**2
     observed = (coincidences * distance).sum((-1, -2))
     expected = (totals[..., :, None] * totals[..., None, :] * distance).sum((-1, -2))
-    return np.asarray(1 - (totals.sum(-1) - 1) * observed / _unless_nothing(expected))
+    return np.asarray(1 - (totals.sum(-1) - 1) * observed / _nan_for_zero(expected))
 
 
 def _ordinal_distance(totals: Floats) -> Floats:
-    """The square of how many ratings lie between two levels, each end counting half (Krippendorff 2011)."""
+    """Returns the square of how many ratings lie between two levels, each end counted half (Krippendorff 2011)."""
     middle = np.cumsum(totals, -1) - totals / 2
     return np.asarray((middle[..., :, None] - middle[..., None, :]) ** 2)
 
 
 def known(value: float) -> float | None:
-    """A measure, or None where it is undefined."""
+    """Returns the measure, or None if it is undefined."""
     return None if np.isnan(value) else float(value)
 
 
+# Empty tables are divided by NaN instead of 0: the result is NaN either way, but numpy does not warn.
 def _shares(counts: Floats) -> Floats:
     total = counts.sum(-1, keepdims=True)
     return np.asarray(counts / np.where(total > 0, total, np.nan))
@@ -138,13 +147,14 @@ def _shares_of_all(tables: Floats) -> Floats:
     return np.asarray(tables / np.where(total > 0, total, np.nan))
 
 
-def _mean(tables: Floats, of: Floats | NDArray[np.bool_]) -> Floats:
-    return np.asarray((_shares_of_all(tables) * of).sum((-1, -2)))
+def _mean(tables: Floats, values: Floats | NDArray[np.bool_]) -> Floats:
+    return np.asarray((_shares_of_all(tables) * values).sum((-1, -2)))
 
 
 def _variance(shares: Floats) -> Floats:
     return np.asarray(shares @ STEPS**2 - (shares @ STEPS) ** 2)
 
 
-def _unless_nothing(value: Floats) -> Floats:
+def _nan_for_zero(value: Floats) -> Floats:
+    # Rounding leaves a variance of 0 slightly above it: kappa would be huge instead of undefined.
     return np.where(value > NO_VARIANCE, value, np.nan)

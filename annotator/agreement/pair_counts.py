@@ -1,8 +1,8 @@
-"""From the ratings of tasks to counts of which two ratings met, which every measure of agreement is made of.
+"""Counts which two ratings met in a sample; every measure of agreement is made of these counts. Pure numpy.
 
 A sample is one response with its ratings of one attribute, one task with its preferences, or two ranked responses of a
 task, in each order, with what each ranking says of them. Counts are whole numbers, kept apart by the sample's number of
-ratings, so that they can be added, taken back and weighed exactly. Pure numpy.
+ratings, so that they can be added, taken back and weighed exactly.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LEVELS = 5
 CELLS = 6
 """Steps of the longest scale, that of preferences; a table of two ratings has CELLS * CELLS places."""
 MOST_RATINGS = 4096
-"""Of one sample, and one less."""
+"""One more than the most ratings that a sample can have."""
 BUCKETS = 200
 SHARED = 2**32 - 1
 """The key under which raters and pairs count responses, whatever was rated of them."""
@@ -30,9 +30,9 @@ _NONE = np.zeros(0, np.int64)
 
 
 class Selection(StrEnum):
-    """Which annotations count; those of dropped tasks are not kept.
+    """Which annotations are compared. None of a dropped task is among the kept.
 
-    Keeping the closest raises kappa by construction, so all three are shown.
+    Keeping the closest annotations raises kappa by construction, so all three selections are shown.
     """
 
     FIRST_THREE = "first_three"
@@ -64,12 +64,12 @@ class Columns:
 
     @property
     def preference(self) -> int:
-        """The six strengths as 0..5; absent for "neither"."""
+        """The column of preferences: the six strengths as 0 to 5, absent for "neither"."""
         return len(self.attributes)
 
     @property
     def neither(self) -> int:
-        """0 or 1, for each who was asked to prefer."""
+        """The column that holds 1 for a preference of "neither" and 0 for any other."""
         return len(self.attributes) + 1
 
     @property
@@ -79,13 +79,16 @@ class Columns:
 
     @property
     def ranking(self) -> int:
-        """Of two responses in one order: 0 the first is better, 1 they are tied, 2 the second is."""
+        """The column of rankings, of two responses in one order: 0 the first is better, 1 a tie, 2 the second is."""
         return len(self.attributes) + 3
 
     @property
     def record(self) -> np.dtype[np.void]:
-        """One annotation's word on one response, or on the task: then `response` is 0; on two that are ranked it is
-        negative, a number for each two. A value of -1 is absent."""
+        """The type of a record, which holds what one annotation says about one response, the task, or two responses.
+
+        `response` is 0 for the task, and for two ranked responses a negative number of the two. A value of -1 is
+        absent.
+        """
         return np.dtype(
             [
                 ("task", "<i8"),
@@ -100,7 +103,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each key occurs with each owner: columns of one length, an owner and a key together once."""
+    """How often each key occurs with each owner: three columns of one length, in which no owner and key occur twice."""
 
     owner: Ints
     key: Ints
@@ -113,10 +116,11 @@ class Counts:
         return Counts(self.owner[rows], self.key[rows], self.count[rows])
 
     def taken_back(self) -> "Counts":
+        """Returns the negative counts, which take these back when both are added."""
         return Counts(self.owner, self.key, -self.count)
 
     def of(self, owner: int) -> "Counts":
-        """The same counts, all under one owner."""
+        """Returns the same counts, summed under one owner."""
         return added(Counts(np.full(len(self), owner, np.int64), self.key, self.count))
 
 
@@ -125,7 +129,8 @@ def none() -> Counts:
 
 
 def added(*parts: Counts) -> Counts:
-    """The sum of the parts, in the order of owner and key; what adds up to 0 is left out."""
+    """Returns the sum of the parts in the order of owner and key; counts of 0 are left out."""
+    # The owner's place and the key in one number, so that one np.unique does it: keys are below 2**32.
     owners, place = np.unique(np.concatenate([part.owner for part in parts]), return_inverse=True)
     codes = place.astype(np.int64) << 32 | np.concatenate([part.key for part in parts])
     codes, place = np.unique(codes, return_inverse=True)
@@ -135,12 +140,13 @@ def added(*parts: Counts) -> Counts:
 
 
 def pair_of(one: Ints, other: Ints) -> Ints:
-    """The owner's number of a pair of raters, the lower id first."""
+    """Returns the number under which two raters own counts: the lower id in the upper 32 bits, the higher below."""
     return np.minimum(one, other) << 32 | np.maximum(one, other)
 
 
 def bucket_of(task: Ints) -> Ints:
-    """Spreads tasks over the buckets, whatever order they came in."""
+    """Returns each task's bucket, which does not depend on the order in which the tasks were created."""
+    # Fibonacci hashing: the multiplier is 2**64 divided by the golden ratio, and the upper bits are well mixed.
     return (task.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(40)).astype(np.int64) % BUCKETS
 
 
@@ -149,10 +155,10 @@ def bucket_of(task: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Keys:
-    """What a key says: of which selection and column, of samples with how many ratings, which two ratings met.
+    """What keys stand for: the selection, the column, the number of ratings in the sample, and the two ratings.
 
-    Without an order `low` is never above `high`; of a rater and of a pair, `low` is the rater's, or the first one's,
-    and neither selection nor number of ratings is told.
+    In samples `low` is never above `high`. For a rater `low` is their own rating, for a pair that of the first of the
+    two; there, selection and number of ratings are 0.
     """
 
     selection: Ints
@@ -170,6 +176,7 @@ class Keys:
         return cls(selection, column, ratings, low, high)
 
 
+# The reverse of Keys.read. With 20 columns a key stays below 9 million, of the 2**32 that are stored.
 def _key(columns: Columns, *, selection: Ints | int, column: Ints, ratings: Ints | int, low: Ints, high: Ints) -> Ints:
     sample = (selection * len(columns) + column) * MOST_RATINGS + ratings
     return (sample * CELLS + low) * CELLS + high
@@ -180,11 +187,11 @@ def _key(columns: Columns, *, selection: Ints | int, column: Ints, ratings: Ints
 
 @dataclass(frozen=True)
 class _Samples:
-    """Records by sample, that is by task and response: where each sample starts, its size, each record's sample."""
+    """The samples of sorted records: where each starts and its size, and the number of each record's sample."""
 
     start: Ints
     size: Ints
-    of: Ints
+    number: Ints
 
     @classmethod
     def from_records(cls, records: Records) -> "_Samples":
@@ -195,24 +202,28 @@ class _Samples:
         return cls(start, np.diff(np.append(start, len(records))), np.cumsum(first) - 1)
 
     def pairs(self) -> tuple[Ints, Ints]:
-        """The places of every two records of a sample."""
-        place = np.arange(len(self.of))
-        left = (self.start + self.size)[self.of] - place
+        """Returns the places of every two records of a sample."""
+        place = np.arange(len(self.number))
+        remaining = (self.start + self.size)[self.number] - place  # in the sample, this record included
         most = int(self.size.max())
-        step_pairs = [(place[left > step], place[left > step] + step) for step in range(1, most)] or [(_NONE, _NONE)]
+        # A step pairs each record with the one that stands so far behind it: as many steps as the largest sample has
+        # records, instead of a loop over samples.
+        step_pairs = [(place[remaining > step], place[remaining > step] + step) for step in range(1, most)] or [
+            (_NONE, _NONE)
+        ]
         return np.concatenate([first for first, _ in step_pairs]), np.concatenate([second for _, second in step_pairs])
 
 
 @dataclass(frozen=True)
-class _Met:
-    """Every meeting of two ratings in a sample: the place of its first record, its selection and its key."""
+class _RatingPairs:
+    """Every two ratings that meet in a sample: the place of the first record, the selection and the key."""
 
     place: Ints
     selection: Ints
     key: Ints
 
     @classmethod
-    def from_records(cls, records: Records, columns: Columns) -> "_Met":
+    def from_records(cls, records: Records, columns: Columns) -> "_RatingPairs":
         samples = _Samples.from_records(records)
         first, second = samples.pairs()
         values = records["values"].astype(np.int64)
@@ -226,53 +237,59 @@ class _Met:
             columns,
             selection=selection,
             column=column,
-            ratings=ratings[selection, samples.of[first[pair]], column],
+            ratings=ratings[selection, samples.number[first[pair]], column],
             low=np.minimum(one, other),
             high=np.maximum(one, other),
         )
         return cls(first[pair], selection, key)
 
     def counted(self, owner: Ints) -> Counts:
-        """Counts the records, keyed by their owner."""
+        """Counts the pairs; `owner` holds the owner of each record."""
         return added(Counts(owner[self.place], self.key, np.ones(len(self.key), np.int64)))
 
-    def of_all(self) -> "_Met":
-        """Those of the selection that leaves nobody out."""
+    def in_all(self) -> "_RatingPairs":
+        """Returns the pairs of the selection that leaves nobody out."""
         chosen = self.selection == _ALL
-        return _Met(self.place[chosen], self.selection[chosen], self.key[chosen])
+        return _RatingPairs(self.place[chosen], self.selection[chosen], self.key[chosen])
 
 
 def tallied(records: Records, columns: Columns) -> dict[Kind, Counts]:
-    """The counts of these tasks, of every kind. The records stand by task, then response.
+    """Returns the counts of every kind, from records that are sorted by task and response.
 
     A sample belongs to the week of its latest rating.
     """
     if not len(records):
         return {kind: none() for kind in Kind}
-    met = _Met.from_records(records, columns)
+    rating_pairs = _RatingPairs.from_records(records, columns)
     samples = _Samples.from_records(records)
-    buckets = met.counted(bucket_of(records["task"]))
+    buckets = rating_pairs.counted(bucket_of(records["task"]))
+    week = np.maximum.reduceat(records["week"].astype(np.int64), samples.start)[samples.number]
     pairs = _of_pairs(records, columns, samples)
+    # Responses that a rater shares with anybody, counted once each, however many others have rated them.
+    shared = (samples.size[samples.number] > 1) & (records["response"] > 0)
     return {
         Kind.PROJECT: buckets.of(0),
         Kind.BUCKET: buckets,
-        Kind.WEEK: met.of_all().counted(
-            np.maximum.reduceat(records["week"].astype(np.int64), samples.start)[samples.of]
-        ),
+        Kind.WEEK: rating_pairs.in_all().counted(week),
         Kind.PAIR: pairs,
-        Kind.RATER: added(*_of_raters(pairs, columns), _shared(records, samples)),
+        Kind.RATER: added(*_of_raters(pairs, columns), _once(records["annotator"][shared].astype(np.int64), SHARED)),
     }
 
 
 def tallied_by_task(records: Records, columns: Columns) -> Counts:
-    """The counts of samples, each task an owner."""
-    return _Met.from_records(records, columns).counted(records["task"].astype(np.int64)) if len(records) else none()
+    """Returns the counts of samples, of which each task owns its own."""
+    return (
+        _RatingPairs.from_records(records, columns).counted(records["task"].astype(np.int64))
+        if len(records)
+        else none()
+    )
 
 
 def _of_pairs(records: Records, columns: Columns, samples: _Samples) -> Counts:
-    """Who gave what when the other gave what, and how many responses both have rated."""
+    """Counts, for every two raters, which ratings they gave to the same samples, and how many responses they share."""
     one, other = samples.pairs()
     annotator = records["annotator"].astype(np.int64)
+    # The rater with the lower id comes first, as in `pair_of`: records of a sample stand in the order of submission.
     swapped = annotator[one] > annotator[other]
     one, other = np.where(swapped, other, one), np.where(swapped, one, other)
     values = records["values"].astype(np.int64)
@@ -285,17 +302,11 @@ def _of_pairs(records: Records, columns: Columns, samples: _Samples) -> Counts:
 
 
 def _of_raters(pairs: Counts, columns: Columns) -> tuple[Counts, Counts]:
-    """Each of a pair against the other."""
+    """Counts each rater of a pair against the other: the first as stored, the second with both ratings exchanged."""
     pairs = pairs[pairs.key != SHARED]
-    said = Keys.read(pairs.key, columns)
-    turned = _key(columns, selection=0, column=said.column, ratings=0, low=said.high, high=said.low)
+    keys = Keys.read(pairs.key, columns)
+    turned = _key(columns, selection=0, column=keys.column, ratings=0, low=keys.high, high=keys.low)
     return Counts(pairs.owner >> 32, pairs.key, pairs.count), Counts(pairs.owner & _LOW, turned, pairs.count)
-
-
-def _shared(records: Records, samples: _Samples) -> Counts:
-    """How many responses each rater has in common with somebody."""
-    chosen = (samples.size[samples.of] > 1) & (records["response"] > 0)
-    return _once(records["annotator"][chosen].astype(np.int64), SHARED)
 
 
 def _once(owner: Ints, key: int) -> Counts:

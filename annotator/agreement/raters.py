@@ -1,4 +1,4 @@
-"""Who agrees with whom, and when: each annotator against the others, pairs of them, weeks."""
+"""Reports agreement by annotator against the others, by pair of annotators, and by week."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from annotator.models import AgreementTotal, Project, User
 from annotator.projects.pseudonyms import Naming
 
 TOGETHER = 10
-"""Responses that two annotators must share to be told as a pair."""
+"""Responses that two annotators must share to be reported as a pair."""
 PAIRS = 50
 WEEKS = 53
 _MONDAY = date(1970, 1, 5)
@@ -22,7 +22,10 @@ _MONDAY = date(1970, 1, 5)
 
 @dataclass(frozen=True)
 class Rater:
-    """One annotator against whoever rated the same `shared` responses, by attribute; `bias` is own less theirs."""
+    """One annotator against all who rated the same `shared` responses, by attribute.
+
+    `bias` is the annotator's rating minus the others', in levels.
+    """
 
     user: User
     shared: int
@@ -33,7 +36,7 @@ class Rater:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two annotators on the responses that both rated."""
+    """Agreement of two annotators on the responses that both have rated."""
 
     one: User
     other: User
@@ -43,7 +46,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Week:
-    """The responses whose latest rating came in the week that begins with `monday`."""
+    """Agreement on the responses whose latest rating came in the week that begins on `monday`."""
 
     monday: date
     samples: int
@@ -51,7 +54,7 @@ class Week:
 
 
 def raters(project: Project, columns: Columns) -> list[Rater]:
-    """Those who share a response with anybody, who shares most first."""
+    """Returns the annotators who share a response with anybody, in the order of how many they share, most first."""
     meetings = Meetings.of(totals.stored(project, Kind.RATER), columns)
     users = User.objects.only("username").in_bulk(meetings.owners.tolist())
     kappa, exact, bias = (measure(meetings.tables) for measure in (measures.kappa, measures.exact, measures.bias))
@@ -69,7 +72,7 @@ def raters(project: Project, columns: Columns) -> list[Rater]:
 
 
 def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list[Pair]:
-    """Those who share enough, of everybody or of one annotator; who share most first, and not all of them."""
+    """Returns up to PAIRS pairs that share TOGETHER responses or more, of all annotators or `of` one, most first."""
     rows = AgreementTotal.objects.filter(project=project, kind=Kind.PAIR, shared__gte=TOGETHER)
     if of:
         rows = rows.filter(Q(one=of.pk) | Q(other=of.pk))
@@ -87,19 +90,20 @@ def pairs(project: Project, columns: Columns, *, of: User | None = None) -> list
 
 
 def rater_called(project: Project, name: str, *, naming: Naming) -> User | None:
-    """The annotator of that name, if they have rated anything of the project."""
+    """Returns the annotator of that name, if they have rated anything in the project."""
     user = naming.person(name)
     return user if user and user.assignments.submitted().filter(task__project=project).exists() else None
 
 
 def _most_first(meetings: Meetings) -> Sequence[tuple[int, int]]:
-    """The place and number of each owner."""
+    """Returns the place and the number of each owner, by how many responses they share, most first."""
+    # Ties by number, so that two reports of the same counts list the same order.
     order = np.lexsort((meetings.owners, -meetings.shared)).tolist()
     return [(place, int(meetings.owners[place])) for place in order]
 
 
 def weeks(project: Project, columns: Columns) -> list[Week]:
-    """The latest weeks in which anything was rated, oldest first."""
+    """Returns the latest WEEKS weeks in which anything was rated, oldest first."""
     rows = AgreementTotal.objects.filter(project=project, kind=Kind.WEEK).order_by("-one")
     counts = totals.unpacked(Kind.WEEK, list(rows.values_list("one", "other", "cells")[:WEEKS]))
     numbers, tables = measures.by_sample_and_owner(counts, columns)

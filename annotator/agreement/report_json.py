@@ -1,4 +1,4 @@
-"""A report as plain values, for REST and for the command's JSON."""
+"""Turns a report into plain values, for REST and for the command's JSON."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -9,21 +9,23 @@ from annotator.models import User
 
 
 def to_json(report: Report, *, name: Callable[[User], str]) -> dict[str, Any]:
-    """The selections stand at the top, by attribute; `name` says how annotators are called."""
+    """Returns the report as nested dicts, the selections at the top level; `name` returns an annotator's name."""
 
-    def of_all(measure: Callable[[Closeness], Any]) -> Mapping[str, Any]:
+    def by_attribute(measure: Callable[[Closeness], Any]) -> Mapping[str, Any]:
         return {key: measure(closeness) for key, closeness in report.closeness.items()}
 
     return {
         **{
-            selection.value: {key: asdict(estimate) for key, estimate in by_attribute.items()}
-            for selection, by_attribute in report.selections.items()
+            selection.value: {key: asdict(estimate) for key, estimate in estimates.items()}
+            for selection, estimates in report.selections.items()
         },
-        "alpha": of_all(lambda closeness: {"ordinal": closeness.alpha_ordinal, "interval": closeness.alpha_interval}),
-        "spearman": of_all(lambda closeness: closeness.spearman),
-        "exact": of_all(lambda closeness: closeness.exact),
-        "within_one": of_all(lambda closeness: closeness.within_one),
-        "confusion": of_all(lambda closeness: closeness.confusion),
+        "alpha": by_attribute(
+            lambda closeness: {"ordinal": closeness.alpha_ordinal, "interval": closeness.alpha_interval}
+        ),
+        "spearman": by_attribute(lambda closeness: closeness.spearman),
+        "exact": by_attribute(lambda closeness: closeness.exact),
+        "within_one": by_attribute(lambda closeness: closeness.within_one),
+        "confusion": by_attribute(lambda closeness: closeness.confusion),
         "preference": {
             **asdict(report.preference.agreement),
             "same_side": report.preference.same_side,

@@ -1,4 +1,4 @@
-"""What the totals say, for the doors: kappa of each selection, the other measures, raters, pairs, weeks."""
+"""Turns the stored totals into a report: kappa of each selection, the other measures, raters, pairs and weeks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +15,15 @@ from annotator.agreement.totals_refresh import up_to_date
 from annotator.models import Project, User
 
 FEW = 1_000
-"""Tasks up to which the bootstrap draws each by itself."""
+"""The most tasks that the bootstrap draws one by one."""
 _ALL = SELECTIONS.index(Selection.ALL)
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Kappa of one attribute over `samples` responses with two or more ratings; None where it is undefined.
+    """Kappa of one attribute over `samples` responses with two or more ratings; None if it is undefined.
 
-    `interval` holds 95 % of what other tasks of the same kind would give.
+    `interval` is the 95 % interval: where kappa would lie for other tasks of the same kind.
     """
 
     kappa: float | None
@@ -35,10 +35,10 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Closeness:
-    """One attribute of all annotations; None where nothing was rated twice, or never differently.
+    """How close all ratings of one attribute are. A measure is None if nothing was rated twice, or never differently.
 
-    `confusion` counts how often a rating met which other of the same response, in both orders. The others weigh each
-    response alike: but for alpha, which weighs each rating alike.
+    `confusion` counts how often a rating met which other one of the same response, in both orders. The alphas give each
+    rating the same weight, the other measures each response.
     """
 
     alpha_ordinal: float | None
@@ -51,7 +51,11 @@ class Closeness:
 
 @dataclass(frozen=True)
 class Preferences:
-    """`agreement` is over the strengths but "neither"; the shares are of pairs of raters, and of preferences."""
+    """Agreement on preferences, over the six strengths without "neither".
+
+    `same_side` is the share of pairs of raters who prefer the same response, `neither` the share of preferences that
+    are "neither".
+    """
 
     agreement: Agreement
     same_side: float | None
@@ -60,9 +64,10 @@ class Preferences:
 
 @dataclass(frozen=True)
 class Rankings:
-    """Of every two ranked responses of a task. Without ties kappa is the mean of Kendall's tau of two annotators.
+    """Agreement on rankings, over every two ranked responses of a task.
 
-    `same_order` is the share of pairs of annotators who say the same of two responses, `ties` that of ties.
+    Without ties kappa is the mean of Kendall's tau of two annotators. `same_order` is the share of pairs of annotators
+    who order two responses alike, `ties` the share of ties.
     """
 
     agreement: Agreement
@@ -72,7 +77,7 @@ class Rankings:
 
 @dataclass(frozen=True)
 class Safety:
-    """Of the binary verdicts; `exact` is the raw agreement, `unsafe` the share of verdicts."""
+    """Agreement on safe or unsafe: `exact` is the raw agreement, `unsafe` the share of verdicts that say so."""
 
     agreement: Agreement
     exact: float | None
@@ -81,7 +86,11 @@ class Safety:
 
 @dataclass(frozen=True)
 class Report:
-    """All of a project's agreement. `pairs` holds those that share most, of everybody or of one annotator."""
+    """All of a project's agreement.
+
+    `pairs` holds the pairs that share most, of all annotators or of one. The report holds `as_of` a time, and `pending`
+    changes since then are not in it.
+    """
 
     selections: Mapping[Selection, Mapping[str, Agreement]]
     closeness: Mapping[str, Closeness]
@@ -96,18 +105,18 @@ class Report:
 
 
 def agreement(project: Project, selection: Selection, *, now: datetime) -> dict[str, Agreement]:
-    """Agreement by attribute key, in the rubric's order, over open and complete tasks; without intervals."""
+    """Returns agreement by attribute key, in the rubric's order, over open and complete tasks, without intervals."""
     return kappas(project, now=now)[selection]
 
 
 def kappas(project: Project, *, now: datetime) -> dict[Selection, dict[str, Agreement]]:
-    """Kappa of each selection and attribute, without intervals."""
+    """Returns kappa of each selection and attribute, without intervals."""
     columns = up_to_date(project, now=now).columns
     return _kappas(Tables.of(totals.stored(project, Kind.PROJECT), columns), columns)
 
 
 def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> Report:
-    """Everything, as of now or, if much has changed, as of the last count."""
+    """Returns the whole report, as of now or, if much has changed, as of the last count."""
     standing = up_to_date(project, now=now)
     columns = standing.columns
     tables = Tables.of(totals.stored(project, Kind.PROJECT), columns)
@@ -179,7 +188,7 @@ def _closeness(tables: Tables, columns: Columns) -> dict[str, Closeness]:
 
 
 def _preferences(tables: Tables, columns: Columns, ends: Floats) -> Preferences:
-    """The first three ranks are on the side of the first response."""
+    # The lower three of the six strengths prefer the first response, the upper three the second.
     place = (_ALL, columns.preference)
     table = tables.by_sample[place]
     same = table[:3, :3].sum() + table[3:, 3:].sum()
@@ -192,14 +201,14 @@ def _preferences(tables: Tables, columns: Columns, ends: Floats) -> Preferences:
 
 
 def _rankings(tables: Tables, columns: Columns, ends: Floats) -> Rankings:
-    """Each two responses are there in both orders, and told once."""
     place = (_ALL, columns.ranking)
     agreement = _agreement(tables, measures.kappa(tables.by_sample), ends, place)
-    said = tables.by_rating[place].sum(-1)
+    orders = tables.by_rating[place].sum(-1)
+    # Every two responses are counted in both orders, and reported once.
     return Rankings(
         agreement=replace(agreement, samples=agreement.samples // 2, ratings=agreement.ratings // 2),
         same_order=known(float(measures.exact(tables.by_sample[place]))),
-        ties=float(said[1] / said.sum()) if said.any() else None,
+        ties=float(orders[1] / orders.sum()) if orders.any() else None,
     )
 
 

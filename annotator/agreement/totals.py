@@ -1,4 +1,4 @@
-"""The stored counts of a project: packed into a row an owner, added to, taken back, read."""
+"""Stores a project's counts, packed into one row per owner; adds to them, takes them back, and reads them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ from annotator.agreement.pair_counts import SHARED, Counts, Ints, Kind, Records,
 from annotator.models import AgreementTotal, Project
 
 ENTRY = np.dtype([("key", "<u4"), ("count", "<i4")])
-"""One key of an owner; a row's cells are these, one after the other."""
+"""One key of an owner and its count; the `cells` of a row are a sequence of these."""
 _LOW = 2**32 - 1
 
 _LOAD = """
 SELECT one, other, cells FROM annotator_agreementtotal t
 WHERE project_id = %s AND kind = %s AND (one, other) IN (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
 """
+# All rows travel as one string of bytes, which PostgreSQL cuts: one parameter instead of one for each row.
 _SAVE = """
 INSERT INTO annotator_agreementtotal (project_id, kind, one, other, shared, cells)
 SELECT %s, %s, one, other, shared, substring(%s::bytea FROM start FOR size)
@@ -31,44 +32,51 @@ WHERE project_id = %s AND kind = %s AND (one, other) IN (SELECT * FROM unnest(%s
 
 
 def change(project: Project, kind: Kind, delta: Counts) -> None:
-    """Adds to the stored counts; an owner of whom nothing is left has no row."""
+    """Adds the difference to the stored counts; the row of an owner without counts is deleted.
+
+    The caller holds the project's lock, as the rows are read, added to and written back.
+    """
     owners = np.unique(delta.owner)
     if not len(owners):
         return
     one, other = _sides(kind, owners)
     with connection.cursor() as cursor:
         cursor.execute(_LOAD, [project.pk, kind, one, other])
-        news = added(unpacked(kind, cursor.fetchall()), delta)
-        cells, left = _packed(news), slices(news.owner)
-        sides = _sides(kind, left.values)
-        cursor.execute(
-            _SAVE, [project.pk, kind, cells.tobytes(), *sides, _shared(news, left.values), *left.places(ENTRY)]
-        )
-        gone = np.setdiff1d(owners, left.values)
-        if len(gone):
-            cursor.execute(_DROP, [project.pk, kind, *_sides(kind, gone)])
+        counts = added(unpacked(kind, cursor.fetchall()), delta)
+        entries = np.empty(len(counts), ENTRY)
+        entries["key"], entries["count"] = counts.key, counts.count
+        by_owner = slices(counts.owner)
+        columns = [
+            *_sides(kind, by_owner.values),
+            _shared(counts, by_owner.values),
+            *by_owner.places(ENTRY),
+        ]
+        cursor.execute(_SAVE, [project.pk, kind, entries.tobytes(), *columns])
+        emptied = np.setdiff1d(owners, by_owner.values)
+        if len(emptied):
+            cursor.execute(_DROP, [project.pk, kind, *_sides(kind, emptied)])
 
 
 def stored(project: Project, kind: Kind) -> Counts:
-    """Every stored row of one kind."""
+    """Returns the stored counts of one kind."""
     rows = AgreementTotal.objects.filter(project=project, kind=kind).values_list("one", "other", "cells")
     return unpacked(kind, list(rows))
 
 
 def _sides(kind: Kind, owners: Ints) -> tuple[str, str]:
-    """The columns that name the owners. Only a pair has two."""
+    """Returns the columns `one` and `other` of the owners as array literals; `other` is 0 except for pairs."""
     if kind != Kind.PAIR:
         return array(owners.tolist()), array([0] * len(owners))
     return array((owners >> 32).tolist()), array((owners & _LOW).tolist())
 
 
 def sides(owner: int) -> tuple[int, int]:
-    """The two annotators of a pair."""
+    """Returns the ids of the two annotators of a pair."""
     return owner >> 32, owner & _LOW
 
 
 def unpacked(kind: Kind, rows: Sequence[tuple[int, int, bytes | memoryview]]) -> Counts:
-    """The counts of stored rows: `one`, `other` and `cells` of each."""
+    """Returns the counts of stored rows, each of which is `one`, `other` and `cells`."""
     if not rows:
         return none()
     ones, others, cells = zip(*rows, strict=True)
@@ -79,35 +87,31 @@ def unpacked(kind: Kind, rows: Sequence[tuple[int, int, bytes | memoryview]]) ->
     return Counts(np.repeat(owner, sizes), entries["key"].astype(np.int64), entries["count"].astype(np.int64))
 
 
-def _packed(counts: Counts) -> Records:
-    entries = np.empty(len(counts), ENTRY)
-    entries["key"], entries["count"] = counts.key, counts.count
-    return entries
-
-
 @dataclass(frozen=True)
 class Slices:
-    """The values of a sorted column, where each begins and how often it stands there."""
+    """The distinct values of a sorted column, where each begins and how often it occurs."""
 
     values: Ints
     starts: Ints
     sizes: Ints
 
     def places(self, entry: np.dtype[np.void]) -> tuple[str, str]:
-        """Where each begins and how long it is in a string of bytes, as PostgreSQL counts."""
+        """Returns where each value's entries begin in a string of bytes, from 1 on, and how many bytes they are."""
         return array((self.starts * entry.itemsize + 1).tolist()), array((self.sizes * entry.itemsize).tolist())
 
 
 def slices(column: Ints) -> Slices:
+    """Finds the distinct values of a sorted column."""
     values, starts, sizes = np.unique(column, return_index=True, return_counts=True)
     return Slices(values, starts, sizes)
 
 
 def _shared(counts: Counts, owners: Ints) -> str:
+    """Returns how many responses each of the sorted owners shares, as an array literal."""
     chosen = counts[counts.key == SHARED]
-    owner_ids = np.zeros(len(owners), np.int64)
-    owner_ids[np.searchsorted(owners, chosen.owner)] = chosen.count
-    return array(owner_ids.tolist())
+    shared = np.zeros(len(owners), np.int64)
+    shared[np.searchsorted(owners, chosen.owner)] = chosen.count
+    return array(shared.tolist())
 
 
 # Tasks as they were counted --------------------------------------------------------------------------------
@@ -128,14 +132,15 @@ ON CONFLICT (task_id) DO UPDATE SET ratings = excluded.ratings
 
 
 def counted(tasks: Sequence[int], record: np.dtype[np.void]) -> Records:
-    """The records of these tasks that the totals hold now."""
+    """Returns the records of these tasks as they were counted: what has to be taken out of the totals again."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED, [array(tasks)])
         return np.frombuffer(cursor.fetchone()[0] or b"", record)
 
 
 def few_counted(project: Project, record: np.dtype[np.void], *, most: int) -> Records | None:
-    """The records of all counted tasks; None if there are more than `most`."""
+    """Returns the records of all counted tasks, or None if there are more than `most`."""
+    # One task more than the limit is enough to know that there are too many.
     with connection.cursor() as cursor:
         cursor.execute(_FEW_COUNTED, [project.pk, most + 1])
         tasks, ratings = cursor.fetchone()
@@ -143,11 +148,11 @@ def few_counted(project: Project, record: np.dtype[np.void], *, most: int) -> Re
 
 
 def remember(project: Project, tasks: Sequence[int], records: Records) -> None:
-    """Keeps the records that are in the totals now, in place of the tasks' former ones."""
+    """Stores the records that the totals now hold, in place of what is stored for these tasks."""
     by_task = slices(records["task"])
-    gone = np.setdiff1d(np.array(tasks, np.int64), by_task.values).tolist()
+    uncounted = np.setdiff1d(np.array(tasks, np.int64), by_task.values).tolist()
     with connection.cursor() as cursor:
-        known = [array(by_task.values.tolist()), *by_task.places(records.dtype)]
-        cursor.execute(_REMEMBER, [project.pk, records.tobytes(), *known])
-        if gone:
-            cursor.execute("DELETE FROM annotator_countedtask WHERE task_id = ANY(%s::bigint[])", [array(gone)])
+        columns = [array(by_task.values.tolist()), *by_task.places(records.dtype)]
+        cursor.execute(_REMEMBER, [project.pk, records.tobytes(), *columns])
+        if uncounted:
+            cursor.execute("DELETE FROM annotator_countedtask WHERE task_id = ANY(%s::bigint[])", [array(uncounted)])

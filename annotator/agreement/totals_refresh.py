@@ -1,7 +1,7 @@
-"""Keeps a project's totals in line with its ratings: what changed is taken back as it was counted, and counted anew.
+"""Keeps a project's totals in line with its ratings: a changed task is taken out as it was counted, and counted again.
 
 Whatever changes a task's ratings queues the task (consensus.settle, and triggers for its state and its deletion). One
-transaction counts a batch of the queue; a lock a project lets no two count at once.
+transaction counts one batch of the queue, under a lock per project that lets no two processes count at once.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from annotator.models import AgreementState, AgreementTotal, Attribute, CountedT
 
 BATCH = 5_000
 AT_ONCE = 250
-"""Changes that a page counts itself before it answers."""
+"""The most changes that a page counts itself before it answers."""
 
 _TAKE = """
 WITH taken AS (
@@ -38,7 +38,7 @@ WHERE t.project_id = %s AND EXISTS (SELECT FROM annotator_assignment s WHERE s.t
 
 @dataclass(frozen=True)
 class Standing:
-    """As of when the totals hold, how many changes are still to be counted, and what they go over."""
+    """The time at which the totals were right, how many changes are not counted yet, and the columns of the totals."""
 
     as_of: datetime | None
     pending: int
@@ -46,7 +46,10 @@ class Standing:
 
 
 def up_to_date(project: Project, *, now: datetime) -> Standing:
-    """Counts what has changed, unless it is much: then the totals are told with their age."""
+    """Counts what has changed, unless that is more than AT_ONCE; then `as_of` and `pending` say how old the totals are.
+
+    If another process is counting, this one does not wait for it.
+    """
     pending, state, attributes = waiting(project), _state(project), _attributes(project)
     if 0 < pending <= AT_ONCE or (state and state.attributes != attributes):
         _refresh_unless_busy(project, now=now, most=AT_ONCE)
@@ -57,30 +60,35 @@ def up_to_date(project: Project, *, now: datetime) -> Standing:
 
 
 def waiting(project: Project) -> int:
-    """Changes that are not counted yet."""
+    """Returns how many changes are not counted yet."""
     return StaleAgreement.objects.filter(project=project).count()
 
 
 @transaction.atomic
 def refresh(project: Project, *, now: datetime, most: int = BATCH) -> int:
-    """Counts up to `most` changes; returns how many tasks."""
+    """Counts up to `most` changes; returns of how many tasks they were."""
     _lock(project)
     attributes, state = _attributes(project), _state(project)
+    # A key's meaning depends on the attributes: counts of the old ones cannot be read with the new ones.
     if state and state.attributes != attributes:
         _forget(project)
-    # Taken first, read afterwards: a change that is committed in between is counted, and stays queued. Harmless.
-    tasks = _taken(project, most)
+    # First taken from the queue, then read: a change committed in between is counted now and once more later, which
+    # is harmless. The other way round it would be lost.
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE, [project.pk, most])
+        tasks = [task for (task,) in cursor.fetchall()]
     if tasks:
         _recount(project, tasks, Columns(tuple(attributes)))
-        news = {"attributes": attributes, "refreshed_at": now}
-        AgreementState.objects.update_or_create(project=project, defaults=news)
+        counted_now = {"attributes": attributes, "refreshed_at": now}
+        AgreementState.objects.update_or_create(project=project, defaults=counted_now)
     return len(tasks)
 
 
 def refresh_all(*, now: datetime) -> int:
-    """Counts everything that waits, of every project that nobody else is counting; returns how many tasks."""
+    """Counts all waiting changes of every project that no other process is counting; returns of how many tasks."""
     stale = StaleAgreement.objects.order_by().values_list("project", flat=True).distinct()
     projects = Project.objects.select_related("rubric").in_bulk(list(stale))
+    # Rows of deleted projects would wait for ever.
     StaleAgreement.objects.filter(project__in=set(stale) - set(projects)).delete()
     return failures.each_project("refresh_agreement", projects.values(), partial(_refresh_all_of, now=now))
 
@@ -93,7 +101,7 @@ def _refresh_all_of(project: Project, *, now: datetime) -> int:
 
 
 def refresh_until_done(project: Project, *, now: datetime, at_once: int = BATCH) -> int:
-    """Counts all that waits, a batch a transaction; returns how many tasks."""
+    """Counts all waiting changes, one batch per transaction; returns of how many tasks."""
     counted = 0
     while batch := refresh(project, now=now, most=at_once):
         counted += batch
@@ -101,7 +109,7 @@ def refresh_until_done(project: Project, *, now: datetime, at_once: int = BATCH)
 
 
 def rebuild(project: Project, *, now: datetime) -> int:
-    """Forgets all counts and counts every task again; returns how many."""
+    """Deletes all counts and counts every task again; returns how many tasks."""
     with transaction.atomic():
         _lock(project)
         _forget(project)
@@ -110,12 +118,12 @@ def rebuild(project: Project, *, now: datetime) -> int:
 
 @transaction.atomic
 def _refresh_unless_busy(project: Project, *, now: datetime, most: int) -> int:
-    """Nobody waits for somebody else who counts."""
+    """Counts a batch, or returns 0 at once if another process is counting: a page must not wait for it."""
     return refresh(project, now=now, most=most) if locks.transaction_lock("agreement", project.pk) else 0
 
 
 def _lock(project: Project) -> None:
-    """Nor does the transaction wait for the disk: what a crash would lose goes back into the queue with it."""
+    # The commit need not wait for the disk: a crash loses the counts together with the deletion from the queue.
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL synchronous_commit TO off")
     locks.waiting_transaction_lock("agreement", project.pk)
@@ -126,25 +134,19 @@ def _state(project: Project) -> AgreementState | None:
 
 
 def _attributes(project: Project) -> list[str]:
-    """The rubric's as they are stored now: what a process has in its memory may be a minute old."""
+    """Reads the keys of the rubric's attributes from the database: a process's copy in memory may be a minute old."""
     rated = Attribute.objects.filter(rubric=project.rubric_id, scope="response")
     return list(rated.order_by("position").values_list("key", flat=True))
 
 
 def _forget(project: Project) -> None:
-    """Drops the counts and queues every rated task. Under the lock."""
+    """Deletes the counts and queues every rated task. The caller holds the project's lock."""
     AgreementState.objects.filter(project=project).delete()
     AgreementTotal.objects.filter(project=project).delete()
     CountedTask.objects.filter(project=project).delete()
     StaleAgreement.objects.filter(project=project).delete()
     with connection.cursor() as cursor:
         cursor.execute(_QUEUE_ALL, [project.pk])
-
-
-def _taken(project: Project, most: int) -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(_TAKE, [project.pk, most])
-        return [task for (task,) in cursor.fetchall()]
 
 
 def _recount(project: Project, tasks: Sequence[int], columns: Columns) -> None:

@@ -1,17 +1,18 @@
-"""Quadratic-weighted Cohen's kappa of two given raters, and with experts."""
+"""Computes quadratic-weighted Cohen's kappa of two given raters, and of an annotator with the experts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pvariance
 
 NO_VARIANCE = 1e-12
-"""Below it every rating is the same, but for rounding."""
+"""A variance of at most this is 0 apart from rounding: every rating is the same."""
 
 
 def paired_kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
-    """Quadratic-weighted Cohen's kappa of two given raters, from (one, other) scores of the same samples.
+    """Returns quadratic-weighted Cohen's kappa of two given raters, from (one, other) scores of the same samples.
 
-    1 - mean[(a - b)^2] / mean over all samples i, j of (a_i - b_j)^2; None when both raters give one score throughout.
+    It is 1 - mean[(a - b)^2] / mean over all samples i, j of (a_i - b_j)^2, and None if both raters give the same
+    score throughout.
     """
     if not pairs:
         return None
@@ -21,13 +22,16 @@ def paired_kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
 
 
 def kappa_of_means(squared_difference: float, by_chance: float) -> float | None:
-    """Kappa from the mean squared difference that was seen and the one that chance alone would give."""
+    """Returns kappa from the mean squared difference that was observed and the one that chance alone would give."""
     return None if by_chance <= NO_VARIANCE else 1 - squared_difference / by_chance
 
 
 @dataclass(frozen=True)
 class AgainstExperts:
-    """Kappa with the experts by attribute; None for an attribute that the experts rate alike throughout."""
+    """Kappa with the experts by attribute; None for an attribute to which the experts give the same score throughout.
+
+    `identical` says that every score equals the experts'.
+    """
 
     kappas: Mapping[str, float | None]
     identical: bool
@@ -46,6 +50,7 @@ def against_experts(rated: Sequence[tuple[Mapping[str, int], Mapping[str, int]]]
         for key, score in experts.items():
             if key in mine:
                 pairs.setdefault(key, []).append((mine[key], score))
-    # Where experts never vary, any deviation makes kappa 0: it would measure the gold tasks, not the annotator.
+    # Where the experts never vary, a single deviation makes kappa 0: it would measure the choice of gold tasks, not
+    # the annotator.
     kappas = {key: paired_kappa(both) if len({b for _, b in both}) > 1 else None for key, both in pairs.items()}
     return AgainstExperts(kappas, identical=all(a == b for both in pairs.values() for a, b in both))

@@ -1,7 +1,7 @@
-"""Stage 3: what an annotator does with a task. Each function is one transaction, and safe to repeat.
+"""Stage 3, what an annotator does with a task. Each stage function is one transaction and safe to repeat.
 
-`submissions` stores ratings that `completeness` finds whole, `skips` is skip, report and what follows, `drafts` keeps
-half-filled forms.
+`submissions` stores ratings that `completeness` has checked, `skips` handles skips, reports and quarantine, `drafts`
+keeps half-filled forms, and `neighbours` leads from one rating to the next.
 """
 
 from annotator.annotation.completeness import IncompleteRating, asks_for_ranking, check_complete, safety_errors

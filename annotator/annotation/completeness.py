@@ -1,7 +1,7 @@
-"""Whether a rating answers everything that its project asks, on its scale."""
+"""Checks that a rating answers everything that its project asks, on its scale."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
@@ -13,7 +13,7 @@ from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
 MOST_NAMED = 5
-"""Of mistakes of one kind: an answer need not be as long as what was sent."""
+"""Mistakes of one kind that an answer lists: it need not be as long as what was sent."""
 
 
 class IncompleteRating(Refusal):
@@ -29,9 +29,13 @@ class IncompleteRating(Refusal):
 
 
 def check_complete(submission: Submission, *, project: Project, responses: Sequence[int]) -> None:
-    """Raises IncompleteRating unless everything that the project asks for is answered, on its scale.
+    """Checks that everything the project asks for is answered, on its scale.
 
-    `responses` are the ids of the task's, by position.
+    `responses` are the ids of the task's responses, in the order of their positions.
+
+    Raises:
+        IncompleteRating: with all mistakes at once, by place.
+        UnstorableText, TextTooLong: the justification cannot be stored as it is.
     """
     check_written(submission.justification, "justification", longest=LONGEST_JUSTIFICATION)
     errors: Errors = {}
@@ -73,9 +77,14 @@ def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
     errors += [
         _("%(key)s is %(score)r: it must be a whole number from 0 to 4") % {"key": key, "score": score}
         for key, score in rating.scores.items()
+        # Not isinstance: True and False are ints as well.
         if key in keys and (type(score) is not int or not 0 <= score <= 4)
     ]
-    errors += _check_errors(rating.checks, {check[0] for attribute in attributes for check in attribute.checks})
+    known_checks = {check[0] for attribute in attributes for check in attribute.checks}
+    unknown_checks = sorted(set(rating.checks).difference(known_checks))[:MOST_NAMED]
+    errors += [_("%(check)s is not a check of this project") % {"check": shown_name(check)} for check in unknown_checks]
+    if len(set(rating.checks)) != len(rating.checks):
+        errors.append(_("the same check is named twice"))
     errors += safety_errors(rating.safe, rating.unsafe_category)
     if project.ask_confidence and rating.confidence is None:
         errors.append(_no_answer(_("Confidence")))
@@ -84,16 +93,8 @@ def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
     return errors
 
 
-def _check_errors(checks: Sequence[str], known: Collection[str]) -> list[str]:
-    unknown = sorted(set(checks).difference(known))[:MOST_NAMED]
-    errors = [_("%(check)s is not a check of this project") % {"check": shown_name(check)} for check in unknown]
-    if len(set(checks)) != len(checks):
-        errors.append(_("the same check is named twice"))
-    return errors
-
-
 def safety_errors(safe: bool | None, category: str) -> list[str]:
-    """A category says what is unsafe: it comes with that answer, and that answer with it."""
+    """Checks that a category of what is unsafe comes with the answer "unsafe", and that answer with a category."""
     if safe is False and not category:
         return [_("say what is unsafe about it")]
     if category and safe is not False:
@@ -117,7 +118,10 @@ def _preference_errors(submission: Submission, project: Project, responses: int)
 
 def _ranking_errors(submission: Submission, project: Project, responses: Sequence[int]) -> list[str]:
     if submission.ranking is None:
-        return [_unranked(len(responses))] if asks_for_ranking(project, len(responses)) else []
+        if not asks_for_ranking(project, len(responses)):
+            return []
+        text = _("the ranking has no answer: put all %(count)s responses into tiers of ids, the best first")
+        return [text % {"count": len(responses)}]
     if len(responses) < FEWEST_RANKED:
         return [_("a ranking needs three responses or more: use `preference` for two")]
     named = Counter(response for tier in submission.ranking for response in tier)
@@ -143,17 +147,12 @@ def _ranking_errors(submission: Submission, project: Project, responses: Sequenc
 
 
 def asks_for_ranking(project: Project, responses: int) -> bool:
-    """Where a preference is asked for, three responses or more are ranked."""
+    """Says whether the responses are to be ranked: three or more, in a project that asks for a preference."""
     return project.ask_preference and responses >= FEWEST_RANKED
 
 
-def _unranked(responses: int) -> str:
-    text = _("the ranking is missing: put all %(count)s responses into tiers of ids, the best first")
-    return text % {"count": responses}
-
-
 def _seconds_errors(seconds: float | None) -> list[str]:
-    # A number that is no number fails every comparison.
+    # Written so that NaN is refused: every comparison with it is false.
     if seconds is None or 0 <= seconds <= LONGEST_ACTIVE_SECONDS:
         return []
     return [_("the active seconds must be between 0 and %(most)s") % {"most": LONGEST_ACTIVE_SECONDS}]

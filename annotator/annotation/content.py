@@ -1,4 +1,4 @@
-"""What an annotator says of a task, as data."""
+"""What an annotator submits about a task, as data that knows nothing of the database."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from annotator.consensus.rankings import Ranking, tiers
 
 @dataclass(frozen=True)
 class ResponseRating:
-    """Scores by attribute key, each 0..4, and what else was answered about one response."""
+    """The answers about one response: scores from 0 to 4 by attribute key, check-boxes, confidence and safety."""
 
     scores: Mapping[str, int]
     checks: tuple[str, ...] = ()
@@ -22,9 +22,9 @@ class ResponseRating:
 
 @dataclass(frozen=True)
 class Submission:
-    """A filled form: ratings by response id. A preference is relative to the order the annotator saw.
+    """A completed form: ratings by response id. The preference is relative to the order that the annotator saw.
 
-    `ranking` holds tiers of response ids, the best first, where there are three responses or more.
+    `ranking` holds tiers of response ids, the best first; only three or more responses are ranked.
     """
 
     ratings: Mapping[int, ResponseRating]
@@ -34,11 +34,15 @@ class Submission:
     active_seconds: float | None = field(default=None, compare=False)
 
     def content_hash(self) -> str:
-        # What asdict makes of it, which would copy every value first: this runs at every submission.
+        """Returns the hash by which a submission that is sent again is recognised.
+
+        The active seconds are left out: they differ between two sendings of one form.
+        """
+        # vars() instead of asdict(), which copies every value: this runs at every submission. The result is the same.
         ratings = [(response, vars(rating)) for response, rating in sorted(self.ratings.items(), key=itemgetter(0))]
         content = vars(self) | {"ratings": ratings, "active_seconds": None}
         if self.ranking is None:
-            del content["ranking"]  # a rating of before there were rankings keeps its hash
+            del content["ranking"]  # hashes stored before rankings existed stay valid
         else:
             content["ranking"] = tiers(self.ranking)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

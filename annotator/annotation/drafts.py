@@ -1,4 +1,4 @@
-"""Half-filled forms are kept."""
+"""Keeps half-filled forms, so that nothing is lost when an annotator leaves or a browser closes."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -13,18 +13,23 @@ from annotator.models import Assignment, Draft
 from annotator.refusals import Refusal
 
 MOST_BYTES = 256 << 10
-"""Of a form's names and values. The longest justification, and choices on every scale, are far less."""
+"""The most that a form's names and values may hold. The longest justification with every choice is far less."""
 
 
 class DraftTooLarge(Refusal):
-    """The form holds more than any form of ours."""
+    """The form holds more than any form of this product can."""
 
     status = 413
     code = "too_large"
 
 
 def check_draft(form: Mapping[str, object]) -> None:
-    """A form that is kept can be stored, and is no larger than a form gets; raises UnstorableText, DraftTooLarge."""
+    """Checks that the form can be stored and is no larger than MOST_BYTES.
+
+    Raises:
+        UnstorableText: PostgreSQL cannot store one of its texts.
+        DraftTooLarge: it is larger than MOST_BYTES.
+    """
     require_storable_form(form)
     size = sum(len(name.encode()) + len(str(value).encode()) for name, value in form.items())
     if size > MOST_BYTES:
@@ -35,13 +40,15 @@ def check_draft(form: Mapping[str, object]) -> None:
 def save_draft(
     assignment_id: int, form: Mapping[str, object], *, changed: Collection[str] = (), revision: int = 0, now: datetime
 ) -> datetime:
-    """Keeps a half-filled form and renews the lease of whoever is filling it; returns since when it is kept.
+    """Keeps a half-filled form and renews the lease of whoever fills it in; returns the time at which it was kept.
 
-    Of a form that names what was changed only that counts: an old tab must not undo what was chosen in another.
-    `revision` is the one that the form would replace; what arrives after its submission is stored already.
+    If `changed` names fields, only those replace what is stored: an old tab must not undo a choice made in another.
+    `revision` is the revision that the form would replace. A draft that arrives after that form was submitted is
+    dropped, because its content is stored already.
 
     Raises:
         UnstorableText, DraftTooLarge: the form cannot be kept as it is.
+        NotAtWork: the annotator is excluded or paused, and does not hold the task.
         Refused: the rating that was submitted can no longer be changed.
     """
     check_draft(form)
@@ -60,6 +67,6 @@ def save_draft(
         fresh = {*changed, "active_seconds"}
         rest = {name: value for name, value in earlier.form.items() if name not in fresh}
         form = rest | {name: value for name, value in form.items() if name in fresh}
-        check_draft(form)  # many small forms, each with other names, must not add up to a large one
+        check_draft(form)  # many small forms with different names must not add up to a large one
     Draft.objects.update_or_create(assignment=assignment, defaults={"form": dict(form), "saved_at": now})
     return now

@@ -1,4 +1,4 @@
-"""The ratings before and after one's own, by the order in which they were stored."""
+"""Leads an annotator from one of their ratings to the one before or after it, in the order of storage."""
 
 from typing import Any
 
@@ -10,20 +10,23 @@ _LATEST = Verdict.objects.filter(assignment=OuterRef("assignment")).order_by("-p
 
 
 def may_be_changed(task: Task, verdict: Verdict | None) -> bool:
-    """What a reviewer has rejected stays as it is."""
+    """Says whether a rating of the task may be revised: not after a reviewer has rejected it."""
     rejected = verdict is not None and verdict.decision == Verdict.Decision.REJECTED
     return task.may_be_revised() and not rejected
 
 
 def previous_rating(project: Project, annotator: User, *, before: Annotation | None = None) -> int | None:
-    """The assignment of the annotator's last rating, or of the one before; None where it can no longer be changed."""
+    """Returns the assignment of the annotator's last rating, or of the last one before `before`.
+
+    It is None if there is none, or if that rating can no longer be changed.
+    """
     mine = _ratings(project, annotator)
     earlier = mine if before is None else mine.filter(pk__lt=before.pk)
     return _changeable(earlier.order_by("-pk").first())
 
 
 def next_rating(project: Project, annotator: User, *, after: Annotation) -> int | None:
-    """The assignment of the rating stored after this one, or None where it is the last, or can no longer be changed."""
+    """Returns the assignment of the rating stored after this one; None for the last, or if that one is final."""
     return _changeable(_ratings(project, annotator).filter(pk__gt=after.pk).order_by("pk").first())
 
 
@@ -34,6 +37,7 @@ def _ratings(project: Project, annotator: User) -> QuerySet[Any]:
 
 
 def _changeable(rating: Any) -> int | None:
+    # `_ratings` has read the latest verdict in the same query.
     if rating is None or rating.latest_decision == Verdict.Decision.REJECTED:
         return None
     return rating.assignment_id if rating.assignment.task.may_be_revised() else None

@@ -1,4 +1,4 @@
-"""What every stage function here refuses alike, and how it is recorded."""
+"""The refusal that the stage functions of annotation share, and the audit entry that each of them writes."""
 
 from typing import Any
 
@@ -8,8 +8,9 @@ from annotator.refusals import Refusal
 
 
 class Refused(Refusal):
-    """What was asked for cannot be done with this task now; the message says why."""
+    """The task is in a state that does not allow the request; the message says why."""
 
 
 def record(action: str, task: Task, **details: Any) -> None:
+    """Writes an audit entry about the task, in the caller's transaction: what is rolled back is not recorded."""
     audit.record(action, f"task {task.external_id}", project=task.project, **details)

@@ -1,4 +1,4 @@
-"""A task is passed by: skipped, reported, set aside until a manager decides."""
+"""Skips and reports of tasks, and the quarantine in which a task waits for a manager's decision."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -18,11 +18,11 @@ from annotator.pii import quotations
 
 UNDO_FOR = timedelta(seconds=10)
 ON_THE_WAY = timedelta(seconds=5)
-"""What an undo in the last of the ten seconds may take to arrive."""
+"""How long an undo that was clicked in the last of those seconds may take to arrive."""
 
 
 class TooMany(Refused):
-    """The person has done this so often, or has so much of it open, that it is no honest work."""
+    """The annotator has skipped or set aside more tasks than honest work would."""
 
     status = 429
     code = "too_many"
@@ -38,16 +38,17 @@ def skip(
     quotes: Sequence[str] = (),
     now: datetime,
 ) -> Skip:
-    """Passes the task by. PII takes it from everyone until a manager decides; the rest is for this person only.
+    """Skips the task. PII takes it from everyone until a manager decides; other reasons concern this annotator only.
 
-    With PII the annotator may say what is personal: detected spans by id, and quotes of the task's texts. Who finds it
-    after another reason, or after rating the task, says so in the same way, which withdraws the rating.
+    With PII the annotator may mark what is personal: detected spans by id, and quotes of the task's texts. Somebody who
+    finds PII after skipping for another reason, or after rating the task, skips it again; that withdraws the rating.
+    A skip that is sent again returns the stored one.
 
     Raises:
         Refused: it has been rated already, and the reason is another than PII.
         NotAtWork: the annotator is excluded or paused, and does not hold the task.
         TooMany: they have skipped, or set aside, too many tasks.
-        pii.quoting.NotInTheText, pii.quoting.MarksWithoutReason: what is marked makes no sense.
+        NotInTheText, MarksWithoutReason (both of pii.quotations): the marks do not fit the texts or the reason.
     """
     check_written(note, "note")
     if (spans or quotes) and reason != SkipReason.PII:
@@ -76,18 +77,24 @@ def skip(
 
 
 def _refuse_skipping_everything(assignment: Assignment, now: datetime) -> None:
-    """Who skips one task after the other only reads them."""
+    """Raises TooMany for somebody who skips one task after the other, and so only reads them."""
     if passed_lately(assignment, state=Assignment.State.SKIPPED, now=now) >= settings.SKIPS_AN_HOUR:
         text = _("You have skipped %(number)s tasks in the last hour. Rate this one, or continue later.")
         raise TooMany(text % {"number": settings.SKIPS_AN_HOUR})
 
 
 def _refuse_setting_everything_aside(assignment: Assignment) -> None:
-    """One person alone must not take all tasks from the others: after a few, a manager looks first."""
-    theirs = Assignment.objects.filter(annotator=assignment.annotator_id, task__project=assignment.task.project_id)
-    waiting = theirs.filter(task__state=Task.State.QUARANTINED).exclude(pk=assignment.pk)
-    said = Q(reports__decision="") | Q(skips__reason=SkipReason.PII)
-    if waiting.filter(said).distinct().count() >= settings.OPEN_REPORTS:
+    """Raises TooMany for somebody who has set OPEN_REPORTS tasks aside that nobody has decided on.
+
+    One annotator alone must not take all tasks from the others.
+    """
+    project_work = Assignment.objects.filter(
+        annotator=assignment.annotator_id, task__project=assignment.task.project_id
+    )
+    waiting = project_work.filter(task__state=Task.State.QUARANTINED).exclude(pk=assignment.pk)
+    set_aside = Q(reports__decision="") | Q(skips__reason=SkipReason.PII)
+    # distinct(): the joins return an assignment once for each of its reports and skips.
+    if waiting.filter(set_aside).distinct().count() >= settings.OPEN_REPORTS:
         text = _(
             "%(number)s tasks that you set aside are waiting for a manager's decision. Ask your manager to look at "
             "them. Until then, skip this task for another reason."
@@ -97,10 +104,10 @@ def _refuse_setting_everything_aside(assignment: Assignment) -> None:
 
 @in_transaction
 def undo_skip(assignment_id: int, *, now: datetime) -> Assignment:
-    """Takes a skip back: the task, with its draft, is the annotator's next one again.
+    """Takes a skip back: the task is leased to the annotator again, with its draft.
 
     Raises:
-        Refused: too late, or others have the task or have set it aside by now.
+        Refused: it is too late, the skip withdrew a rating, or others have the task or have set it aside by now.
         NotAtWork: the annotator is excluded or paused.
     """
     assignment = locked(assignment_id)
@@ -139,6 +146,8 @@ def _set_aside_by_others(task: Task) -> bool:
 def report(assignment_id: int, *, category: str, note: str = "", now: datetime) -> Report:
     """Reports unsafe content and takes the task from everyone until a manager decides. A finished rating stays.
 
+    A second report of the annotator replaces the first one while that is undecided.
+
     Raises:
         NotAtWork: the annotator is excluded or paused, and does not hold the task.
         TooMany: they have set too many tasks aside that still wait for a decision.
@@ -152,10 +161,10 @@ def report(assignment_id: int, *, category: str, note: str = "", now: datetime) 
     _quarantine(assignment.task)
     consensus.settle([assignment.task], project=assignment.task.project, now=now)
     record("task.reported", assignment.task, category=category)
-    made, _ = Report.objects.update_or_create(
+    unsafe, _ = Report.objects.update_or_create(
         assignment=assignment, decision="", defaults={"category": category, "note": note, "created_at": now}
     )
-    return made
+    return unsafe
 
 
 def _let_go(assignment: Assignment, state: str) -> None:
@@ -165,7 +174,7 @@ def _let_go(assignment: Assignment, state: str) -> None:
 
 
 def _withdraw(assignment: Assignment) -> None:
-    """The rating stays as a row that is current no more. A gold task has been measured by it, which stays as well."""
+    """Withdraws a submitted rating. Its row stays but is no longer current; so does what a gold task measured by it."""
     assignment.annotations.current().update(is_current=False)
     _let_go(assignment, Assignment.State.SKIPPED)
     tallies = Tally.objects.filter(annotator=assignment.annotator_id, project=assignment.task.project_id)
@@ -175,7 +184,7 @@ def _withdraw(assignment: Assignment) -> None:
 
 
 def _quarantine(task: Task) -> None:
-    """A gold task stays in use: what is said of it is kept, and nobody gets rid of what measures them."""
+    """Takes the task out of work. A gold task stays in use: annotators must not get rid of what measures them."""
     if task.state not in (Task.State.RETIRED, Task.State.GOLD):
         task.state = Task.State.QUARANTINED
         task.save(update_fields=["state"])
@@ -183,7 +192,11 @@ def _quarantine(task: Task) -> None:
 
 @in_transaction
 def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task:
-    """A manager's word on a quarantined task: back into the queue, or retired for good."""
+    """Carries out a manager's decision on a quarantined task: back into use, or retired for good.
+
+    Raises:
+        Refused: the task is not in quarantine any more.
+    """
     task = Task.objects.select_for_update().select_related("project").get(pk=task_id)
     if task.state != Task.State.QUARANTINED:
         text = _("%(task)s is no longer set aside. Open the task to see what was decided.")
@@ -195,6 +208,5 @@ def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task
     consensus.settle([task], project=task.project, now=now)
     if safe_to_use:
         consensus.put_in_force([task.pk], now=now)
-    decided = "task.released" if safe_to_use else "task.retired"
-    record(decided, task)
+    record("task.released" if safe_to_use else "task.retired", task)
     return task

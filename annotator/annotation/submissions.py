@@ -1,4 +1,4 @@
-"""A finished rating is stored, or revised while its task is open."""
+"""Stores a finished rating, or a revision of it while its task is open."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,10 @@ from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Task
 
 @dataclass(frozen=True)
 class Submitted:
-    """The annotation that now stands for the assignment, and whether this call made the first one.
+    """The annotation that now counts for the assignment, and whether this call created the first one.
 
-    `scores` are those that the database holds, by response, in the order of their positions; so is the annotation's
-    ranking.
+    `scores` are as the database stores them, by response id, in the order of the responses' positions. The annotation's
+    ranking is as the database stores it, too.
     """
 
     annotation: Annotation
@@ -43,21 +43,25 @@ class Submitted:
 
 @in_transaction
 def submit(assignment_id: int, submission: Submission, *, now: datetime, origin: str = Origin.PERSON) -> Submitted:
-    """Stores a finished rating: the same again changes nothing, another one is a revision while the task is open.
+    """Stores a finished rating. The same rating again changes nothing; a different one is a revision of it.
 
-    A lease that ran out is no obstacle: the work takes a free slot, or is kept as an extra that does not count.
+    An expired lease is no obstacle: the work takes a free slot, or is kept as an extra that does not count.
 
     Raises:
         IncompleteRating: an answer is missing or off the scale.
         NotAtWork: the annotator is excluded or paused, and does not hold the task.
-        Refused: the task was skipped by this person, or is closed for edits.
+        Refused: the annotator has skipped the task, or its rating can no longer be changed.
     """
     return _submit(locked(assignment_id), submission, now=now, origin=origin)
 
 
 @in_transaction
 def submit_own(annotator: User, assignment_id: int, submission: Submission, *, now: datetime) -> Submitted:
-    """`submit`, of an assignment of the annotator's; raises Assignment.DoesNotExist for any other."""
+    """Does what `submit` does, but only for an assignment of the annotator's.
+
+    Raises:
+        Assignment.DoesNotExist: the assignment is not theirs, or they have left its project.
+    """
     return _submit(locked_own(annotator, assignment_id), submission, now=now)
 
 
@@ -65,19 +69,21 @@ def submit_own(annotator: User, assignment_id: int, submission: Submission, *, n
 def submit_and_claim(
     annotator: User, assignment_id: int, submission: Submission, *, now: datetime
 ) -> tuple[Submitted, Claim]:
-    """`submit_own`, then `claim`: both or neither, so that the disk is waited for once."""
-    mine = locked_to_claim(annotator, assignment_id)
-    done = _submit(mine, submission, now=now)
-    return done, next_task(mine.task.project, annotator, now=now)
+    """Does `submit_own` and then `claim` in one transaction, so that the disk is waited for once."""
+    assignment = locked_to_claim(annotator, assignment_id)
+    submitted = _submit(assignment, submission, now=now)
+    return submitted, next_task(assignment.task.project, annotator, now=now)
 
 
 def _submit(assignment: Assignment, submission: Submission, *, now: datetime, origin: str = Origin.PERSON) -> Submitted:
     task = assignment.task
     responses, entitlement, current = _before(assignment)
     check_complete(submission, project=task.project, responses=responses)
+    # Before anything is refused: a browser that missed the answer sends the form again, and gets the same answer.
     if current and current.content_hash == submission.content_hash():
         current.assignment = assignment
-        return Submitted(current, created=False, scores=_scores(current))
+        scores = {response: json.loads(values) for response, values in _SCORES.rows(annotation=current.pk)}
+        return Submitted(current, created=False, scores=scores)
     if current:
         entitlement.require_at_work()
         allow_revision(assignment)
@@ -94,7 +100,8 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
 
 
 _ANNOTATION = Columns(Annotation, "a", ("origin", "preference", "justification", "active_seconds", "guideline_version"))
-# Not in the statement that locks: after waiting for the lock it would not see what was committed meanwhile.
+# Not part of the statement that locks: that one's snapshot is older than its wait for the lock, so it would miss what
+# was committed meanwhile, such as the first of two submissions.
 _BEFORE = Statement(f"""
 SELECT ARRAY(SELECT r.id FROM annotator_response r WHERE r.task_id = %(task)s ORDER BY r.position),
     {ENTITLEMENT}, {_ANNOTATION}
@@ -103,7 +110,7 @@ FROM (SELECT 1) AS one LEFT JOIN annotator_annotation a ON a.assignment_id = %(a
 
 
 def _before(assignment: Assignment) -> tuple[list[int], Entitlement, Annotation | None]:
-    """The ids of the task's responses by position, how its annotator stands, and what they submitted until now."""
+    """Reads the ids of the task's responses by position, what bars the annotator, and their current annotation."""
     project = assignment.task.project
     ((responses, *row),) = _BEFORE.rows(
         task=assignment.task_id, assignment=assignment.pk, annotator=assignment.annotator_id, project=project.pk
@@ -118,12 +125,8 @@ WHERE r.annotation_id = %(annotation)s ORDER BY p.position
 """)
 
 
-def _scores(annotation: Annotation) -> dict[int, dict[str, int]]:
-    return {response: json.loads(scores) for response, scores in _SCORES.rows(annotation=annotation.pk)}
-
-
 def allow_revision(assignment: Assignment) -> None:
-    """Raises Refused where the rating that was submitted stands for good."""
+    """Raises Refused if the submitted rating can no longer be changed."""
     verdict = assignment.verdicts.order_by("-pk").first()
     if verdict and verdict.decision == Verdict.Decision.REJECTED:
         raise Refused(_("A reviewer has rejected this rating: %(comment)s") % {"comment": verdict.comment})
@@ -132,13 +135,14 @@ def allow_revision(assignment: Assignment) -> None:
 
 
 def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime) -> None:
-    """A lease has its slot. What comes late takes one where the task has room for this person, else it is an extra."""
+    """Gives the work a slot. A lease has one already; late work takes a free one if it may, else becomes an extra."""
     if assignment.state == Assignment.State.SKIPPED:
         raise Refused(_("You skipped this task, so it cannot be rated."))
     if assignment.state == Assignment.State.LEASED:
         return
     if not assignment.counts:
-        # Taken from somebody excluded while they rated it: they may hand it in until their lease would have run out.
+        # The task was taken from somebody who was excluded while rating it: they may hand it in until the time at
+        # which their lease would have expired.
         if assignment.lease_expires_at < now:
             entitlement.require_at_work()
         return
@@ -152,7 +156,7 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
         assignment.counts, assignment.extra = False, True
 
 
-# All rows of one submission in one statement: this runs more often than anything else that writes.
+# One statement writes all rows of a submission, to save round trips: no other write runs as often.
 _STORE = Statement("""
 WITH annotation AS (
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, preference, ranking, justification,
@@ -170,7 +174,7 @@ WITH annotation AS (
         response bigint, scores jsonb, checks jsonb, confidence smallint, safe boolean, unsafe_category text
     )
     RETURNING response_id, scores
-), held AS (
+), assignment AS (
     UPDATE annotator_assignment SET state = 'submitted', slot = %(slot)s, counts = %(counts)s, extra = %(extra)s
     WHERE id = %(assignment)s
 ), tally AS (
@@ -187,9 +191,9 @@ SELECT annotation.id, annotation.ranking, ratings.response_id, ratings.scores FR
 def _store(
     assignment: Assignment, submission: Submission, *, revision: int, now: datetime, origin: str
 ) -> tuple[Annotation, dict[int, dict[str, int]]]:
-    """The annotation with its ratings; the assignment is submitted, its draft gone, the annotator's tally counted.
+    """Stores the annotation with its ratings, marks the assignment as submitted, counts it, and deletes its draft.
 
-    The scores are what the database has made of them, by response.
+    The scores are returned as the database stores them, by response id.
     """
     preference = by_position(submission.preference, assignment.response_order)
     ranking = None if submission.ranking is None else tiers(submission.ranking)
@@ -212,7 +216,7 @@ def _store(
     }
     rows = _STORE.rows(**values)
     assignment.state = Assignment.State.SUBMITTED
-    made = Annotation(
+    annotation = Annotation(
         pk=rows[0][0],
         assignment=assignment,
         revision=revision,
@@ -220,11 +224,11 @@ def _store(
         ranking=json.loads(rows[0][1]) if rows[0][1] else None,
         submitted_at=now,
     )
-    return made, {response: json.loads(scores) for _, _, response, scores in rows}
+    return annotation, {response: json.loads(scores) for _, _, response, scores in rows}
 
 
 def by_position(preference: int | None, order: Sequence[int]) -> int | None:
-    """Stored preferences are relative to the responses' positions, whatever order was shown; the same leads back."""
+    """Turns a preference for the order that was shown into one for the responses' positions, or the other way round."""
     if preference is None or preference == NEITHER_VALID or list(order) == sorted(order):
         return preference
     return -preference

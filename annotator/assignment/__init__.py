@@ -1,6 +1,6 @@
-"""Stage 2: who rates what next. `task_choice` finds a task, `claims` leases it, `leases` is what becomes of a lease.
+"""Stage 2, who rates what next: `task_choice` finds a task, `claims` leases it, `leases` renews and ends leases.
 
-`entitlement` says who may still act.
+`entitlement` decides who may still act, `remaining` counts what is left, `counters` recomputes what is stored.
 """
 
 from annotator.assignment.claims import Claim, claim, next_task, one_claim_at_a_time, why_nothing

@@ -36,9 +36,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class _Situation:
-    """How the annotator stands in the project: membership or None, tasks rated, and what they have begun.
+    """How the annotator stands in the project: their membership, how many tasks they have rated, what they have begun.
 
-    `leases_ran_out`: somebody's, whose slots can be had again.
+    `line` is how far down the line of begun tasks they have looked, `own` the assignment that is leased to them, and
+    `half_done` the tasks of which they have a draft but no lease. `leases_ran_out` is true if any lease of any
+    project has expired without being reclaimed.
     """
 
     member: Membership | None
@@ -50,7 +52,7 @@ class _Situation:
     leases_ran_out: bool
 
     def entitlement(self, project: Project) -> Entitlement:
-        """What bars them in the project."""
+        """Returns what may bar the annotator in the project."""
         member = self.member
         paused = member.paused_because if member and member.paused_at else None
         return Entitlement(project, self.excluded, paused, member.quota if member else None, self.done)
@@ -67,15 +69,16 @@ def claim(project: Project, annotator: User, *, now: datetime) -> Claim:
 
 
 def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
-    """What `claim` does, for whoever has made sure of `one_claim_at_a_time` in this transaction."""
+    """Does what `claim` does, in a transaction that has already taken the lock of `one_claim_at_a_time`."""
     situation = _situation(project, annotator, now)
     entitlement = situation.entitlement(project)
     expires = now + timedelta(minutes=project.lease_minutes)
-    # Whoever is paused, or whose project is, hands in what they have begun.
+    # Asked before anything bars them: people who are paused, or whose project is, finish what they have begun.
     if not entitlement.excluded and (own := _renewed(situation.own, project, expires)):
         return Claim(own, responses_in_order(own))
     if barred := _barred_because(entitlement, situation.member):
         return Claim(None, reason=barred)
+    # Hardly ever true, so that most claims spare the statement.
     if situation.leases_ran_out:
         reclaim_expired(now=now)
     languages = tuple(situation.member.languages) if situation.member else ()
@@ -84,9 +87,9 @@ def next_task(project: Project, annotator: User, *, now: datetime) -> Claim:
     available = half_done or task_choice.pick(seeker)
     if not available:
         return Claim(None, reason=why_nothing(seeker))
-    gold_task = _gold_instead(project, annotator, half_done)
+    gold_task = gold_tasks.next_for(project, annotator) if not half_done and gold_tasks.is_due(project) else None
     task, responses = (gold_task, responses_of(gold_task)) if gold_task else with_responses(available)
-    task.project = project
+    task.project = project  # or Django would read the project again
     order = shuffled((response.position for response in responses), task, annotator)
     leased = _lease(task, annotator, order, now=now, expires=expires)
     return Claim(leased, in_order(responses, leased.response_order))
@@ -96,12 +99,15 @@ _LOCK = Statement(ONE_CLAIM_AT_A_TIME)
 
 
 def one_claim_at_a_time(annotator: User) -> None:
-    """Without this, a double click would lease two tasks: neither transaction sees the other's."""
+    """Makes the annotator's other claims wait until this transaction ends.
+
+    Without it a double click would lease two tasks, because neither transaction sees the lease of the other.
+    """
     _LOCK.rows(annotator=annotator.pk)
 
 
-# The newest task still with the annotator counts, expired or not: nobody has reclaimed it. A draft whose lease was
-# freed is next, while there is room: who comes back goes on where they were.
+# The newest task that is still leased to the annotator counts, even if its lease has expired: nobody has reclaimed it.
+# Next come tasks with a draft whose lease was reclaimed, so that people who return continue where they stopped.
 _SITUATION = Statement("""
 SELECT m.id, m.role, m.paused_at, m.paused_because, m.qualified_at, m.quota, m.languages,
     EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
@@ -118,14 +124,15 @@ FROM (SELECT 1) AS one
 LEFT JOIN annotator_membership m ON m.user_id = %(annotator)s AND m.project_id = %(project)s
 LEFT JOIN annotator_tally y ON y.annotator_id = %(annotator)s AND y.project_id = %(project)s
 """)
-_OF_MEMBER = ("id", "role", "paused_at", "paused_because", "qualified_at", "quota", "languages")
+# In the order in which _SITUATION selects them.
+_MEMBER_FIELDS = ("id", "role", "paused_at", "paused_because", "qualified_at", "quota", "languages")
 
 
 def _situation(project: Project, annotator: User, now: datetime) -> _Situation:
     (row,) = _SITUATION.rows(project=project.pk, annotator=annotator.pk, now=now)
-    values = dict(zip(_OF_MEMBER, row, strict=False))
+    values = dict(zip(_MEMBER_FIELDS, row, strict=False))
     member = Membership(**values, project=project, user=annotator) if values["id"] else None
-    return _Situation(member, *row[len(_OF_MEMBER) :])
+    return _Situation(member, *row[len(_MEMBER_FIELDS) :])
 
 
 def _barred_because(entitlement: Entitlement, member: Membership | None) -> str:
@@ -137,9 +144,11 @@ def _barred_because(entitlement: Entitlement, member: Membership | None) -> str:
 
 
 def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> Assignment | None:
-    """The annotator's own lease for as long again; None if it has been reclaimed a moment ago."""
+    """Extends the annotator's own lease; returns None if it was reclaimed a moment ago."""
     if assignment_id is None:
         return None
+    # The UPDATE waits for whoever is reclaiming this lease and changes no row if they did. A read followed by a save
+    # would hand out a task whose slot somebody else may have by now.
     leased = Assignment.objects.leased().filter(pk=assignment_id)
     if not leased.update(lease_expires_at=expires):
         return None
@@ -148,11 +157,9 @@ def _renewed(assignment_id: int | None, project: Project, expires: datetime) -> 
     return own
 
 
-def _gold_instead(project: Project, annotator: User, half_done: int | None) -> Task | None:
-    return gold_tasks.next_for(project, annotator) if not half_done and gold_tasks.is_due(project) else None
-
-
-# The lowest free slot of a locked task, on the annotator's earlier row if they let the task go before.
+# Takes the lowest free slot of a locked task. It runs after the statement that took the lock, so it sees every slot
+# committed before that. An annotator who let the task go before gets their earlier row back, and with it the order
+# in which they saw the responses then: the UPDATE leaves response_order alone.
 _LEASE = Statement("""
 WITH free AS (
     SELECT min(number) AS slot FROM annotator_task t, generate_series(1, t.slots_wanted) AS number
@@ -191,15 +198,15 @@ def _lease(task: Task, annotator: User, order: list[int], *, now: datetime, expi
 
 
 def why_nothing(seeker: Seeker) -> str:
-    """The key of the reason in REASONS."""
+    """Returns why there is no task for the seeker, as a key of REASONS."""
     tasks = Task.objects.filter(project=seeker.project).exclude(state=Task.State.GOLD)
     if not tasks.exists():
         return "empty"
     if not tasks.open().exists():
         return "all_done"
-    left = tasks.open().untouched_by(seeker.annotator, states=tuple(task_choice.OUT_OF_REACH))
-    if not left.exists():
+    remaining = tasks.open().untouched_by(seeker.annotator, states=tuple(task_choice.OUT_OF_REACH))
+    if not remaining.exists():
         return "you_did_all"
-    if seeker.languages and not left.filter(language__in=["", *seeker.languages]).exists():
+    if seeker.languages and not remaining.filter(language__in=["", *seeker.languages]).exists():
         return "other_languages"
     return "leased_by_others"

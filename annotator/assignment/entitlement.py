@@ -1,6 +1,6 @@
-"""Who may still act in a project: excluded and paused people hand in what they hold, and do nothing else.
+"""Decides who may still act in a project: excluded and paused people hand in what they hold, and do nothing else.
 
-A project that is paused as a whole, or archived, gives out no tasks; its people go on with what they have begun.
+A project that is paused as a whole, or archived, hands out no tasks; its annotators finish what they have begun.
 """
 
 from collections.abc import Sequence
@@ -34,9 +34,9 @@ REASONS = {
     ),
     "excluded": gettext_lazy("You no longer rate in this project. Ask its manager why."),
 }
-"""Why somebody gets no task, by the keys that REST sends."""
+"""The reasons for which an annotator gets no task, by the keys that REST sends."""
 
-# One row of values, for whichever statement reads the annotator's situation.
+# Subqueries instead of joins, so that any statement can select them as columns; they return a row without a membership.
 ENTITLEMENT = """
     EXISTS (SELECT FROM annotator_exclusion e WHERE e.project_id = %(project)s AND e.annotator_id = %(annotator)s),
     (SELECT m.paused_because FROM annotator_membership m
@@ -49,16 +49,17 @@ _ENTITLEMENT = Statement(f"SELECT {ENTITLEMENT}")
 
 
 class NotAtWork(Refusal):
-    """The person is excluded or paused, and does not hold the task; or nobody works in the project just now."""
+    """The person is excluded or paused and does not hold the task, or the project hands out no tasks at present."""
 
     code = "not_at_work"
 
 
 @dataclass(frozen=True)
 class Entitlement:
-    """What bars an annotator in a project.
+    """What may bar an annotator in a project.
 
-    `paused` is why they are, None for who is not; `quota` is their own, None for the project's.
+    `paused` is why the annotator is paused, None if they are not. `quota` is their own number of tasks, None if the
+    project's applies; `done` is how many they have rated.
     """
 
     project: Project
@@ -76,12 +77,12 @@ class Entitlement:
 
     @classmethod
     def of(cls, assignment: Assignment) -> "Entitlement":
-        """What the assignment's annotator may do now."""
+        """Reads what the assignment's annotator may do now."""
         return cls._now(assignment.annotator_id, assignment.task.project)
 
     @classmethod
     def of_member(cls, member: Membership) -> "Entitlement":
-        """What the member may do now."""
+        """Reads what the member may do now."""
         return cls._now(member.user_id, member.project)
 
     @classmethod
@@ -90,7 +91,7 @@ class Entitlement:
         return cls.read(row, project)
 
     def barred_because(self) -> str:
-        """Why the annotator may do nothing but hand in what they hold: a key of REASONS, or empty."""
+        """Returns why the annotator may only hand in what they hold, as a key of REASONS, or an empty string."""
         if self.excluded:
             return "excluded"
         if self.paused is None:
@@ -98,7 +99,10 @@ class Entitlement:
         return "paused_for_gold" if self.paused == PauseReason.GOLD else "paused"
 
     def idle_because(self) -> str:
-        """Why the annotator begins nothing: what bars them, or the project; a key of REASONS, or empty."""
+        """Returns why the annotator may begin nothing, as a key of REASONS, or an empty string.
+
+        The reason is what bars the annotator or what stops the project.
+        """
         if self.excluded:
             return "excluded"
         if self.project.archived_at:
@@ -106,8 +110,9 @@ class Entitlement:
         return "project_paused" if self.project.paused else self.barred_because()
 
     def has_filled_quota(self) -> bool:
-        """Whether the annotator has rated as many tasks as the project asks of them."""
+        """Says whether the annotator has rated as many tasks as the project asks of them."""
         quota = self.project.quota if self.quota is None else self.quota
+        # A quota of 0 means that there is none.
         return 0 < quota <= self.done
 
     def require_at_work(self) -> None:

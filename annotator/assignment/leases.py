@@ -1,4 +1,4 @@
-"""What becomes of a lease: renewed, given back, run out. And the order in which everybody sees the responses."""
+"""Renews leases, gives tasks back, reclaims leases that expired, and orders the responses for each annotator."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -15,6 +15,7 @@ from annotator.models import Assignment, Draft, Project, Response, Task, User
 from annotator.refusals import Refusal
 
 RECLAIM_AT_ONCE = 20
+"""Leases that one statement reclaims: the claim that runs it answers a person who waits."""
 
 
 class NotLeased(Refusal):
@@ -39,50 +40,56 @@ NEVER_ASKED_FOR = (
     "pii_scanned_at",
     "redacted_at",
 )
-"""Of a task, by those who rate it."""
+"""Columns of a task that rating it never needs; they are not read on the hot path."""
 
 _ASSIGNMENT = Columns(Assignment, "s")
 _TASK = Columns(Task, "t", ("conversation", *NEVER_ASKED_FOR))
 _PROJECT = Columns(Project, "p", ("description", "created_at", "training_config", "validation_share"))
-_HELD = f"""
+_WITH_TASK = f"""
 SELECT {_ASSIGNMENT}, {_TASK}, {_PROJECT} FROM annotator_assignment s
 JOIN annotator_task t ON t.id = s.task_id JOIN annotator_project p ON p.id = t.project_id
 WHERE s.id = %(assignment)s
 """
-_HELD_BY = f"""{_HELD} AND s.annotator_id = %(annotator)s AND p.deleted_at IS NULL AND EXISTS (
+_OF_ANNOTATOR = f"""{_WITH_TASK} AND s.annotator_id = %(annotator)s AND p.deleted_at IS NULL AND EXISTS (
     SELECT FROM annotator_membership m WHERE m.user_id = %(annotator)s AND m.project_id = p.id
 )"""
-_LOCKED = Statement(f"{_HELD} FOR UPDATE OF t, s")
-_OWN = Statement(_HELD_BY)
-_LOCKED_OWN = Statement(f"{_HELD_BY} FOR UPDATE OF t, s")
+# Everywhere `t` before `s`: two transactions that locked task and assignment in different orders could deadlock.
+_LOCKED = Statement(f"{_WITH_TASK} FOR UPDATE OF t, s")
+_OWN = Statement(_OF_ANNOTATOR)
+_LOCKED_OWN = Statement(f"{_OF_ANNOTATOR} FOR UPDATE OF t, s")
 ONE_CLAIM_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('claim'), %(annotator)s::int)"
-# The rows are locked last of all, so never while somebody who claims, and may want them, is waited for.
+# PostgreSQL locks rows last of all, so the advisory lock comes first. The other way round this transaction would hold
+# the rows while it waits for another claim of the annotator, which may want them: a deadlock.
 _LOCKED_TO_CLAIM = Statement(f"""
-WITH alone AS MATERIALIZED ({ONE_CLAIM_AT_A_TIME}) {_HELD_BY} AND EXISTS (SELECT FROM alone) FOR UPDATE OF t, s
+WITH alone AS MATERIALIZED ({ONE_CLAIM_AT_A_TIME}) {_OF_ANNOTATOR} AND EXISTS (SELECT FROM alone) FOR UPDATE OF t, s
 """)
 
 
 def locked(assignment_id: int) -> Assignment:
-    """The assignment with its task, both locked, the task first: every stage function locks in this order."""
-    return _held(_LOCKED.row(assignment=assignment_id))
+    """Reads the assignment with its task and locks both, the task first: every stage function locks in this order."""
+    return _instance(_LOCKED.row(assignment=assignment_id))
 
 
 def locked_own(annotator: User, assignment_id: int) -> Assignment:
-    """`own` and `locked` in one."""
-    return _held(_LOCKED_OWN.row(assignment=assignment_id, annotator=annotator.pk))
+    """Reads and locks as `locked` does, and refuses as `own` does, in one statement."""
+    return _instance(_LOCKED_OWN.row(assignment=assignment_id, annotator=annotator.pk))
 
 
 def locked_to_claim(annotator: User, assignment_id: int) -> Assignment:
-    """`one_claim_at_a_time` and `locked_own` in one."""
-    return _held(_LOCKED_TO_CLAIM.row(assignment=assignment_id, annotator=annotator.pk))
+    """Does what `one_claim_at_a_time` and then `locked_own` do, in one statement."""
+    return _instance(_LOCKED_TO_CLAIM.row(assignment=assignment_id, annotator=annotator.pk))
 
 
 def own(annotator: User, assignment_id: int) -> Assignment:
-    """An assignment of the annotator's with its task, in a project of theirs that nobody has deleted."""
-    return _held(_OWN.row(assignment=assignment_id, annotator=annotator.pk))
+    """Reads an assignment of the annotator's with its task, unlocked.
+
+    Raises:
+        Assignment.DoesNotExist: it is somebody else's, its project is deleted, or the annotator is no member of it.
+    """
+    return _instance(_OWN.row(assignment=assignment_id, annotator=annotator.pk))
 
 
-def _held(row: Row | None) -> Assignment:
+def _instance(row: Row | None) -> Assignment:
     if row is None:
         raise Assignment.DoesNotExist
     first, second = len(_ASSIGNMENT.names), len(_ASSIGNMENT.names) + len(_TASK.names)
@@ -94,7 +101,11 @@ def _held(row: Row | None) -> Assignment:
 
 @in_transaction
 def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
-    """Renews the lease of somebody at work."""
+    """Renews the lease of an annotator who is still working on the task.
+
+    Raises:
+        NotLeased: the lease was reclaimed, or the task is submitted, skipped or given back.
+    """
     assignment = locked(assignment_id)
     if assignment.state != Assignment.State.LEASED:
         text = _(
@@ -108,10 +119,11 @@ def heartbeat(assignment_id: int, *, now: datetime) -> Assignment:
 
 @in_transaction
 def give_back(assignment_id: int, *, now: datetime) -> Assignment:
-    """`release` at the annotator's own wish, which they may have so often within an hour.
+    """Releases a task because the annotator asks for it, up to RELEASES_AN_HOUR times an hour.
 
     Raises:
-        TooManyReleases: who claims and gives back one task after the other only reads them.
+        TooManyReleases: they have given back too many. Who claims and gives back task after task only reads them.
+        NotLeased: the task is not leased to them any more.
     """
     assignment = locked(assignment_id)
     if passed_lately(assignment, state=Assignment.State.RELEASED, now=now) >= settings.RELEASES_AN_HOUR:
@@ -121,7 +133,7 @@ def give_back(assignment_id: int, *, now: datetime) -> Assignment:
 
 
 def passed_lately(assignment: Assignment, *, state: str, now: datetime) -> int:
-    """How many other tasks of the project its annotator has been leased within an hour and has let go in this way."""
+    """Counts the project's other tasks that the annotator leased within an hour and that are now in this state."""
     others = Assignment.objects.filter(annotator=assignment.annotator_id, state=state).exclude(pk=assignment.pk)
     lately = others.filter(leased_at__gt=now - timedelta(hours=1))
     return lately.filter(task__project=assignment.task.project_id).count()
@@ -129,13 +141,17 @@ def passed_lately(assignment: Assignment, *, state: str, now: datetime) -> int:
 
 @in_transaction
 def release(assignment_id: int) -> Assignment:
-    """Gives a leased task back unrated. Twice does no harm."""
+    """Gives a leased task back unrated. Doing so twice is harmless.
+
+    Raises:
+        NotLeased: the assignment is neither leased nor released.
+    """
     assignment = locked(assignment_id)
     if assignment.state == Assignment.State.LEASED:
         assignment.state, assignment.slot = Assignment.State.RELEASED, None
         assignment.save(update_fields=["state", "slot"])
         Draft.objects.filter(assignment=assignment).delete()
-        _count_open_slots([assignment.task_id])
+        _COUNT_OPEN_SLOTS.run(tasks=[assignment.task_id])
     elif assignment.state != Assignment.State.RELEASED:
         text = _("You no longer hold this task, so it cannot be given back. Open the project to get your next task.")
         raise NotLeased(text)
@@ -144,6 +160,7 @@ def release(assignment_id: int) -> Assignment:
 
 # Leases that ran out ---------------------------------------------------------------------------------------
 
+# SKIP LOCKED: whoever submits at this moment holds the rows, and keeps the slot. Nor do two claims wait for each other.
 _EXPIRE_WHERE = """
 WITH expired AS (
     SELECT s.id FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
@@ -155,6 +172,8 @@ RETURNING s.task_id
 """
 _EXPIRE = Statement(_EXPIRE_WHERE.format(more=""))
 _EXPIRE_IN_PROJECT = Statement(_EXPIRE_WHERE.format(more=" AND t.project_id = %(project)s"), prepared=False)
+# Of locked tasks, or a claim that commits meanwhile would not be counted. A task may want fewer raters than hold slots
+# after its number was lowered: then a freed slot opens nothing, and the difference must not fall below 0.
 _COUNT_OPEN_SLOTS = Statement(
     """
     UPDATE annotator_task t SET open_slots = greatest(t.slots_wanted - (
@@ -166,22 +185,14 @@ _COUNT_OPEN_SLOTS = Statement(
 
 
 def reclaim_expired(*, now: datetime) -> int:
-    """Frees the slots of leases that ran out, a few at a time; tasks that another transaction holds are left."""
+    """Frees the slots of up to RECLAIM_AT_ONCE expired leases and returns how many; locked tasks are passed over."""
     return _freed(_EXPIRE.rows(now=now, most=RECLAIM_AT_ONCE))
 
 
 def _freed(rows: Sequence[Row]) -> int:
     if rows:
-        _count_open_slots([task for (task,) in rows])
+        _COUNT_OPEN_SLOTS.run(tasks=[task for (task,) in rows])
     return len(rows)
-
-
-def _count_open_slots(tasks: Sequence[int]) -> None:
-    """Counts the open slots of locked tasks anew.
-
-    A task may want fewer raters than hold slots, so that a freed slot need not open.
-    """
-    _COUNT_OPEN_SLOTS.run(tasks=list(tasks))
 
 
 def expire_all(*, now: datetime) -> int:
@@ -209,22 +220,23 @@ def _expire_some(project: Project, *, now: datetime) -> int:
 
 
 def free_slot(task: Task) -> int | None:
-    """The lowest slot that nobody holds, or None where the task has no room.
+    """Returns the lowest slot that nobody holds, or None if the task has no room.
 
-    Numbers above those that are wanted may be held since more were wanted: a free number alone is no room.
+    A free number alone is no room: after the wanted number was lowered, somebody may hold a slot above it.
     """
     if task.open_slots == 0:
         return None
-    held = set(Assignment.objects.filter(task=task, slot__isnull=False).values_list("slot", flat=True))
-    return next((slot for slot in range(1, task.slots_wanted + 1) if slot not in held), None)
+    taken = set(Assignment.objects.filter(task=task, slot__isnull=False).values_list("slot", flat=True))
+    return next((slot for slot in range(1, task.slots_wanted + 1) if slot not in taken), None)
 
 
 def response_order(task: Task, annotator: User) -> list[int]:
-    """The order in which this annotator sees the responses: positions, shuffled by a seed of task and annotator."""
+    """Returns the positions of the responses in the order in which this annotator sees them."""
     return shuffled((response.position for response in task.responses.all()), task, annotator)
 
 
 def shuffled(positions: Iterable[int], task: Task, annotator: User) -> list[int]:
+    # A text as the seed is hashed the same in every process and on every machine, unlike hash() of a tuple.
     order = sorted(positions)
     random.Random(f"{task.pk}:{annotator.pk}").shuffle(order)
     return order
@@ -235,11 +247,12 @@ _RESPONSES = Statement(f"SELECT {_RESPONSE} FROM annotator_response r WHERE r.ta
 
 
 def responses_of(task: Task) -> list[Response]:
-    """The task's responses, in the order of their positions."""
+    """Returns the task's responses in the order of their positions."""
     return [_RESPONSE.instance(row) for row in _RESPONSES.rows(task=task.pk)]
 
 
 _WHOLE = Columns(Task, "t", NEVER_ASKED_FOR)
+# LEFT JOIN, so that a task without responses still gives one row.
 _WITH_RESPONSES = Statement(f"""
 SELECT {_WHOLE}, {_RESPONSE} FROM annotator_task t LEFT JOIN annotator_response r ON r.task_id = t.id
 WHERE t.id = %(task)s ORDER BY r.position
@@ -247,17 +260,17 @@ WHERE t.id = %(task)s ORDER BY r.position
 
 
 def with_responses(task_id: int) -> tuple[Task, list[Response]]:
-    """A task with its conversation, and its responses by position."""
+    """Reads a task with its conversation, and its responses in the order of their positions."""
     rows, width = _WITH_RESPONSES.rows(task=task_id), len(_WHOLE.names)
     return _WHOLE.instance(rows[0][:width]), [_RESPONSE.instance(row[width:]) for row in rows if row[width]]
 
 
 def responses_in_order(assignment: Assignment) -> list[Response]:
-    """The task's responses as this annotator sees them."""
+    """Returns the task's responses in the order in which the assignment's annotator sees them."""
     return in_order(responses_of(assignment.task), assignment.response_order)
 
 
 def in_order(responses: Iterable[Response], order: Sequence[int]) -> list[Response]:
-    """Responses by their positions."""
+    """Returns the responses in the given order of their positions."""
     by_position = {response.position: response for response in responses}
     return [by_position[position] for position in order]

@@ -1,4 +1,4 @@
-"""How many tasks an annotator can still get, counted up to a number that says "many"."""
+"""Counts how many tasks an annotator can still get, up to a number that stands for "many"."""
 
 from annotator.assignment.task_choice import HAD_BEFORE
 from annotator.db.statements import Statement
@@ -6,7 +6,8 @@ from annotator.models import Project, User
 
 MANY = 100
 
-# Begun tasks from where the annotator looks in their line, and untouched ones: each count stops at MANY.
+# Begun tasks behind the annotator's place in the line, and untouched ones, each read through its own partial index.
+# Both counts stop at MANY, so that the page costs the same however many tasks there are.
 _LEFT = Statement("""
 WITH me AS (
     SELECT coalesce(y.line, 0) AS line, coalesce(y.done, 0) AS done, coalesce(m.quota, p.quota) AS quota,
@@ -23,7 +24,7 @@ WITH me AS (
             AND NOT EXISTS (SELECT FROM annotator_assignment s WHERE s.task_id = t.id
                             AND s.annotator_id = %(annotator)s AND s.state = ANY(%(states)s))
         LIMIT %(many)s
-    ) found
+    ) reachable
 ), untouched AS (
     SELECT count(*) AS number FROM (
         SELECT FROM annotator_task t, me
@@ -32,13 +33,17 @@ WITH me AS (
             AND NOT EXISTS (SELECT FROM annotator_assignment s WHERE s.task_id = t.id
                             AND s.annotator_id = %(annotator)s AND s.state = ANY(%(states)s))
         LIMIT %(many)s
-    ) found
+    ) reachable
 )
 SELECT least(begun.number + untouched.number, %(many)s), me.quota, me.done FROM begun, untouched, me
 """)
 
 
 def tasks_left(project: Project, annotator: User) -> int:
-    """Tasks that the annotator can get after the one that they hold, within their quota; MANY stands for more too."""
-    ((there, quota, done),) = _LEFT.rows(project=project.pk, annotator=annotator.pk, states=HAD_BEFORE, many=MANY)
-    return int(min(there, max(quota - done - 1, 0)) if quota else there)
+    """Counts the tasks that the annotator can get after the one they hold, within their quota.
+
+    MANY stands for any number from MANY on.
+    """
+    ((available, quota, done),) = _LEFT.rows(project=project.pk, annotator=annotator.pk, states=HAD_BEFORE, many=MANY)
+    # The task that they hold uses up one of the quota as well.
+    return int(min(available, max(quota - done - 1, 0)) if quota else available)

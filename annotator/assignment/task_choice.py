@@ -1,9 +1,9 @@
-"""Which task comes next: begun ones first, in their line; then untouched ones, by priority and by what the reward
-model is least certain of, from a random place.
+"""Chooses the next task: begun ones first, in their line; then untouched ones, by priority and by what the reward model
+is least certain of, from a random place.
 
-The cost depends neither on how many tasks there are nor on how many an annotator has done. Each read follows an index
-and stops at the first task found; begun tasks that are no use to an annotator are passed once, as their Tally remembers
-how far down the line they have looked. Only when all this finds nothing is everything read: no task is ever missed.
+The cost grows neither with the number of tasks nor with what an annotator has done. Each read follows an index and
+stops at its first row; begun tasks that an annotator cannot take are passed once, as their Tally remembers their place
+in the line. Everything is read only when these reads find nothing, so no task is ever missed.
 """
 
 import random
@@ -16,14 +16,14 @@ from annotator.db.statements import Row, Statement
 OUT_OF_REACH = ["leased", "submitted", "skipped"]
 HAD_BEFORE = [*OUT_OF_REACH, "released"]
 LOOK_BACK = 32
-"""Places in line that are looked at again: a transaction may take a place and commit after those behind it."""
+"""Places in line that are read again: a transaction may take a place and commit later than those behind it."""
 STEP = 64
-"""Places after which it pays to write down how far somebody has looked."""
+"""Places after which it pays to store how far an annotator has looked."""
 
 
 @dataclass(frozen=True)
 class Seeker:
-    """Who looks for a task, where, from which place in line; `languages` is None where any will do."""
+    """An annotator who looks for a task of a project, from their place in line; `languages` is None for any."""
 
     project: int
     annotator: int
@@ -48,7 +48,8 @@ def pick(seeker: Seeker) -> int | None:
 
 # Begun tasks -----------------------------------------------------------------------------------------------
 
-# `first` is read without a lock: behind it lies nothing for this annotator, locked or not.
+# `first` counts locked tasks too. With SKIP LOCKED the stored place could move beyond a task that is locked for a
+# moment only, and the annotator would not see it again.
 _NEXT_IN_LINE = Statement(f"""
 WITH first AS (
     SELECT t.line FROM annotator_task t
@@ -84,7 +85,9 @@ def _look_from(seeker: Seeker, line: int) -> None:
 
 # Untouched tasks -------------------------------------------------------------------------------------------
 
-# A place at random keeps annotators out of each other's way, and spreads topics that were imported in a row.
+# Reads of equal rank start at a random place: annotators then do not contend for the same row, and topics that were
+# imported one after the other are mixed. `around` starts from the front if nothing lies behind that place, and is the
+# one that reaches lower priorities.
 _UNTOUCHED = f"""
 WITH top AS (
     SELECT t.priority, t.doubt FROM annotator_task t
@@ -102,6 +105,7 @@ WITH top AS (
 SELECT id FROM onwards UNION ALL SELECT id FROM around
 """
 _IN_ANY_LANGUAGE = Statement(_UNTOUCHED.format(language=""))
+# One read per language, best first: a list of languages could not follow the order of task_untouched_by_language.
 _IN_ONE_LANGUAGE = Statement(_UNTOUCHED.format(language="AND t.language = %(language)s"))
 _LANGUAGES_BY_PRIORITY = Statement(f"""
 SELECT spoken.language FROM unnest(%(languages)s::text[]) AS spoken (language), LATERAL (
@@ -112,7 +116,7 @@ SELECT spoken.language FROM unnest(%(languages)s::text[]) AS spoken (language), 
 
 
 def random_place() -> int:
-    """A random place among the values of Task.shuffle."""
+    """Returns a random place among the values of Task.shuffle."""
     return random.randrange(2**31)
 
 
@@ -130,13 +134,14 @@ def _number(row: Row | None) -> int | None:
 
 
 def plans(seeker: Seeker) -> list[str]:
-    """What EXPLAIN says of both reads, the line's and that of untouched tasks."""
+    """Returns what EXPLAIN says of the two reads that every claim may make: of the line, and of untouched tasks."""
     values = seeker.parameters()
     return [_NEXT_IN_LINE.plan(**values), _IN_ANY_LANGUAGE.plan(**values, place=random_place())]
 
 
 # When nothing was found ------------------------------------------------------------------------------------
 
+# The only read that may see every task of a project; it runs when the two above return nothing.
 _ANY = Statement(f"""
 SELECT t.id, CASE WHEN t.begun THEN t.line END FROM annotator_task t
 WHERE {_ROOM} AND {_SPOKEN} AND NOT EXISTS {_MINE}
@@ -149,7 +154,10 @@ ORDER BY array_position(%(tasks)s::bigint[], t.id) LIMIT 1 FOR UPDATE OF t SKIP 
 
 
 def _any_at_all(seeker: Seeker) -> int | None:
-    """What was missed in the line, where looking begins anew then; else what this annotator once gave back."""
+    """Locks a task that the line has hidden from this annotator, else one that they once gave back.
+
+    In the first case the annotator's place in the line moves back to that task.
+    """
     if row := _ANY.row(**seeker.parameters()):
         task, line = row
         if line is not None and line <= seeker.line:
@@ -159,5 +167,5 @@ def _any_at_all(seeker: Seeker) -> int | None:
 
 
 def lock_one(tasks: Iterable[int]) -> int | None:
-    """The first of these tasks that has room and is not locked, locked."""
+    """Locks the first of these tasks that has room and is not locked, and returns its id."""
     return _number(_ONE_OF.row(tasks=list(tasks)))

@@ -1,7 +1,7 @@
-"""Projects and the people in them: what every door calls before it changes one.
+"""Projects and the people in them: every door that changes a project calls these functions.
 
-`settings_check` says which settings a project may have; `project_settings`, `archive` and `deletion` are its life.
-`members` says who belongs to one and in which role, `staff` who may enter the admin for it, `pseudonyms` what its
+`settings_check` checks a project's settings; `project_settings`, `archive` and `deletion` create, change and end it.
+`members` manages who belongs to it and in which role, `staff` who may enter the admin for it, `pseudonyms` what its
 people are called. `guidelines` publishes versions, `rubrics` holds the attribute sets that come with the product,
-`languages` the codes.
+`languages` the language codes.
 """

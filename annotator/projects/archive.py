@@ -1,4 +1,4 @@
-"""An archived project takes no work: no claims, imports or runs. All that is in it stays; it can be brought back."""
+"""Archives projects. An archived one takes no claims, imports or runs; all data stay, and it can be restored."""
 
 from datetime import datetime
 
@@ -10,14 +10,15 @@ from annotator.refusals import Refusal
 
 
 class Archived(Refusal):
-    """What is archived takes no work."""
+    """The project is archived, so it takes no work."""
 
     code = "archived"
 
 
 @transaction.atomic
 def archive(project: Project, *, now: datetime) -> None:
-    """Puts the project away. What annotators hold they may hand in. Twice does no harm."""
+    """Archives the project. Annotators may still hand in what they hold. Doing so twice is harmless."""
+    # The UPDATE's condition makes one of two simultaneous calls the one that is recorded.
     if Project.objects.standing().filter(pk=project.pk, archived_at=None).update(archived_at=now):
         audit.record("project.archived", f"project {project.slug}", project=project)
     project.refresh_from_db(fields=["archived_at"])
@@ -25,13 +26,14 @@ def archive(project: Project, *, now: datetime) -> None:
 
 @transaction.atomic
 def restore(project: Project) -> None:
-    """Brings the project back. Twice does no harm."""
+    """Takes the project out of the archive. Doing so twice is harmless."""
     if Project.objects.standing().filter(pk=project.pk, archived_at__isnull=False).update(archived_at=None):
         audit.record("project.restored", f"project {project.slug}", project=project)
     project.refresh_from_db(fields=["archived_at"])
 
 
 def require_in_use(project: Project) -> None:
-    """Raises Archived for what is archived, by what the database says now."""
+    """Raises Archived if the project is archived."""
+    # Asks the database: the instance may have been read before somebody archived the project.
     if not Project.objects.in_use().filter(pk=project.pk).exists():
         raise Archived(f"{project.name} is archived. A manager can bring it back.")

@@ -1,7 +1,7 @@
-"""Deletes a project with all that is in it. It has to be archived before, and its slug to be typed.
+"""Deletes a project with all that is in it. It must be archived first, and its slug typed.
 
-The row is the truth: once `deleted_at` is set, nobody reaches the project. A large one goes in portions, by the light
-worker; one that was interrupted is found again.
+The row is the truth: once `deleted_at` is set, nobody can reach the project. The light worker deletes a large one in
+portions; a deletion that was interrupted is found again.
 """
 
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ from annotator.refusals import Refusal
 
 AT_ONCE = 200
 AT_THE_DOOR = 1000
-"""Tasks that the caller waits for; the light worker deletes more than that."""
+"""The most tasks that the caller waits for; more are left to the light worker."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What would go with a project."""
+    """What would be deleted with a project."""
 
     tasks: int
     annotations: int
@@ -38,13 +38,13 @@ class Contents:
 
 
 class NotArchived(Refusal):
-    """Only what is archived can be deleted."""
+    """The project is not archived, so it cannot be deleted."""
 
     code = "not_archived"
 
 
 class NotConfirmed(Refusal):
-    """The slug was not typed, or another one."""
+    """The slug was not typed, or a different one was."""
 
     code = "not_confirmed"
 
@@ -55,10 +55,10 @@ def contents(project: Project) -> Contents:
 
 
 def delete(project: Project, *, confirm: str, now: datetime) -> bool:
-    """Deletes the project; returns whether it is gone, or goes by and by, in the background.
+    """Deletes the project; returns True if it is gone, False if the light worker deletes it in the background.
 
     Raises:
-        NotArchived, NotConfirmed: each says what would go.
+        NotArchived, NotConfirmed: the message says what would be deleted.
     """
     would_go = contents(project)
     if project.archived_at is None:
@@ -75,7 +75,8 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
 
 @transaction.atomic
 def _mark(project: Project, would_go: Contents, *, now: datetime) -> None:
-    """From here on nobody reaches the project. Of two who delete it one is recorded."""
+    """Marks the project as deleted, so that nobody can reach it from now on."""
+    # A conditional UPDATE: one of two simultaneous deletions is recorded, and none overtakes a restore.
     archived = Project.objects.standing().filter(pk=project.pk, archived_at__isnull=False)
     if archived.update(deleted_at=now):
         audit.record("project.deleted", f"project {project.slug}", project=project, **vars(would_go))
@@ -87,7 +88,11 @@ def _mark(project: Project, would_go: Contents, *, now: datetime) -> None:
 
 
 def finish(project_id: int) -> int:
-    """Deletes what is left of a project that is to go; returns how many tasks. Twice does no harm."""
+    """Deletes what is left of a project that is marked as deleted; returns how many tasks.
+
+    Doing so twice is harmless.
+    """
+    # A session lock, as the work takes many transactions.
     with locks.session_lock("deletion", project_id) as is_alone:
         project = Project.objects.filter(pk=project_id, deleted_at__isnull=False).first() if is_alone else None
         if project is None:
@@ -98,7 +103,7 @@ def finish(project_id: int) -> int:
 
 
 def finish_all() -> int:
-    """Finishes every deletion of which something is left; returns how many tasks went."""
+    """Finishes every deletion that was interrupted; returns how many tasks it deleted."""
     unfinished = Project.objects.filter(deleted_at__isnull=False)
     return failures.each_project("finish_deletions", unfinished, lambda project: finish(project.pk))
 
@@ -111,7 +116,7 @@ def _portions(project: Project) -> Iterator[list[int]]:
 
 @in_transaction
 def _delete_some(numbers: list[int]) -> int:
-    # In the order in which every other stage locks tasks.
+    # In the order of their ids, in which every other stage locks tasks: DELETE alone would lock them in any order.
     list(Task.objects.filter(pk__in=numbers).order_by("pk").select_for_update().values_list("pk"))
     Task.objects.filter(pk__in=numbers).delete()
     return len(numbers)
@@ -119,7 +124,8 @@ def _delete_some(numbers: list[int]) -> int:
 
 @in_transaction
 def _delete_rest(project: Project) -> None:
-    """The project itself, with what belongs to no task. Its people may manage nothing any more."""
+    """Deletes the project itself, with what belongs to no task."""
+    # Read before the memberships are deleted: those who managed only this project lose their access to the admin.
     people = [member.user for member in project.memberships.select_related("user")]
     project.delete()
     for user in people:

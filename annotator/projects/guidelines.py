@@ -1,4 +1,4 @@
-"""Guidelines are versioned: a changed text is a new version, which annotators acknowledge before their next task."""
+"""Publishes guidelines. A changed text is a new version, which annotators acknowledge before their next task."""
 
 from django.db import transaction
 
@@ -8,10 +8,10 @@ from annotator.models import Guideline, Membership, Project
 
 @transaction.atomic
 def publish_guidelines(project: Project, text: str) -> Guideline | None:
-    """The guideline in force afterwards; an unchanged or empty text publishes nothing."""
+    """Publishes the text as the next version, unless it is empty or unchanged; returns the guideline then in force."""
     if not text.strip():
         return project.current_guideline()
-    # Two who publish at once would both make the next version.
+    # Without this lock, two people who publish at once would both create the same next version.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     current = project.current_guideline()
     if current and current.text == text:
@@ -24,7 +24,8 @@ def publish_guidelines(project: Project, text: str) -> Guideline | None:
 
 
 def acknowledge(member: Membership, *, version: int) -> None:
-    """The member has read this version; a newer one that came meanwhile is still to be read. Never goes back."""
+    """Records that the member has read this version. A newer one that came meanwhile still has to be read."""
     current = member.project.current_guideline()
     read = min(version, current.version if current else 0)
+    # The condition keeps an old page from taking a later acknowledgement back.
     Membership.objects.filter(pk=member.pk, acknowledged_version__lt=read).update(acknowledged_version=read)

@@ -1,6 +1,6 @@
-"""Who joins and leaves a project, and in which role. Sign-up is by invitation: a manager makes the account.
+"""Brings people into a project, changes their roles, and ends memberships. Managers make the accounts: no open sign-up.
 
-Nobody becomes a manager without having agreed to it: an account that somebody else made gets an offer.
+Nobody becomes a manager without agreeing to it: an account that exists already gets an offer instead.
 """
 
 from collections.abc import Sequence
@@ -20,34 +20,34 @@ from annotator.refusals import Refusal
 
 
 class UnknownAccount(Refusal):
-    """No account has this name, and no password came to make one."""
+    """No account has this name, and there is no password with which to make one."""
 
     status = 400
     code = "unknown_account"
 
 
 class WeakPassword(Refusal):
-    """The password breaks the rules."""
+    """The password breaks the rules for passwords."""
 
     status = 400
     code = "weak_password"
 
 
 class RefusedName(Refusal):
-    """The name could be mistaken for another account's, or is kept for raters that are not people."""
+    """The name could be mistaken for another account's, or is reserved for raters that are not people."""
 
     status = 400
     code = "refused_name"
 
 
 class LastManager(Refusal):
-    """Without this manager nobody could manage the project any more."""
+    """Without this manager nobody could manage the project."""
 
     code = "last_manager"
 
 
 class UnknownLanguage(Refusal):
-    """No task could ever have this language, so whoever rates it alone would get no task."""
+    """No task can have this language, so an annotator who rates only this one would get no task."""
 
     status = 400
     code = "invalid"
@@ -59,7 +59,7 @@ class UnknownLanguage(Refusal):
 
 
 class NothingOffered(Refusal):
-    """The offer has been taken back, or answered already."""
+    """The offer was withdrawn, or has been answered already."""
 
     code = "nothing_offered"
 
@@ -76,13 +76,14 @@ def admit(
     password: str | None = None,
     by: User | None = None,
 ) -> tuple[Membership, bool]:
-    """Brings the user into the project, making the account where a password comes with a new name.
+    """Brings the user into the project, and makes the account if the name is new and a password is sent with it.
 
-    Without a role, a new member annotates and an old one stays what they are. Returns the membership and whether it
-    is new. A password never changes an account that exists, and such an account is only offered to manage.
+    Without a role, a new member annotates and an old one keeps their role. Returns the membership and whether it is
+    new. A password never changes an account that exists, and such an account is only offered the role of manager.
 
     Raises:
-        UnknownAccount, WeakPassword, LastManager: as they say.
+        UnknownAccount, RefusedName, WeakPassword: the account cannot be made.
+        LastManager: the new role would leave the project without a manager.
     """
     _one_change_at_a_time(project)
     user, is_new = _account(username, password)
@@ -96,7 +97,7 @@ def admit(
 
 @transaction.atomic
 def appoint_founder(project: Project, user: User) -> Membership:
-    """Makes a new project's maker its manager."""
+    """Makes the creator of a new project its manager."""
     member = Membership.objects.create(project=project, user=user, role=Role.MANAGER)
     follow_roles(user)
     return member
@@ -104,9 +105,9 @@ def appoint_founder(project: Project, user: User) -> Membership:
 
 @transaction.atomic
 def give_role(member: Membership, role: str, *, agreed: bool = False) -> None:
-    """Gives the member a role, or offers to manage the project if they have not agreed to that.
+    """Gives the member a role, or offers them the role of manager if they have not agreed to it.
 
-    Any other role takes an offer back.
+    Any other role withdraws an offer.
 
     Raises:
         LastManager: nobody else manages the project.
@@ -136,7 +137,7 @@ def _offer(member: Membership, role: str) -> None:
 
 @transaction.atomic
 def accept(member: Membership) -> None:
-    """The member takes the role that they are offered.
+    """Gives the member the role that they are offered.
 
     Raises:
         NothingOffered: there is no offer.
@@ -146,7 +147,7 @@ def accept(member: Membership) -> None:
 
 @transaction.atomic
 def decline(member: Membership) -> None:
-    """The member does not want the role that they are offered, and keeps the one that they have.
+    """Withdraws the offer that the member declines; they keep the role that they have.
 
     Raises:
         NothingOffered: there is no offer.
@@ -166,13 +167,18 @@ def _offered(member: Membership) -> str:
 
 
 def _one_change_at_a_time(project: Project) -> None:
-    """Two managers who dismiss each other at once would both find another one left."""
+    """Makes other changes of the project's members wait until this transaction ends.
+
+    Without it, two managers who dismiss each other at once would each find another manager left.
+    """
+    # no_key: rows that refer to the project, such as tasks and imports, can still be added meanwhile.
     Project.objects.select_for_update(no_key=True).filter(pk=project.pk).values_list("pk").get()
 
 
 @transaction.atomic
 def require_other_managers(user: User) -> None:
-    """Raises LastManager unless every project that the user manages has somebody else who can."""
+    """Raises LastManager unless every project that the user manages has another manager."""
+    # In the order of the projects, so that two such checks cannot deadlock.
     managed = user.memberships.filter(role=Role.MANAGER, project__deleted_at=None).select_related("user", "project")
     for member in managed.order_by("project"):
         _one_change_at_a_time(member.project)
@@ -188,22 +194,23 @@ def _require_another_manager(member: Membership) -> None:
 
 
 def _named(member: Membership) -> str:
-    """What the audit calls a membership."""
+    """Returns what the audit log calls a membership."""
     return f"member {member.user.username}"
 
 
 def _account(username: str, password: str | None) -> tuple[User, bool]:
-    """The account of this name, made if it is new; and whether it is."""
+    """Returns the account of this name, which is made if there is none, and whether it is new."""
     user = User.objects.filter(username=username).first()
     if user:
         return user, False
     user = _new_user(username, password)
     try:
+        # A savepoint: after an IntegrityError without one, PostgreSQL would refuse the rest of the transaction.
         with transaction.atomic():
             user.save()
             audit.record("account.created", f"account {username}")
     except IntegrityError:
-        # Somebody has made it a moment ago.
+        # Another request made the account a moment ago.
         return User.objects.get(username=username), False
     return user, True
 
@@ -226,10 +233,12 @@ def _new_user(username: str, password: str | None) -> User:
 
 
 def language_codes(project: Project, given: Sequence[str]) -> list[str]:
-    """The languages by the codes that tasks have; a language that the project's own tasks have needs no name.
+    """Returns the languages as the codes that tasks have, each once.
+
+    A code that tasks of the project have is accepted even if no language of that code is known.
 
     Raises:
-        UnknownLanguage: one of them is none.
+        UnknownLanguage: one of them is not a language's code.
     """
     codes = []
     for language in given:
@@ -242,14 +251,14 @@ def language_codes(project: Project, given: Sequence[str]) -> list[str]:
 
 @transaction.atomic
 def limit(member: Membership, *, quota: int | None, languages: Sequence[str]) -> None:
-    """How many tasks the member may rate (None: the project's number, 0: no limit), and in which languages.
+    """Sets how many tasks the member may rate (None: the project's number, 0: no limit), and in which languages.
 
     Raises:
-        UnknownLanguage: one of them is none.
+        UnknownLanguage: one of the languages is not a language's code.
     """
     before = {"quota": member.quota, "languages": member.languages}
     codes = list(languages)
-    if codes != member.languages:  # what was stored before there was this check stays until it is changed
+    if codes != member.languages:  # values stored before this check existed stay until they are changed
         codes = language_codes(member.project, codes)
     changed = audit.differences(before, {"quota": quota, "languages": codes})
     if changed:
@@ -260,13 +269,13 @@ def limit(member: Membership, *, quota: int | None, languages: Sequence[str]) ->
 
 
 def look_anew(member: Membership) -> None:
-    """The member begins at the head of the line again: what was passed over in other languages may be theirs now."""
+    """Moves the member to the head of the line again: tasks that they passed over for their language may fit now."""
     Tally.objects.filter(annotator=member.user, project=member.project).update(line=0)
 
 
 @transaction.atomic
 def dismiss(member: Membership) -> None:
-    """Ends a membership; tasks that the person holds go back, finished work stays.
+    """Ends a membership. Tasks that the person holds are released; finished work stays.
 
     Raises:
         LastManager: nobody else manages the project.
@@ -274,8 +283,8 @@ def dismiss(member: Membership) -> None:
     _one_change_at_a_time(member.project)
     member.refresh_from_db(fields=["role"])
     _require_another_manager(member)
-    held = Assignment.objects.leased().filter(annotator=member.user, task__project=member.project)
-    for assignment_id in list(held.values_list("pk", flat=True)):
+    leased = Assignment.objects.leased().filter(annotator=member.user, task__project=member.project)
+    for assignment_id in list(leased.values_list("pk", flat=True)):
         assignment.release(assignment_id)
     audit.record("membership.ended", _named(member), project=member.project, role=member.role)
     member.delete()
@@ -284,13 +293,14 @@ def dismiss(member: Membership) -> None:
 
 @transaction.atomic
 def give_another_try(member: Membership) -> None:
-    """One more try of the test, beside the project's number."""
+    """Gives the member one more try of the test than the project allows."""
+    # F: two managers who click at once give two tries.
     Membership.objects.filter(pk=member.pk).update(extra_tries=F("extra_tries") + 1)
     audit.record("membership.given_another_try", _named(member), project=member.project)
 
 
 @transaction.atomic
 def qualify(member: Membership, *, now: datetime) -> None:
-    """Spares the member the test. Twice does no harm."""
+    """Lets the member work without the test. Doing so twice is harmless."""
     if Membership.objects.filter(pk=member.pk, qualified_at__isnull=True).update(qualified_at=now):
         audit.record("membership.qualified", _named(member), project=member.project, by="a manager")

@@ -1,4 +1,4 @@
-"""Creates projects and changes their settings. Where the protocol's numbers change, the tasks are recomputed."""
+"""Creates projects and changes their settings. If the numbers of the protocol change, the tasks are recomputed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ NUMBERS = (
 
 @transaction.atomic
 def create(given: Mapping[str, Any], *, by: User | None = None, guidelines: str = "") -> Project:
-    """A new project with the settings that are given and HelpSteer2's for the rest; it belongs to its maker.
+    """Creates a project with these settings, and HelpSteer2's for the rest; its creator becomes its manager.
 
     Raises:
         InvalidProject: no project can have these settings, or the slug is taken.
@@ -43,7 +43,7 @@ def create(given: Mapping[str, Any], *, by: User | None = None, guidelines: str 
 
 
 def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not given follows from what is."""
+    """Fills in the settings that are missing; some of them depend on those that are there."""
     settings = dict(given)
     rubric = settings.setdefault("rubric", Rubric.objects.get(key=DEFAULT_RUBRIC))
     base = settings.setdefault("base_annotators", Project().base_annotators)
@@ -59,12 +59,12 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
 def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = "") -> bool:
     """Changes settings; returns whether the light worker recomputes the tasks.
 
-    Where fewer annotators are asked than are kept, all of them are kept.
+    If the new number of annotators is below the number that is kept, all of them are kept.
 
     Raises:
         InvalidProject: the project cannot have these settings, or the slug is taken.
     """
-    # Not FOR UPDATE, which would hold up whoever adds rows that name the project.
+    # no_key: a plain FOR UPDATE would block everybody who adds rows that refer to the project.
     stored = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     before = audit.fields_of(stored)
     changes = dict(changes)
@@ -87,8 +87,13 @@ def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = ""
 
 
 def _save(project: Project, *, update_fields: list[str] | None = None) -> None:
-    """Two may take one slug at once: both have found it free."""
+    """Saves the project.
+
+    Raises:
+        InvalidProject: another request has taken the slug since it was checked.
+    """
     try:
+        # A savepoint, so that the transaction can go on to ask why the row was refused.
         with transaction.atomic():
             project.save(update_fields=update_fields)
     except IntegrityError as broken:

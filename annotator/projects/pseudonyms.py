@@ -1,6 +1,6 @@
-"""What a project calls its people where no name may stand: a random name in each project, the same in none.
+"""Names a project's people where no user name may be shown: by a random name, a different one in each project.
 
-Triggers give one to every member and to whoever has rated; a dump of the database carries all of them.
+Triggers give one to every member and to everybody who has rated; a dump of the database contains all of them.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from annotator.models import Project, Pseudonym, User
 
 
 class Pseudonyms(dict[int, str]):
-    """A project's pseudonyms by the user's id, read at once. Whoever has none yet gets one."""
+    """A project's pseudonyms by the user's id, read in one query. A user without one gets it when it is asked for."""
 
     def __init__(self, project_id: int) -> None:
         super().__init__(Pseudonym.objects.filter(project=project_id).values_list("user", "name"))
@@ -24,19 +24,19 @@ class Pseudonyms(dict[int, str]):
 
 
 def pseudonym(user_id: int, project_id: int) -> str:
-    """What the project calls this one person."""
+    """Returns the project's pseudonym of this person, who gets one if they have none."""
     return Pseudonym.objects.get_or_create(user_id=user_id, project_id=project_id)[0].name
 
 
 def name_of(user_field: str, project_field: str) -> Subquery:
-    """The pseudonym as a column of another table's rows, whose fields lead to the user and the project."""
-    called = Pseudonym.objects.filter(user=OuterRef(user_field), project=OuterRef(project_field))
-    return Subquery(called.values("name"))
+    """Returns the pseudonym as a column for rows of another table, whose fields lead to the user and the project."""
+    pseudonyms = Pseudonym.objects.filter(user=OuterRef(user_field), project=OuterRef(project_field))
+    return Subquery(pseudonyms.values("name"))
 
 
 @dataclass(frozen=True)
 class Naming:
-    """How the people of a project are called to one of its readers: by name, or by pseudonym."""
+    """How a reader sees the people of a project: by user name or by pseudonym."""
 
     project: Project
     by_name: bool
@@ -45,7 +45,8 @@ class Naming:
         return user.username if self.by_name else self._pseudonyms[user.pk]
 
     def person(self, name: str) -> User | None:
-        """The person whom the project calls by this pseudonym."""
+        """Finds the person of this name or pseudonym, whichever the reader sees."""
+        # PostgreSQL refuses a NUL character in a query.
         if not name.isprintable():
             return None
         if self.by_name:

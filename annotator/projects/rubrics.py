@@ -1,7 +1,7 @@
-"""Attribute sets as data: HelpSteer2's five attributes and HelpSteer-2D's aspects, with a text per level.
+"""Holds attribute sets as data: HelpSteer2's five attributes and HelpSteer-2D's aspects, with a text per level.
 
-Sources: arXiv 2406.08673, section 2.1 and appendix G; arXiv 2410.19720. The level texts are our own words.
-They are stored in English, and translated where annotators see them.
+Sources: arXiv 2406.08673, section 2.1 and appendix G; arXiv 2410.19720. The level texts are our own words. They are
+stored in English and translated where annotators see them.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext_noop as _
 
 LEVELS = 5
-"""Likert-5, stored 0..4, higher is more."""
+"""The levels of a Likert scale of five, stored as 0 to 4; higher is more."""
 
 
 @dataclass(frozen=True)

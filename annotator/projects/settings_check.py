@@ -1,7 +1,7 @@
-"""The one check of a project's settings. Every door that creates or changes a project asks it.
+"""Checks a project's settings, for every door that creates or changes a project.
 
-What a column alone can say (its type, its bounds) stands beside the column, in the model; here is what settings say
-about each other, about the rubric, and about what has been rated.
+The rules of a single column (its type, its bounds) stand in the model; the rules between settings, and between these,
+the rubric and what has been rated, stand here.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Errors = dict[str, list[str]]
 
 
 class InvalidProject(Refusal):
-    """Settings that no project can have; `errors` says by field why."""
+    """No project can have these settings; `errors` holds the reasons by field."""
 
     status = 400
     code = "invalid"
@@ -29,12 +29,12 @@ class InvalidProject(Refusal):
 
 
 def check(project: Project | None, changes: Mapping[str, Any]) -> None:
-    """Whether a project may have these settings: a new one (None) all together, another one beside those it has.
+    """Checks that a project may have these settings: all of a new one (None), or the changes of an existing one.
 
-    What stays as it is is not complained about, so that one old setting keeps nobody from changing another.
+    Settings that stay the same are not checked, so that an old invalid one does not prevent a change of another.
 
     Raises:
-        InvalidProject: it may not.
+        InvalidProject: with all reasons, by field.
     """
     candidate = copy(project) if project else Project()
     for name, value in changes.items():
@@ -52,7 +52,7 @@ def check(project: Project | None, changes: Mapping[str, Any]) -> None:
 
 
 def _of_fields(candidate: Project, changed: set[str]) -> Errors:
-    """What the model's own validators say of what has changed, and whether the slug is free."""
+    """Returns what the model's own validators find wrong with the changed fields, and whether the slug is taken."""
     unchanged = {field.name for field in Project._meta.concrete_fields} - changed
     errors: Errors = {}
     for validate in (candidate.clean_fields, candidate.validate_unique):
@@ -64,7 +64,7 @@ def _of_fields(candidate: Project, changed: set[str]) -> Errors:
 
 
 def _of_all(candidate: Project, project: Project | None, changed: set[str]) -> list[tuple[str, str]]:
-    """Field and text of each rule between settings that is broken by one that has changed."""
+    """Returns field and text for each rule between settings that a changed one breaks."""
     errors = []
     if {"base_annotators", "max_annotators"} & changed and candidate.max_annotators < candidate.base_annotators:
         errors.append(("max_annotators", f"It must be at least base_annotators ({candidate.base_annotators})."))
@@ -98,7 +98,7 @@ def _of_spread(candidate: Project) -> list[str]:
 
 
 def is_rated(project: Project) -> bool:
-    """Whether anything is stored that was said in terms of the project's rubric."""
+    """Says whether any annotation, label or expert rating uses the project's rubric."""
     return (
         Annotation.objects.for_project(project.pk).exists()
         or Label.objects.for_project(project.pk).exists()

@@ -1,15 +1,16 @@
-"""Who may enter the admin because they manage a project. The admin lets staff in, and shows managers their own."""
+"""Lets those who manage a project enter the admin, which admits staff and shows managers their own projects."""
 
 from annotator import audit
 from annotator.models import Role, User
 
 
 def follow_roles(user: User) -> None:
-    """Makes staff of whoever manages a project, and takes that back from whoever manages none any more.
+    """Makes the user staff if they manage a project, and takes that back if they no longer manage any.
 
-    Who is staff for another reason (a superuser, or an administrator has said so) stays staff.
+    Those who are staff for another reason (superusers, or because an administrator said so) stay staff.
     """
-    # Locked before the roles are read: of two who end the last two roles at once, the second finds none left.
+    # Locked before the roles are read: if two requests end the user's last two roles at once, the second one waits and
+    # finds none left.
     locked = User.objects.select_for_update(no_key=True)
     user.refresh_from_db(fields=["is_staff", "is_superuser", "staff_by_role"], from_queryset=locked)
     manages = user.memberships.filter(role=Role.MANAGER).exists()

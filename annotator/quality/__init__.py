@@ -1,8 +1,8 @@
-"""What annotators' work looks like beside agreement: leaning, scatter, hurry, sameness, sides. For people to judge.
+"""Measures annotators' work beyond agreement (leaning, scatter, hurry, sameness, sides), for people to judge.
 
-`work_arrays` takes the annotations from the tables, `rater_effects`, `patterns` and `chance` are the statistics,
-`measurements` what they come to for each annotator, `flags` what stands out; `assessment` is the stage that stores it,
-`assessment_process` has a process of its own do so, `findings` and `flag_texts` put it in words.
+`work_arrays` reads the annotations, `rater_effects`, `patterns` and `chance` compute the statistics, `measurements`
+puts them together by annotator, `flags` picks what stands out. `assessment` is the stage that stores all this,
+`assessment_process` runs it in a process of its own, `findings` and `flag_texts` put it into words.
 """
 
 from annotator.quality.assessment import HOUR, assess, assess_due, is_due, more_wanted, since

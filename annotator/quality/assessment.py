@@ -1,4 +1,4 @@
-"""Looks into what a project's annotators did and stores what is found; who needs looking at is for people to judge."""
+"""Measures the work of a project's annotators and stores the results, which are for people to judge."""
 
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -22,14 +22,16 @@ from annotator.quality.work_arrays import Work, lengths, read
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 ENOUGH, ENOUGH_SHARE = 5, 0.05
-"""New annotations, and as a share of the old ones, that are not kept waiting for the hour."""
+"""So many new tasks, and so many as a share of those rated before, are measured before the hour is over."""
 
 
 def assess(project: Project, *, now: datetime) -> int:
-    """Measures everybody anew, unless somebody is at it already; returns how many annotators."""
+    """Measures all annotators again, unless another process is doing so; returns how many annotators."""
+    # A session lock, as this takes long: no transaction stays open for it.
     with locks.session_lock("quality", project.pk) as is_alone:
         if not is_alone:
             return 0
+        # Counted before the work is read: ratings that come in between are counted as new by the next assessment.
         rated = _rated(project)
         work = read(project)
         everybody = measured(work, _lengths(project, work), _with_others(project, now))
@@ -49,17 +51,18 @@ def assess(project: Project, *, now: datetime) -> int:
 
 
 def _lengths(project: Project, work: Work) -> dict[int, int]:
-    """The lengths of the texts of tasks that somebody may have hurried through."""
+    """Returns the lengths of the texts of tasks that somebody may have hurried through."""
+    # No task counts as hurried above LONGEST / HURRY seconds, so the texts of most tasks need not be measured.
     active = work.annotations["active"]
     return lengths(project, np.unique(work.annotations["task"][(active >= 0) & (active * HURRY < LONGEST)]))
 
 
 def _with_others(project: Project, now: datetime) -> dict[int, WithOthers]:
-    lengths = {}
+    agreements = {}
     for rater in agreement.report(project, now=now).raters:
         kappas = [kappa for kappa in rater.kappa.values() if kappa is not None]
-        lengths[rater.user.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
-    return lengths
+        agreements[rater.user.pk] = WithOthers(fmean(kappas) if kappas else None, rater.shared)
+    return agreements
 
 
 @transaction.atomic
@@ -82,7 +85,7 @@ class Assess(Protocol):
 
 
 def assess_due(*, now: datetime, by: Assess = assess) -> int:
-    """Every project in which enough has happened; returns how many annotators were looked into."""
+    """Assesses every project in which enough has happened; returns how many annotators were measured."""
     rated = Project.objects.filter(tallies__done__gt=0).distinct().select_related("rubric")
 
     def assess_if_due(project: Project) -> int:
@@ -95,13 +98,13 @@ _ratings = Rating.objects.filter(annotation=OuterRef("pk"))
 
 
 def is_due(project: Project, *, now: datetime) -> bool:
-    """Whether ratings have changed for an hour, or many within minutes."""
+    """Says whether an assessment is due: after an hour if ratings have changed, after a minute if many are new."""
     last = RaterQuality.objects.filter(project=project).aggregate(at=Max("computed_at"))["at"]
     if last is None:
-        # Who only prefers one response has nothing to be looked into.
+        # Annotations without ratings, which only prefer a response, have nothing that is measured.
         looked_at = Annotation.objects.current().for_project(project.pk).filter(Exists(_ratings))
         return looked_at.filter(assignment__task__state__in=[Task.State.OPEN, Task.State.COMPLETE]).exists()
-    # An hour at most, so that a project in which little happens is looked into too.
+    # After an hour any change is enough, so that a project in which little happens is assessed too.
     changed = AgreementState.objects.filter(project=project, refreshed_at__gt=last).exists()
     if changed and now - last >= HOUR:
         return True
@@ -109,12 +112,12 @@ def is_due(project: Project, *, now: datetime) -> bool:
 
 
 def more_wanted(project: Project) -> int:
-    """How many tasks have still to be rated for annotators to be looked into before the hour is over."""
+    """Returns how many more tasks have to be rated for the next assessment to come before the hour is over."""
     return max(ceil(max(ENOUGH, ENOUGH_SHARE * _rated(project))) - since(project), 0)
 
 
 def since(project: Project) -> int:
-    """Tasks rated since the project's annotators were last looked into."""
+    """Returns how many tasks have been rated since the last assessment; 0 if there was none."""
     then = RaterQuality.objects.filter(project=project).values_list("measures__rated_by_all", flat=True).first()
     return 0 if then is None else max(_rated(project) - then, 0)
 

@@ -1,4 +1,4 @@
-"""Looking into annotators' work in a process of its own: what it takes in memory goes back when it ends."""
+"""Assesses annotators' work in a process of its own, so that the memory it takes is returned when it ends."""
 
 import subprocess
 import sys
@@ -13,24 +13,25 @@ PATIENCE_SECONDS = 600
 
 
 class AssessmentFailed(Exception):
-    """The process that looks into a project's annotators; the message is its last word."""
+    """The process that assesses a project's annotators failed; the message is the last line that it wrote."""
 
 
 def assess_apart(project: Project, *, now: datetime) -> int:
-    """Returns how many annotators there are results of; it takes its own time, a little after ours.
+    """Assesses the project in a process of its own; returns for how many annotators there are results.
 
-    Where a process is at it already no other is started: one that takes long must not have the next ones wait with it.
+    `now` is not used: the process reads the time itself, a little later. While one process assesses the project no
+    other is started, because those that come after a slow one would pile up behind it.
 
     Raises:
-        AssessmentFailed: the process failed or took too long.
+        AssessmentFailed: the process failed, or took longer than PATIENCE_SECONDS.
     """
-    # A slug may begin with a hyphen, and is no option for that.
+    # The slug comes after "--", as it may begin with a hyphen and would be read as an option.
     command = [sys.executable, "manage.py", "quality", "--background", "--", project.slug]
     with locks.session_lock("quality apart", project.pk) as is_alone:
         if not is_alone:
             return 0
         try:
-            done = subprocess.run(
+            ended = subprocess.run(
                 command,
                 cwd=settings.BASE_DIR,
                 stdin=subprocess.DEVNULL,
@@ -42,8 +43,8 @@ def assess_apart(project: Project, *, now: datetime) -> int:
             )
         except subprocess.TimeoutExpired as late:
             raise AssessmentFailed(f"it took longer than {PATIENCE_SECONDS} s") from late
-        sys.stderr.write(done.stderr)
-        if done.returncode:
-            words = done.stderr.strip().splitlines()
-            raise AssessmentFailed(words[-1] if words else f"it ended with code {done.returncode}")
+        sys.stderr.write(ended.stderr)
+        if ended.returncode:
+            lines = ended.stderr.strip().splitlines()
+            raise AssessmentFailed(lines[-1] if lines else f"it ended with code {ended.returncode}")
         return project.rater_qualities.count()

@@ -1,4 +1,4 @@
-"""What was found about annotators, put together for the doors: flags in words, tasks to look at, exclusions."""
+"""Puts together what was measured about annotators for the doors: flags in words, tasks to look at, exclusions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,10 @@ class DescribedFlag:
 
 @dataclass(frozen=True)
 class Finding:
-    """One annotator; the means are over the attributes, None where nobody else has rated the same.
+    """What was measured about one annotator.
 
-    `no_reliability` says why there is none although others have.
+    `scatter` and `reliability` are means over the attributes, None if nobody else has rated the same responses;
+    `no_reliability` says why there is no reliability although others have.
     """
 
     annotator: User
@@ -52,7 +53,7 @@ def how_many_flagged(project: Project) -> int:
 
 
 def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
-    """The findings about a project's annotators; the number of queries does not grow with theirs."""
+    """Returns the findings about a project's annotators; the number of queries does not grow with their number."""
     rows = list(rows)
     names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
     wanted = {task for row in rows for flag in row.flags for task in flag["examples"]}
@@ -76,8 +77,8 @@ def findings(project: Project, rows: Iterable[RaterQuality]) -> list[Finding]:
 
 def _described(flag: Mapping[str, Any], names: Mapping[str, str], tasks: Mapping[int, Task]) -> DescribedFlag:
     kind = Kind(flag["kind"])
-    left = [tasks[pk] for pk in flag["examples"] if pk in tasks]
-    return DescribedFlag(kind, str(kind.label), sentence(kind, flag["evidence"], names), flag["evidence"], left)
+    examples = [tasks[pk] for pk in flag["examples"] if pk in tasks]  # some may be deleted since
+    return DescribedFlag(kind, str(kind.label), sentence(kind, flag["evidence"], names), flag["evidence"], examples)
 
 
 def _no_reliability(measures: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Flags in words, in the reader's language."""
+"""Puts flags into words, in the reader's language."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ Names = Mapping[str, str]
 
 
 def sentence(kind: Kind, evidence: Evidence, names: Names) -> str:
-    """What was seen, with its numbers. `names` are the attributes' by key."""
+    """Returns the sentence of a flag with its numbers; `names` holds the attributes' names by key."""
     counts = {name: number(value, 0) for name, value in evidence.items() if isinstance(value, int)}
     return _SENTENCES[kind]({**evidence, **counts}, names)
 

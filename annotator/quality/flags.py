@@ -1,7 +1,7 @@
-"""What stands out about an annotator, with its evidence. A flag asks somebody to look; nothing follows by itself.
+"""Flags what stands out about an annotator, with its evidence. A flag asks somebody to look; nothing follows by itself.
 
-The limits are meant to be passed by what one would want to look at, not by half of the people: both clear in size and
-beyond chance.
+The limits are meant for what a manager would want to look at, not for half of the people: a flag has to be both clear
+in size and beyond chance.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,16 +15,16 @@ from django.utils.translation import gettext_lazy as _
 from annotator.quality.chance import at_least, stand_out, two_sided
 
 FEWEST = 20
-"""Annotations, ratings or preferences below which nothing is said."""
+"""The fewest annotations, ratings or preferences from which anything is concluded."""
 BY_CHANCE = 0.001
-"""How likely it may be that anybody at all of a project does so by chance."""
+"""The chance that may remain that any annotator of the project at all is flagged by accident."""
 HURRIED_SHARE = 0.2
 FEWEST_HURRIED = 4
-"""Nobody reads so fast by chance, so a few are enough, however many tasks there were."""
+"""Nobody reads so fast by chance, so a few such tasks are enough."""
 FLAT_SHARE = 0.3
 FLAT_ABOVE = 0.2
 LEAST_CHANCE = 0.02
-"""What one score throughout is at least likely to be, however seldom the few others do it."""
+"""The least probability that is assumed for one score throughout, however seldom the few others do it."""
 SHORTEST_RUN = 8
 SIDE_SHARE = 0.1
 SIDES_WRONG = 0.01
@@ -33,7 +33,7 @@ LOW_KAPPA = 0.2
 KAPPA_BELOW = 0.2
 LEANING = 0.75
 ERRORS = 4
-"""Standard errors."""
+"""The fewest standard errors by which a leaning or a drift must differ from 0."""
 SCATTER_RATIO = 1.5
 DRIFT = 0.5
 
@@ -51,7 +51,7 @@ class Kind(TextChoices):
 
 @dataclass(frozen=True)
 class Flag:
-    """`evidence` holds the numbers of its sentence (flag_texts), `examples` ids of tasks to look at."""
+    """One flag: `evidence` holds the numbers of its sentence (flag_texts), `examples` the ids of tasks to look at."""
 
     kind: Kind
     evidence: Mapping[str, Any]
@@ -60,16 +60,17 @@ class Flag:
 
 @dataclass(frozen=True)
 class Measured:
-    """One annotator's measures as they are stored, and by kind of flag the tasks that show it best."""
+    """One annotator's measures as they are stored, and for each kind of flag the tasks that show it best."""
 
     measures: Mapping[str, Any]
     examples: Mapping[Kind, Sequence[int]] = field(default_factory=dict)
 
 
 def flagged(everybody: Sequence[Measured]) -> list[list[Flag]]:
-    """The flags of each of a project's annotators."""
+    """Returns the flags of each of a project's annotators, in their order."""
     usual_kappas = [person.measures["kappa"] for person in everybody]
     sided = stand_out([_chance_of_side(person.measures["position"]) for person in everybody], rate=SIDES_WRONG)
+    # Bonferroni: the more annotators are tested, the more would be flagged by accident.
     unlikely = BY_CHANCE / max(len(everybody), 1)
     flags = []
     for place, person in enumerate(everybody):
@@ -106,10 +107,10 @@ def _straight_lining(sameness: Mapping[str, Any], unlikely: float) -> Found:
 
 
 def _repeating(repeats: Mapping[str, Any], unlikely: float) -> Found:
-    """A run of so many begins at any of the tasks."""
     longest, tasks = repeats["longest"], repeats["tasks"]
     if longest < SHORTEST_RUN or repeats["alike"] is None:
         return
+    # A run may begin at any of the tasks, so its chance is at most their number times that of one run.
     alike = max(repeats["alike"], LEAST_CHANCE)
     if tasks * alike ** (longest - 1) < unlikely:
         yield Kind.REPEATING, {"longest": longest, "alike": repeats["alike"]}
@@ -135,7 +136,7 @@ def _disagreeing(measures: Mapping[str, Any], others: Sequence[float]) -> Found:
 
 
 def _leaning(measures: Mapping[str, Any]) -> Found:
-    """Each attribute by itself: verbose and wrong are no mistakes of the same kind."""
+    # Each attribute by itself: leaning on verbosity and on correctness are mistakes of different kinds.
     if measures["ratings"] < FEWEST:
         return
     leaning = {

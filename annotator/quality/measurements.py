@@ -1,4 +1,4 @@
-"""Each annotator's measures, from their work: what is stored, what flags are raised by, what the page shows."""
+"""Computes each annotator's measures from their work: these are stored and shown, and flags are raised by them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,17 @@ EXAMPLES = 5
 
 @dataclass(frozen=True)
 class WithOthers:
-    """Mean kappa against whoever rated the same responses, and how many these are."""
+    """An annotator's mean kappa against all who rated the same responses, and how many responses these are."""
 
     kappa: float | None
     shared: int
 
 
 def measured(work: Work, lengths: Mapping[int, int], with_others: Mapping[int, WithOthers]) -> list[Measured]:
-    """Of each of the work's annotators, in their order; the mappings are by task's and by annotator's id."""
+    """Returns the measures of each of the work's annotators, in their order.
+
+    `lengths` holds the characters of tasks by the task's id, `with_others` is keyed by the annotator's id.
+    """
     model = _fitted(work)
     parts = [
         _tasks(work, with_others),
@@ -34,16 +37,15 @@ def measured(work: Work, lengths: Mapping[int, int], with_others: Mapping[int, W
         _of_model(work, model),
         _drift(work, model),
     ]
-    return [_together(part) for part in zip(*parts, strict=True)]
-
-
-def _together(parts: Sequence[Measured]) -> Measured:
-    measures: dict[str, Any] = {}
-    examples: dict[Kind, Sequence[int]] = {}
-    for part in parts:
-        measures |= part.measures
-        examples |= part.examples
-    return Measured(measures, examples)
+    by_annotator = []
+    for own_parts in zip(*parts, strict=True):
+        measures: dict[str, Any] = {}
+        examples: dict[Kind, Sequence[int]] = {}
+        for part in own_parts:
+            measures |= part.measures
+            examples |= part.examples
+        by_annotator.append(Measured(measures, examples))
+    return by_annotator
 
 
 def _tasks(work: Work, with_others: Mapping[int, WithOthers]) -> list[Measured]:
@@ -57,22 +59,22 @@ def _tasks(work: Work, with_others: Mapping[int, WithOthers]) -> list[Measured]:
 
 
 def _number(value: float | None) -> float | None:
-    """The value as JSON stores it; None if it is undefined."""
+    """Returns the value as it is stored, or None if it is undefined: JSON has no NaN."""
     return None if value is None or np.isnan(value) else round(float(value), 4)
 
 
 def _most(work: Work, weight: Array) -> list[list[int]]:
-    """Each annotator's tasks of greatest weight, leaving out those of no weight."""
+    """Returns the EXAMPLES tasks of greatest weight of each annotator, without those of no weight."""
     weight = np.nan_to_num(weight.astype(float))
     order = np.lexsort((work.annotations["annotation"], -weight, work.annotations["annotator"]))
     order = order[weight[order] > 0]
     annotator = work.annotations["annotator"][order]
     place = np.arange(len(order)) - np.searchsorted(annotator, annotator)
     chosen = order[place < EXAMPLES]
-    counts: list[list[int]] = [[] for _ in work.annotators]
+    examples: list[list[int]] = [[] for _ in work.annotators]
     for owner, task in zip(*(work.annotations[name][chosen].tolist() for name in ("annotator", "task")), strict=True):
-        counts[owner].append(task)
-    return counts
+        examples[owner].append(task)
+    return examples
 
 
 # What annotations show by themselves -----------------------------------------------------------------------
@@ -80,9 +82,7 @@ def _most(work: Work, weight: Array) -> list[list[int]]:
 
 def _speed(work: Work, lengths: Mapping[int, int]) -> list[Measured]:
     hurry = patterns.hurry(work, lengths)
-    timed, hurried = (
-        patterns.of_each(work, duration).astype(int).tolist() for duration in (hurry.timed, hurry.hurried)
-    )
+    timed, hurried = (patterns.of_each(work, marks).astype(int).tolist() for marks in (hurry.timed, hurry.hurried))
     median = patterns.median_seconds(work).tolist()
     fastest = _most(work, np.where(hurry.hurried, patterns.LONGEST - work.annotations["active"], 0))
     return [
@@ -132,8 +132,10 @@ def _position(work: Work) -> list[Measured]:
 
 @dataclass(frozen=True)
 class _Model:
-    """The effects by attribute; by annotation the mean over its scores of how far they lie from what the others make
-    likely, without sign, and of their surprise, with it; nan where nobody else has rated."""
+    """The rater effects by attribute, and two means over the scores of each annotation, NaN if nobody else has rated.
+
+    `distance` is the mean absolute distance from what the others make likely, `surprise` the mean surprise, with sign.
+    """
 
     effects: Mapping[str, Effects]
     distance: Array
@@ -142,20 +144,20 @@ class _Model:
 
 def _fitted(work: Work) -> _Model:
     effects, count = {}, len(work.annotations)
-    distance, surprise, seen = np.zeros(count), np.zeros(count), np.zeros(count)
+    distance, surprise, scored = np.zeros(count), np.zeros(count), np.zeros(count)
     for column, key in enumerate(work.attributes):
-        ratings, place = _of_attribute(work, column)
-        known = ~np.isnan(ratings.surprise)
-        distance += np.bincount(place[known], np.abs(ratings.distance[known]), count)
-        surprise += np.bincount(place[known], ratings.surprise[known], count)
-        seen += np.bincount(place[known], minlength=count)
-        effects[key] = ratings
-    some = np.where(seen, seen, np.nan)
-    return _Model(effects, distance / some, surprise / some)
+        fitted, place = _of_attribute(work, column)
+        known = ~np.isnan(fitted.surprise)
+        distance += np.bincount(place[known], np.abs(fitted.distance[known]), count)
+        surprise += np.bincount(place[known], fitted.surprise[known], count)
+        scored += np.bincount(place[known], minlength=count)
+        effects[key] = fitted
+    divisor = np.where(scored, scored, np.nan)
+    return _Model(effects, distance / divisor, surprise / divisor)
 
 
 def _of_attribute(work: Work, column: int) -> tuple[Effects, Array]:
-    """The effects over the ratings that count, and the annotation of each of these."""
+    """Returns the effects over the ratings that count, and the annotation of each of these ratings."""
     scores = work.ratings["scores"][:, column]
     chosen = work.annotations["counts"][work.ratings["annotation"]] & (scores >= 0)
     place = work.ratings["annotation"][chosen]
@@ -201,14 +203,18 @@ def _scatter(effects: Effects, place: int) -> dict[str, float | None] | None:
 
 
 def _drift(work: Work, model: _Model) -> list[Measured]:
-    """How far the second half of each one's work lies above the first, against the others; imports have no order."""
+    """Measures how far the second half of each annotator's work lies above the first, against the others.
+
+    Imported annotations are left out, because they all came at once and so have no order.
+    """
     places = np.flatnonzero(~np.isnan(model.surprise) & ~work.annotations["imported"])
     places = places[np.lexsort((work.annotations["submitted"][places], work.annotations["annotator"][places]))]
-    annotator, off = work.annotations["annotator"][places], model.surprise[places]
+    annotator, surprise = work.annotations["annotator"][places], model.surprise[places]
     size = np.bincount(annotator, minlength=len(work.annotators))
     place = np.arange(len(places)) - (np.cumsum(size) - size)[annotator]
     half = 2 * annotator + (2 * place >= size[annotator])
-    sums = [np.bincount(half, off**power, 2 * len(size)).reshape(-1, 2) for power in (0, 1, 2)]
+    sums = [np.bincount(half, surprise**power, 2 * len(size)).reshape(-1, 2) for power in (0, 1, 2)]
+    # Annotators with fewer than two annotations in a half divide by 0; they are left out below.
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = sums[1] / sums[0]
         error = np.sqrt(((sums[2] / sums[0] - mean**2) / (sums[0] - 1)).sum(1))

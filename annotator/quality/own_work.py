@@ -1,6 +1,6 @@
-"""What annotators may know about their own work: how much, how fast, and how far they agree with their peers.
+"""Tells annotators about their own work: how much, how fast, and how far they agree with their peers.
 
-Peers stay unseen: agreement counts tasks that are complete, pools everybody else, and is silent below a floor.
+Peers stay anonymous: agreement covers complete tasks only, pools all others, and is withheld below a minimum.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from annotator.agreement.two_rater_kappa import kappa_of_means
 from annotator.models import Annotation, Project, User
 
 FEWEST_SHARED = 10
-"""Responses rated with others before an agreement is shown: fewer would tell what they gave."""
+"""Responses that must be shared with others before an agreement is shown: fewer would reveal the others' scores."""
 WEEKS = 8
 DAYS = 14
 PACE_OVER = 50
@@ -24,7 +24,7 @@ PACE_OVER = 50
 
 @dataclass(frozen=True)
 class Amount:
-    """Annotations by day, oldest first, without gaps; the median seconds of work on one of the latest."""
+    """The annotations in all and by day, oldest first and without gaps; the median seconds for one of the latest."""
 
     total: int
     days: Sequence[tuple[date, int]]
@@ -40,7 +40,7 @@ class Amount:
 
 
 def amount(user: User, project: Project, *, now: datetime) -> Amount:
-    """The user's annotations in the project; an edit is no new one."""
+    """Counts the user's annotations in the project; a revision is not counted again."""
     mine = Annotation.objects.for_project(project.pk).filter(assignment__annotator=user, revision=1)
     first = now.date() - timedelta(days=DAYS - 1)
     recent = mine.filter(submitted_at__date__gte=first).annotate(day=TruncDate("submitted_at"))
@@ -56,9 +56,9 @@ def amount(user: User, project: Project, *, now: datetime) -> Amount:
 
 @dataclass(frozen=True)
 class PeerAgreement:
-    """Quadratic-weighted kappa with everybody else, by attribute: over all weeks shown, and of each week.
+    """Quadratic-weighted kappa with all others, by attribute: over all weeks together, and for each week.
 
-    None where fewer than FEWEST_SHARED responses are shared, or nothing varies.
+    It is None if fewer than FEWEST_SHARED responses are shared, or if the scores do not vary.
     """
 
     weeks: Sequence[date]
@@ -90,7 +90,7 @@ FROM pair GROUP BY GROUPING SETS ((key, week), (key))
 
 
 def agreement_with_peers(user: User, project: Project, *, now: datetime) -> PeerAgreement:
-    """The user's agreement with peers over the last WEEKS weeks; each pair of scores weighs the same."""
+    """Returns the user's agreement with peers over the last WEEKS weeks; each pair of scores has the same weight."""
     monday = now.date() - timedelta(days=now.weekday())
     weeks = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS))]
     with connection.cursor() as cursor:
@@ -106,7 +106,7 @@ def agreement_with_peers(user: User, project: Project, *, now: datetime) -> Peer
 
 
 def _kappa(row: tuple[float, ...] | None) -> float | None:
-    """Kappa, or None if so few responses are shared that it would reveal single ratings."""
+    """Returns kappa, or None if so few responses are shared that it would reveal single ratings."""
     if row is None or row[0] < FEWEST_SHARED:
         return None
     _, squared_difference, by_chance = row

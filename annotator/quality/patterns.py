@@ -1,6 +1,6 @@
-"""What annotations show by themselves: hurry, one score throughout, the same again and again, a side that is preferred.
+"""Finds what annotations show by themselves: hurry, one score throughout, repeated scores, a preferred side.
 
-Everything here is an array over a `Work`'s annotations, or over its annotators.
+All results are arrays over the annotations of a `Work`, or over its annotators.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ WORDS_A_MINUTE = 238
 """Silent reading of English prose: Brysbaert, J. of Memory and Language 109 (2019) 104047."""
 CHARACTERS_A_WORD = 6
 HURRY = 4
-"""Times that speed: faster than anybody reads."""
+"""How many times faster than that an annotator is who cannot have read the texts."""
 SHORTEST, LONGEST = 5.0, 600.0
-"""Seconds of reading. Shorter texts say nothing; nobody is expected to read longer than that."""
+"""Seconds of reading. Texts that take less say nothing about hurry; nobody is expected to read for longer."""
 FEWEST_SCORES = 4
 
 
@@ -32,7 +32,7 @@ def of_each(work: Work, values: Array) -> Array:
 
 @dataclass(frozen=True)
 class Hurry:
-    """By annotation: whether its time says anything, and whether it was too short to have read the texts."""
+    """For each annotation: whether its time says anything, and whether it was too short for reading the texts."""
 
     timed: Array
     hurried: Array
@@ -49,7 +49,8 @@ def hurry(work: Work, lengths: Mapping[int, int]) -> Hurry:
 
 
 def median_seconds(work: Work) -> Array:
-    """Each annotator's median time in seconds; NaN where no time is known."""
+    """Returns each annotator's median time in seconds, NaN if no time is known."""
+    # Sorted once, so that the medians of all annotators are read at computed places, without a loop over people.
     known = work.annotations[work.annotations["active"] >= 0]
     known = known[np.lexsort((known["active"], known["annotator"]))]
     size = np.bincount(known["annotator"], minlength=len(work.annotators))
@@ -66,9 +67,11 @@ def median_seconds(work: Work) -> Array:
 
 @dataclass(frozen=True)
 class Sameness:
-    """By annotation: whether its scores are all the same and the others' of the task are not.
+    """How often annotators give one score to everything.
 
-    By annotator: tasks that somebody else has rated too; how many of those have one score throughout, own and expected.
+    `unlike` says for each annotation whether its scores are all the same while no other one's of the task are. By
+    annotator, `compared` counts tasks that somebody else has rated too, `own` those of them with one score throughout,
+    and `expected` how many these would be if the annotator had done as the others did.
     """
 
     unlike: Array
@@ -78,7 +81,7 @@ class Sameness:
 
 
 def sameness(work: Work) -> Sameness:
-    """What is expected is what the others did with the same tasks."""
+    """Compares each annotation with the others' of the same task."""
     flat = _is_flat(work)
     _, task = np.unique(work.annotations["task"], return_inverse=True)
     others = np.bincount(task)[task] - 1
@@ -93,16 +96,16 @@ def _is_flat(work: Work) -> Array:
     if not len(work.annotations):
         return np.empty(0, bool)
     scores, begins = work.ratings["scores"], _begins(work)
-    given = np.add.reduceat((scores >= 0).sum(1), begins)
-    # With initial values, as a rubric need not ask for scores of whole responses.
+    number = np.add.reduceat((scores >= 0).sum(1), begins)
+    # With initial values, as a rubric may have no attribute of whole responses: min and max of nothing would raise.
     least = np.minimum.reduceat(np.where(scores >= 0, scores, 127).min(1, initial=127), begins)
     most = np.maximum.reduceat(scores.max(1, initial=-1), begins)
-    flat: Array = (least == most) & (given >= FEWEST_SCORES)
+    flat: Array = (least == most) & (number >= FEWEST_SCORES)
     return flat
 
 
 def _begins(work: Work) -> Array:
-    """The index at which each annotation's ratings begin."""
+    """Returns the index at which each annotation's ratings begin."""
     return np.flatnonzero(np.diff(work.ratings["annotation"], prepend=-1))
 
 
@@ -111,9 +114,10 @@ def _begins(work: Work) -> Array:
 
 @dataclass(frozen=True)
 class Repeats:
-    """By annotator: the longest run of annotations with the very same scores; how often others' are alike by chance.
+    """Runs of annotations with exactly the same scores.
 
-    `runs` numbers by annotation the run it stands in, `longest_run` is each annotator's longest one's number.
+    By annotator, `longest` is the length of the longest run, `longest_run` its number, and `alike` the chance that two
+    annotations of others have the same scores. `runs` is the number of the run in which each annotation stands.
     """
 
     longest: Array
@@ -123,28 +127,30 @@ class Repeats:
 
 
 def repeats(work: Work) -> Repeats:
-    """Runs in the order of submission. Imported annotations have none: they all came at once."""
+    """Finds runs in the order of submission. Imported annotations are in none, because they all came at once."""
     vectors = _vectors(work)
     order = np.lexsort((work.annotations["annotation"], work.annotations["submitted"], work.annotations["annotator"]))
     annotator, vector = work.annotations["annotator"][order], vectors[order]
-    news = np.ones(len(order), bool)
-    news[1:] = (annotator[1:] != annotator[:-1]) | (vector[1:] != vector[:-1])
-    run = np.cumsum(news) - 1
+    begins_run = np.ones(len(order), bool)
+    begins_run[1:] = (annotator[1:] != annotator[:-1]) | (vector[1:] != vector[:-1])
+    run = np.cumsum(begins_run) - 1
     size = np.bincount(run, ~work.annotations["imported"][order])
     runs = np.empty(len(order), int)
     runs[order] = run
-    owner = annotator[news]
+    owner = annotator[begins_run]
+    # By owner, then by size: the last run of each owner is the longest.
     by_size = np.lexsort((size, owner))
     longest_run = by_size[np.flatnonzero(np.diff(owner[by_size], append=-1))]
     return Repeats(size[longest_run], _alike_by_chance(work, vectors), runs, longest_run)
 
 
 def _vectors(work: Work) -> Array:
-    """A number for each annotation's scores in all, in the order of the responses; the same for the same scores."""
+    """Returns a number for all scores of each annotation, in the order of the responses: the same for equal scores."""
     if not len(work.annotations):
         return np.empty(0, np.int64)
     begins = _begins(work)
     place = np.arange(len(work.ratings)) - begins[work.ratings["annotation"]]
+    # A polynomial hash modulo 2**64. With 2 added, a missing score (-1) is a digit as well, and not 0.
     digits = work.ratings["scores"].astype(np.uint64) + np.uint64(2)
     powers = np.uint64(1_000_003) ** np.arange(1, digits.shape[1] + 1, dtype=np.uint64)
     mixed = (digits * powers).sum(1) * (place.astype(np.uint64) * np.uint64(2_654_435_761) + np.uint64(1))
@@ -153,14 +159,15 @@ def _vectors(work: Work) -> Array:
 
 
 def _alike_by_chance(work: Work, vectors: Array) -> Array:
-    """The chance that two of the others' annotations have the same scores, by annotator; nan without others."""
+    """Returns, by annotator, the chance that two annotations of others have the same scores; NaN without others."""
     annotator, count = work.annotations["annotator"].astype(np.int64), len(work.annotators)
     own, times = np.unique(annotator * (vectors.max(initial=0) + 1) + vectors, return_counts=True)
     owner, vector = np.divmod(own, vectors.max(initial=0) + 1)
     every = np.bincount(vectors) if len(vectors) else np.zeros(1)
-    left = (every**2).sum() + np.bincount(owner, times * (times - 2 * every[vector]), count)
+    # The sum of (all - own)^2 over the kinds of scores, expanded: only kinds that an annotator has used need a term.
+    pairs = (every**2).sum() + np.bincount(owner, times * (times - 2 * every[vector]), count)
     others = len(vectors) - np.bincount(annotator, minlength=count)
-    alike: Array = np.divide(left, others.astype(float) ** 2, out=np.full(count, np.nan), where=others > 0)
+    alike: Array = np.divide(pairs, others.astype(float) ** 2, out=np.full(count, np.nan), where=others > 0)
     return alike
 
 
@@ -169,7 +176,7 @@ def _alike_by_chance(work: Work, vectors: Array) -> Array:
 
 @dataclass(frozen=True)
 class Position:
-    """By annotator: preferences for either response where the order shown is known; those for the one shown first."""
+    """By annotator: preferences for one response where the order shown is known, and those for the one shown first."""
 
     preferences: Array
     first: Array

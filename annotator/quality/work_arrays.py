@@ -1,4 +1,4 @@
-"""A project's annotations as arrays: read by PostgreSQL's binary COPY, which numpy takes as it comes."""
+"""Reads a project's annotations as arrays, by PostgreSQL's binary COPY, whose rows numpy reads as they are."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ COPY (
 ) TO STDOUT (FORMAT binary)
 """
 _SCORE = ", COALESCE((r.scores ->> %s)::int2, -1::int2)"
-# Name, how PostgreSQL sends it, how it is kept.
-_OF_ANNOTATION = (
+# Each column's name, its type as PostgreSQL sends it, and its type in the arrays.
+_COLUMNS = (
     ("annotation", ">i8", "i8"),
     ("task", ">i8", "i8"),
     ("response", ">i8", "i8"),
@@ -38,7 +38,9 @@ _OF_ANNOTATION = (
     ("preference", ">i2", "i1"),
     ("first", ">i2", "i1"),
 )
+# Bytes before the first row of a binary COPY: a signature of 11, the flags and the length of an extension.
 _HEADER = 19
+# Rows that are converted at once: what PostgreSQL sends is more than twice as large as what is kept.
 _CHUNK = 20_000
 
 
@@ -46,10 +48,10 @@ _CHUNK = 20_000
 class Work:
     """All current annotations of open and complete tasks, in the order of their ids.
 
-    `annotations` has a record each: annotation, task, annotator (its place in `annotators`, the users' ids), submitted
-    (seconds since 1970), counts, imported, active (seconds; -1: not known), preference (0: none), first (the position
-    that was shown first; -1: not known). `ratings` has one for each response of each: annotation (its place above),
-    response, and scores by attribute (-1: none).
+    `annotations` has one record per annotation: annotation, task, annotator (the place in `annotators`, which holds the
+    users' ids), submitted (seconds since 1970), counts, imported, active (seconds; -1: not known), preference (0:
+    none), first (the position that was shown first; -1: not known). `ratings` has one record per rated response:
+    annotation (the place in `annotations`), response, and scores by attribute (-1: none).
     """
 
     attributes: tuple[str, ...]
@@ -59,30 +61,31 @@ class Work:
 
 
 def read(project: Project) -> Work:
-    """Everything that the checks look at, but for the texts."""
+    """Reads everything that the checks look at, except for the texts."""
     attributes = tuple(project.attribute_keys())
     rows = _rows(project, attributes)
     rows = rows[np.lexsort((rows["response"], rows["annotation"]))]
     _, begins, place = np.unique(rows["annotation"], return_index=True, return_inverse=True)
     ratings = np.empty(len(rows), [("annotation", "i4"), ("response", "i8"), ("scores", "i1", (len(attributes),))])
     ratings["annotation"], ratings["response"], ratings["scores"] = place, rows["response"], rows["scores"]
-    annotations = rows[[name for name, *_ in _OF_ANNOTATION if name != "response"]][begins]
+    annotations = rows[[name for name, *_ in _COLUMNS if name != "response"]][begins]
     annotators, annotations["annotator"] = np.unique(annotations["annotator"], return_inverse=True)
     return Work(attributes, annotators, annotations, ratings)
 
 
 def _rows(project: Project, attributes: Sequence[str]) -> Array:
-    """One for each annotation and response; of what PostgreSQL sends only a chunk is held at a time."""
+    """Reads one row per annotation and response; of what PostgreSQL sends only a chunk is in memory at a time."""
     scores = [(f"score {number}", ">i2") for number in range(len(attributes))]
-    columns = [*((name, sent) for name, sent, _ in _OF_ANNOTATION), *scores]
+    columns = [*((name, wire) for name, wire, _ in _COLUMNS), *scores]
+    # A row is the number of its fields, then the length and the value of each.
     lengths = ((("length of " + name, ">i4"), (name, kind)) for name, kind in columns)
-    sent = np.dtype([("fields", ">i2"), *(part for both in lengths for part in both)])
-    kept = np.dtype([*((name, kind) for name, _, kind in _OF_ANNOTATION), ("scores", "i1", (len(attributes),))])
-    parts = [np.empty(0, kept)]
+    sent_row = np.dtype([("fields", ">i2"), *(part for both in lengths for part in both)])
+    own_row = np.dtype([*((name, kind) for name, _, kind in _COLUMNS), ("scores", "i1", (len(attributes),))])
+    parts = [np.empty(0, own_row)]
     for block in copied(_SQL.format(scores=_SCORE * len(attributes)), [Origin.IMPORTED, *attributes, project.pk]):
-        chunk = np.frombuffer(block, sent, len(block) // sent.itemsize)
-        rows = np.empty(len(chunk), kept)
-        for name, *_ in _OF_ANNOTATION:
+        chunk = np.frombuffer(block, sent_row, len(block) // sent_row.itemsize)
+        rows = np.empty(len(chunk), own_row)
+        for name, *_ in _COLUMNS:
             rows[name] = chunk[name]
         for number, (name, _) in enumerate(scores):
             rows["scores"][:, number] = chunk[name]
@@ -91,7 +94,7 @@ def _rows(project: Project, attributes: Sequence[str]) -> Array:
 
 
 def copied(sql: str, values: Sequence[object]) -> Iterator[bytes]:
-    """What a binary COPY sends, in blocks of whole rows; after the last of all come two bytes that end the copy."""
+    """Yields what a binary COPY sends, in blocks of whole rows; the last one ends with the trailer's two bytes."""
     with connection.cursor() as cursor, cursor.copy(sql, values) as copy:
         blocks, skipped = iter(copy), _HEADER
         while block := b"".join(islice(blocks, _CHUNK)):
@@ -108,7 +111,7 @@ FROM annotator_task t WHERE t.project_id = %s AND t.id = ANY(%s)
 
 
 def lengths(project: Project, tasks: Array) -> dict[int, int]:
-    """Characters of conversation and responses, by task."""
+    """Returns the number of characters of conversation and responses, by task."""
     with connection.cursor() as cursor:
         cursor.execute(_LENGTHS, [project.pk, tasks.tolist()])
         return dict(cursor.fetchall())

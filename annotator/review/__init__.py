@@ -1,8 +1,8 @@
 """What reviewers and managers decide: the labels of a task, whether an annotation counts, whether an annotator does.
 
-`queue` says what waits for a reviewer, `rating_sheets` what they see of a task. `adjudications` sets its labels,
-`verdicts` accepts and rejects, `exclusions` takes an annotator's work out and back, `exclusion_previews` says before
-what that changes.
+`queue` lists what waits for a reviewer, `rating_sheets` shows them a task. `adjudications` sets its labels, `verdicts`
+accepts and rejects annotations, `exclusions` takes an annotator's work out and brings it back, `exclusion_previews`
+shows in advance what that changes.
 """
 
 from annotator.review.adjudications import adjudicate, withdraw

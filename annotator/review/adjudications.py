@@ -1,4 +1,4 @@
-"""A reviewer's authoritative rating of a task. It stands beside the annotators' ratings, never over them."""
+"""Stores a reviewer's authoritative rating of a task beside the annotators' ratings, which stay as they are."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ WHY_NOT = {
     Task.State.GOLD: gettext_lazy("This task measures annotators, so its scores come from experts."),
 }
 Scores = Mapping[int, Mapping[str, int]]
-"""By response id, then attribute."""
+"""Scores by response id, then by attribute key."""
 
 
 @in_transaction
@@ -35,24 +35,28 @@ def adjudicate(
     by: User,
     now: datetime,
 ) -> Adjudication:
-    """Makes these scores the labels of a complete task; the same again changes nothing, others take their place.
+    """Makes these scores the labels of a complete task. The same scores again change nothing, others replace them.
 
-    `preference` is relative to the responses' positions; `ranking` is in its place where there are three or more.
+    `preference` is relative to the responses' positions; three responses or more have a `ranking` in its place.
 
     Raises:
         IncompleteRating: a score is missing or off the scale.
         Refused: the task is not complete.
+        UnstorableText, TextTooLong: the comment cannot be stored as it is.
         StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
     """
     check_written(comment, "comment")
+    # Locked before anything is checked: of two reviewers who decide at once, the second sees what the first decided.
     task = _locked(task_id)
     require_not_rating(task, by)
     if task.state != Task.State.COMPLETE:
         raise Refused(str(WHY_NOT[Task.State(task.state)]))
     require_others_work(task, by)
-    decided = Submission(_ratings(scores), preference, ranking)
-    check_complete(decided, project=task.project, responses=[item.pk for item in task.responses.all()])
-    made = Adjudication(
+    # Confidence and safety are filled in, as a reviewer is not asked for them and the check would miss them.
+    ratings = {response: ResponseRating(levels, confidence=2, safe=True) for response, levels in scores.items()}
+    submission = Submission(ratings, preference, ranking)
+    check_complete(submission, project=task.project, responses=[response.pk for response in task.responses.all()])
+    adjudication = Adjudication(
         task=task,
         scores={str(response): dict(levels) for response, levels in scores.items()},
         preference=preference,
@@ -63,20 +67,20 @@ def adjudicate(
         made_at=now,
     )
     current = current_of(task)
-    if current and _content(current) == _content(made):
+    if current and _content(current) == _content(adjudication):
         return current
     task.adjudications.filter(is_current=True).update(is_current=False)
-    made.save()
+    adjudication.save()
     _write_labels(scores, now)
     _settle(task, adjudicated=True, now=now)
     replaces = current.pk if current else None
     audit.record("label.adjudicated", f"task {task}", project=task.project, reason=reason, replaces=replaces)
-    return made
+    return adjudication
 
 
 @in_transaction
 def withdraw(task_id: int, *, by: User, now: datetime) -> Task:
-    """Takes the authoritative rating back: the annotators' consensus is in force again. Twice does no harm.
+    """Withdraws the authoritative rating, so that the annotators' consensus applies again. Doing so twice is harmless.
 
     Raises:
         StillRating, OwnWork: the reviewer holds the task, or is the only one who rated it.
@@ -94,7 +98,7 @@ def withdraw(task_id: int, *, by: User, now: datetime) -> Task:
 
 
 def current_of(task: Task) -> Adjudication | None:
-    """The authoritative rating in force."""
+    """Returns the authoritative rating in force, if the task has one."""
     return task.adjudications.filter(is_current=True).select_related("by").first()
 
 
@@ -103,17 +107,18 @@ def _locked(task_id: int) -> Task:
     return tasks.defer("conversation", "metadata").get(pk=task_id)
 
 
-def _ratings(scores: Scores) -> dict[int, ResponseRating]:
-    """As a submission's; a reviewer is not asked for confidence and safety, so those are filled in."""
-    return {response: ResponseRating(levels, confidence=2, safe=True) for response, levels in scores.items()}
-
-
-def _content(made: Adjudication) -> tuple[object, ...]:
-    return (made.scores, made.preference, made.ranking, made.reason, made.comment)
+def _content(adjudication: Adjudication) -> tuple[object, ...]:
+    return (
+        adjudication.scores,
+        adjudication.preference,
+        adjudication.ranking,
+        adjudication.reason,
+        adjudication.comment,
+    )
 
 
 def _write_labels(scores: Scores, now: datetime) -> None:
-    """A label that stays what it was keeps its time, as in consensus."""
+    """Writes the labels that have changed. A label that stays the same keeps its time, as in consensus."""
     present = Label.objects.filter(source=Label.Source.ADJUDICATED, response__in=scores)
     before = dict(present.values_list("response", "scores"))
     source = Label.Source.ADJUDICATED

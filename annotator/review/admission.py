@@ -1,10 +1,10 @@
-"""Lets submitted work count that did not: each piece takes a slot of its task, and where none is free, one more.
+"""Lets submitted work count that did not: each piece takes a free slot of its task, or adds a slot if none is free.
 
-A reviewer's or a manager's decision: by itself nothing without a slot ever comes to count.
+This follows from a reviewer's or a manager's decision; nothing without a slot ever comes to count by itself.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db.models import QuerySet
@@ -13,7 +13,7 @@ from annotator import consensus
 from annotator.db.statements import Statement
 from annotator.models import Assignment, Project, Task
 
-# The tasks first: a trigger refuses a slot beyond those that its task wants.
+# Runs before _TAKE: a trigger refuses a slot above the number that its task wants.
 _WIDEN = Statement(
     """
     UPDATE annotator_task t SET slots_wanted = greatest(t.slots_wanted, x.slots) FROM (
@@ -35,25 +35,23 @@ _TAKE = Statement(
 def admit_and_settle(
     assignments: QuerySet[Assignment], tasks: Sequence[Task], *, project: Project, now: datetime
 ) -> None:
-    """Lets the assignments count, all of which are of these locked tasks, and settles the tasks."""
+    """Lets the assignments count, all of which belong to these tasks, and settles the tasks.
+
+    The caller has locked the tasks, so that nobody else takes the slots that are chosen here.
+    """
     rated = assignments.filter(state=Assignment.State.SUBMITTED).exclude(response_order=[]).order_by("pk")
     admitted = list(rated.values_list("pk", "task"))
-    held = _held_slots({task for _, task in admitted})
+    taken: dict[int, set[int]] = defaultdict(set)
+    with_slot = Assignment.objects.filter(task__in={task for _, task in admitted}, slot__isnull=False)
+    for task, number in with_slot.values_list("task", "slot"):
+        taken[task].add(number or 0)
     slots = []
     for _, task in admitted:
-        slot = next(number for number in range(1, len(held[task]) + 2) if number not in held[task])
-        held[task].add(slot)
+        slot = next(number for number in range(1, len(taken[task]) + 2) if number not in taken[task])
+        taken[task].add(slot)
         slots.append(slot)
-    # Leases that ended, and imported preferences: they count without a slot.
+    # The others are leases that ended, and imported preferences: they count without a slot.
     assignments.exclude(pk__in=[pk for pk, _ in admitted]).update(counts=True)
     _WIDEN.run(tasks=[task for _, task in admitted], slots=slots)
     _TAKE.run(ids=[pk for pk, _ in admitted], slots=slots)
     consensus.settle(tasks, project=project, now=now)
-
-
-def _held_slots(tasks: Collection[int]) -> dict[int, set[int]]:
-    held: dict[int, set[int]] = defaultdict(set)
-    taken = Assignment.objects.filter(task__in=tasks, slot__isnull=False)
-    for task, slot in taken.values_list("task", "slot"):
-        held[task].add(slot or 0)
-    return held

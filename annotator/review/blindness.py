@@ -1,4 +1,4 @@
-"""Whoever rates a task does not see what others gave it, and nobody settles what they alone have rated."""
+"""Keeps ratings blind: whoever holds a task does not see the others' ratings, and nobody settles their own work."""
 
 from typing import Any
 
@@ -16,18 +16,18 @@ class StillRating(Refusal):
 
 
 class OwnWork(Refusal):
-    """Nobody judges what they made themselves."""
+    """The reviewer would judge their own work."""
 
     code = "own_work"
 
 
 def tasks_held_by(reviewer: User | None) -> QuerySet[Any]:
-    """The ids of the tasks whose ratings the reviewer must not see yet; nobody in particular holds none."""
+    """Returns the ids of the tasks whose ratings the reviewer must not see yet; without a reviewer there are none."""
     return Assignment.objects.leased().filter(annotator=reviewer).values("task")
 
 
 def require_not_rating(task: Task, reviewer: User) -> None:
-    """Raises StillRating for somebody who holds the task."""
+    """Raises StillRating for a reviewer who holds the task as an annotator."""
     if Assignment.objects.leased().filter(task=task, annotator=reviewer).exists():
         raise StillRating(
             _("You are rating this task yourself. Submit it or give it back before you look at the others' ratings.")
@@ -35,7 +35,7 @@ def require_not_rating(task: Task, reviewer: User) -> None:
 
 
 def require_others_work(task: Task, reviewer: User) -> None:
-    """Raises OwnWork where every rating that counts is the reviewer's own."""
+    """Raises OwnWork if every rating that counts is the reviewer's own."""
     raters = set(Assignment.objects.submitted().filter(task=task, counts=True).values_list("annotator", flat=True))
     if raters == {reviewer.pk}:
         raise OwnWork(_("Only you have rated this task, so somebody else has to settle it."))

@@ -1,4 +1,4 @@
-"""What waits for a reviewer, the widest spread first, and what was submitted last. Pages go on after a key."""
+"""Lists what waits for a reviewer, the widest spread first, and the latest submissions; pages continue after a key."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from annotator.review.blindness import tasks_held_by
 from annotator.web.query_parameters import as_number
 
 BEGINNING = 400
-"""Characters of the prompt that a list reads."""
+"""Characters of the prompt that a list reads: whole prompts may be megabytes."""
 RESPONSE_BEGINNING = 1_000
 MOST_COUNTED = 1_000
 WIDEST_SPREAD = 9_999
@@ -21,7 +21,7 @@ WIDEST_SPREAD = 9_999
 
 @dataclass(frozen=True)
 class Place:
-    """A task's place in the queue; a page goes on after it."""
+    """A task's place in the queue, after which the next page begins."""
 
     spread: int
     task: int
@@ -32,7 +32,7 @@ class Place:
 
     @classmethod
     def read(cls, text: str) -> "Place | None":
-        """Reads a place from an address; None for anything that is not one."""
+        """Reads a place from the text in a URL; returns None for anything that is not a place."""
         spread, _, task = text.partition(".")
         wide, pk = as_number(spread, most=WIDEST_SPREAD), as_number(task)
         return cls(wide, pk) if wide is not None and pk is not None else None
@@ -42,24 +42,23 @@ class Place:
 
 
 def waiting(project: Project, *, because: str = "") -> QuerySet[Task]:
-    """Tasks in the order of the queue, of one kind or all."""
+    """Returns the tasks in the order of the queue, all or those with one reason."""
     tasks = project.tasks.disputed()
     return tasks.filter(review_because=because) if because else tasks
 
 
 def page(tasks: QuerySet[Any], *, after: Place | None = None, size: int) -> list[Any]:
-    """So many tasks of the queue from its head, or behind a place.
-
-    Two reads, each of which begins where the index has its first row: thousands have the same spread.
-    """
+    """Returns up to `size` tasks from the head of the queue, or after a place."""
     if after is None:
         return list(tasks[:size])
+    # Two reads, each of which starts at its first row in the index: the spread descends while the id ascends, so no
+    # single range of the index holds what follows, and thousands of tasks may have the same spread.
     alike = list(tasks.filter(review_spread=after.spread, pk__gt=after.task)[:size])
     return alike + list(tasks.filter(review_spread__lt=after.spread)[: size - len(alike)])
 
 
 def decidable_by(tasks: QuerySet[Task], reviewer: User, *, manages: bool) -> QuerySet[Task]:
-    """Those that this person may decide: a task that was set aside is for managers, one's own work for others."""
+    """Selects those that the reviewer may decide: quarantined tasks are for managers, one's own work is for others."""
     counting = Assignment.objects.submitted().filter(task=OuterRef("pk"), counts=True)
     by_others = Exists(counting.exclude(annotator=reviewer)) | ~Exists(counting)
     tasks = tasks.exclude(pk__in=tasks_held_by(reviewer))
@@ -69,19 +68,22 @@ def decidable_by(tasks: QuerySet[Task], reviewer: User, *, manages: bool) -> Que
 
 
 def next_waiting(project: Project, *, because: str = "", after: Place, reviewer: User, manages: bool) -> Task | None:
-    """The next one that the reviewer may decide behind the place, else from the head; never the one at the place."""
+    """Returns the next task after the place that the reviewer may decide, else the first from the head of the queue.
+
+    It is never the task at the place itself.
+    """
     tasks = decidable_by(waiting(project, because=because), reviewer, manages=manages).only("pk", "review_spread")
     tasks_after = page(tasks, after=after, size=1) or page(tasks.exclude(pk=after.task), size=1)
     return tasks_after[0] if tasks_after else None
 
 
 def how_many_wait(project: Project) -> int:
-    """MOST_COUNTED and one more stand for any larger number: nobody needs to wait for it to be counted."""
+    """Counts the tasks that wait, up to MOST_COUNTED + 1, which stands for any larger number: a page need not wait."""
     return project.tasks.disputed().values("pk")[: MOST_COUNTED + 1].count()
 
 
 def with_beginnings(tasks: QuerySet[Task]) -> QuerySet[Any]:
-    """Each with `beginning`, of the turn that was answered, and `raters`, those who count; without its long texts."""
+    """Adds `beginning`, of the turn that was answered, and `raters`, how many count; leaves the long texts out."""
     counting = Assignment.objects.submitted().filter(task=OuterRef("pk"), counts=True).order_by().values("task")
     raters = Subquery(counting.annotate(n=Count("pk")).values("n"), output_field=IntegerField())
     turn = KeyTextTransform("content", KeyTransform("-1", "conversation"))
@@ -90,9 +92,9 @@ def with_beginnings(tasks: QuerySet[Task]) -> QuerySet[Any]:
 
 
 def submissions(project: Project, *, reviewer: User, before: int | None = None) -> QuerySet[Annotation]:
-    """The newest first, but for tasks that the reviewer is rating.
+    """Returns the current annotations, newest first, without those of tasks that the reviewer is rating.
 
-    Those of gold tasks are compared with the experts', and reviewed by nobody.
+    Those of gold tasks are left out as well: they are compared with the experts' and not reviewed.
     """
     annotations = Annotation.objects.current().for_project(project.pk)
     annotations = annotations.exclude(assignment__task__in=tasks_held_by(reviewer))
@@ -101,19 +103,19 @@ def submissions(project: Project, *, reviewer: User, before: int | None = None) 
 
 
 def unjudged(annotations: QuerySet[Annotation], reviewer: User) -> QuerySet[Annotation]:
-    """Those that nobody has accepted or rejected, and that this reviewer may."""
+    """Selects those that nobody has accepted or rejected yet, and that are not the reviewer's own."""
     verdicts = Verdict.objects.filter(assignment=OuterRef("assignment"))
     return annotations.filter(~Exists(verdicts)).exclude(assignment__annotator=reviewer)
 
 
 def judged(annotations: QuerySet[Annotation], decision: str) -> QuerySet[Annotation]:
-    """Those whose verdict in force is this one."""
+    """Selects those whose latest verdict is this decision."""
     later = Verdict.objects.filter(assignment=OuterRef("assignment"), pk__gt=OuterRef("pk"))
     in_force = Verdict.objects.filter(~Exists(later), decision=decision)
     return annotations.filter(assignment__in=in_force.values("assignment"))
 
 
 def beginnings_of_responses(tasks: Sequence[int]) -> QuerySet[Any]:
-    """The responses of the tasks, each with `beginning` in place of its text."""
+    """Returns the responses of the tasks, each with `beginning` instead of its text."""
     responses = Response.objects.filter(task__in=tasks).defer("text").order_by("task", "position")
     return responses.annotate(beginning=Left("text", RESPONSE_BEGINNING))

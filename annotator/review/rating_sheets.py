@@ -1,4 +1,4 @@
-"""What a reviewer sees of a task: all ratings side by side, blind to who gave them and which model answered."""
+"""Shows a reviewer all ratings of a task side by side, without who gave them or which model answered."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,6 @@ from annotator.consensus import half_up
 from annotator.models import (
     Adjudication,
     Annotation,
-    Assignment,
     Attribute,
     Consensus,
     Project,
@@ -31,9 +30,9 @@ from annotator.review.verdicts import latest_verdicts
 
 @dataclass(frozen=True)
 class Rater:
-    """One submission under a number, which stays the same however often one looks.
+    """One submission under a number, which is the same each time the task is shown.
 
-    `unlikely` holds the scores that a model did not expect, while the annotation waits for a reviewer because of them.
+    `unlikely` holds the scores that a model did not expect, as long as the annotation waits for a reviewer for them.
     """
 
     number: int
@@ -54,7 +53,11 @@ class Rater:
 
 @dataclass(frozen=True)
 class Row:
-    """An attribute of one response: a score or None per rater; spread of those that count, mean of those kept."""
+    """An attribute of one response: a score or None per rater, the spread of those that count, the mean of those kept.
+
+    `settled` is the reviewer's score, `decides` marks the attribute whose spread decides, `wide` a spread that is too
+    large for the project.
+    """
 
     attribute: Attribute
     scores: Sequence[int | None]
@@ -67,7 +70,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Sheet:
-    """One response as it was rated, in the raters' order."""
+    """One response with its ratings, in the order of the raters."""
 
     letter: str
     response: Response
@@ -76,14 +79,14 @@ class Sheet:
     differ_on_safety: bool
 
     def ticked(self) -> list[str]:
-        """The checks that anybody ticked, in the rubric's order."""
+        """Returns the checks that at least one rater ticked, in the rubric's order."""
         known = [key for row in self.rows for key, _ in row.attribute.checks]
         return [key for key in known if any(rating and key in rating.checks for rating in self.ratings)]
 
 
 @dataclass(frozen=True)
 class Reviewed:
-    """A task with everything that a reviewer may know."""
+    """A task with everything that a reviewer may know about it."""
 
     task: Task
     raters: Sequence[Rater]
@@ -93,7 +96,7 @@ class Reviewed:
     set_aside: Sequence[Report | Skip] = field(default=())
 
     def rounded_means(self) -> dict[int, dict[str, int]]:
-        """Of the kept: what a reviewer may start from. Empty where nobody is kept."""
+        """Returns the rounded means of the kept ratings, from which a reviewer may start; empty if none is kept."""
         means = {
             sheet.response.pk: {row.attribute.key: half_up(row.mean) for row in sheet.rows if row.mean is not None}
             for sheet in self.sheets
@@ -102,10 +105,10 @@ class Reviewed:
 
 
 def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
-    """The task as it stands now.
+    """Reads the task with its ratings as they are now.
 
     Raises:
-        StillRating: the reviewer holds it.
+        StillRating: the reviewer holds the task as an annotator.
     """
     require_not_rating(task, by)
     consensus = Consensus.objects.filter(task=task).first()
@@ -120,9 +123,12 @@ def reviewed(task: Task, project: Project, *, by: User) -> Reviewed:
 
 
 def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
-    """The raters in an order that reveals nothing: that of a hash."""
+    """Returns the raters in the order of a hash: that of their ids or times would reveal who they are."""
     annotations = Annotation.objects.current().filter(assignment__task=task).select_related("assignment")
-    shuffled = sorted(annotations.prefetch_related("ratings"), key=lambda annotation: _shuffled(annotation.assignment))
+    shuffled = sorted(
+        annotations.prefetch_related("ratings"),
+        key=lambda annotation: sha256(f"rater {annotation.assignment_id} of task {task.pk}".encode()).digest(),
+    )
     verdicts = latest_verdicts([annotation.assignment_id for annotation in shuffled])
     noted = UnlikelyAnnotation.objects.in_force().filter(task=task)
     unlikely = dict(noted.values_list("annotation", "evidence"))
@@ -137,10 +143,6 @@ def _raters(task: Task, *, kept: set[int]) -> list[Rater]:
         )
         for number, annotation in enumerate(shuffled, 1)
     ]
-
-
-def _shuffled(assignment: Assignment) -> bytes:
-    return sha256(f"rater {assignment.pk} of task {assignment.task_id}".encode()).digest()
 
 
 def _sheet(
@@ -178,12 +180,15 @@ def _row(
 
 
 def is_about_personal_information(task: Task, because: Sequence[Report | Skip]) -> bool:
-    """Whether somebody skipped the task for it, or a text in it is marked as such; `because` is `set_aside`'s."""
+    """Says whether somebody skipped the task for personal information, or one of its texts is marked as such.
+
+    `because` is what `set_aside` returns.
+    """
     return any(isinstance(reason, Skip) for reason in because) or task.pii_spans.exists()
 
 
 def set_aside(task: Task) -> list[Report | Skip]:
-    """Why a task is in quarantine: what annotators said in reports still undecided, or when they skipped it for PII."""
+    """Returns the undecided reports and the skips for PII because of which a task is in quarantine."""
     reports = Report.objects.filter(assignment__task=task, decision="")
     skips = Skip.objects.filter(assignment__task=task, reason=SkipReason.PII)
     return [*reports, *skips] if task.state == Task.State.QUARANTINED else []

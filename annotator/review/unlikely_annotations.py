@@ -1,4 +1,7 @@
-"""Annotations that a model finds unlikely, in the queue as long as nobody has looked. The machine half notes them."""
+"""Puts tasks with annotations that a model finds unlikely into the queue until somebody has looked at them.
+
+The machine half (rewards) notes which annotations these are.
+"""
 
 from django.db.models import QuerySet
 
@@ -8,10 +11,10 @@ from annotator.models import Task, UnlikelyAnnotation
 
 @in_transaction
 def ask_for_review(tasks: QuerySet[Task]) -> int:
-    """Lets those of the tasks wait for a reviewer that hold such an annotation, and the others no more.
+    """Makes those of the tasks wait for a reviewer that have such an annotation, and the others no longer.
 
-    What makes a task wait otherwise goes first, and whatever settles the task anew takes its reason away until this is
-    called again. Returns how many tasks changed.
+    Any other reason to wait takes precedence. Settling a task removes this reason until the function is called again.
+    Returns how many tasks changed.
     """
     unlikely = UnlikelyAnnotation.objects.in_force().filter(task__in=tasks).values("task")
     waiting = tasks.filter(review_because=Task.Review.UNLIKELY).exclude(pk__in=unlikely)

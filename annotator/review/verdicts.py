@@ -1,6 +1,6 @@
-"""A reviewer accepts or rejects one annotation. A rejected one leaves the consensus, and its slot is free again.
+"""Stores a reviewer's verdict on one annotation. A rejected one leaves the consensus, and its slot is free again.
 
-An extra, which came when its task had no room, counts once it is accepted.
+An extra, which was handed in when its task had no room, counts once it is accepted.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from annotator.review.unlikely_annotations import ask_for_review
 
 
 class CommentNeeded(Refusal):
-    """A rejection without a word would teach its annotator nothing."""
+    """The rejection has no comment, so its annotator would learn nothing from it."""
 
     status = 400
     code = "comment_needed"
@@ -34,10 +34,11 @@ class CommentNeeded(Refusal):
 
 @in_transaction
 def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now: datetime) -> Verdict:
-    """Stores the verdict; the same again changes nothing, another one replaces it and stands beside it.
+    """Stores the verdict. The same verdict again changes nothing; another one replaces it, and both rows are kept.
 
     Raises:
-        CommentNeeded: a rejection says nothing.
+        CommentNeeded: a rejection has no comment.
+        UnstorableText, TextTooLong: the comment cannot be stored as it is.
         OwnWork: the annotation is the reviewer's own.
         StillRating: the reviewer holds the task.
         Refused: nothing has been submitted, or the task is one that measures annotators.
@@ -49,6 +50,8 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
     assignment = locked(assignment_id)
     _check_judgeable(assignment, by)
     last, counts = latest_verdict(assignment), _would_count(assignment, decision)
+    # The same verdict may still change what counts: an extra that was accepted while its annotator was excluded is
+    # not brought back by the readmission, and counts when it is accepted again.
     if last and (last.decision, last.comment) == (decision, comment) and counts == assignment.counts:
         return last
     verdict = Verdict.objects.create(assignment=assignment, decision=decision, comment=comment, by=by, made_at=now)
@@ -62,12 +65,13 @@ def judge(assignment_id: int, *, decision: str, comment: str = "", by: User, now
 
 
 def latest_verdict(assignment: Assignment) -> Verdict | None:
-    """The verdict in force, which is the latest."""
+    """Returns the verdict in force, which is the latest."""
     return assignment.verdicts.order_by("-pk").first()
 
 
 def latest_verdicts(assignments: Sequence[int]) -> dict[int, Verdict]:
-    """The verdict in force by assignment."""
+    """Returns the verdict in force of each assignment that has one."""
+    # Ascending, so that the latest of an assignment is the one that stays in the dict.
     verdicts = Verdict.objects.filter(assignment__in=assignments).order_by("pk").select_related("by")
     return {verdict.assignment_id: verdict for verdict in verdicts}
 
@@ -83,7 +87,7 @@ def _check_judgeable(assignment: Assignment, by: User) -> None:
 
 
 def _would_count(assignment: Assignment, decision: str) -> bool:
-    """What an excluded annotator made does not count, accepted or not."""
+    """Says whether the annotation counts after the decision: an excluded annotator's never does."""
     if decision == Verdict.Decision.REJECTED:
         return False
     excluded = Exclusion.objects.filter(project=assignment.task.project_id, annotator=assignment.annotator_id)
@@ -91,7 +95,7 @@ def _would_count(assignment: Assignment, decision: str) -> bool:
 
 
 def _let_count(assignment: Assignment, *, counts: bool, now: datetime) -> None:
-    """What is accepted takes a slot, an extra too; what is rejected leaves its slot to others."""
+    """Gives accepted work a slot, even if it was an extra, or takes the slot of rejected work for others."""
     task, chosen = assignment.task, Assignment.objects.filter(pk=assignment.pk)
     if counts:
         admit_and_settle(chosen, [task], project=task.project, now=now)

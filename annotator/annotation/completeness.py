@@ -120,7 +120,7 @@ def _ranking_errors(submission: Submission, project: Project, responses: Sequenc
     if submission.ranking is None:
         if not asks_for_ranking(project, len(responses)):
             return []
-        text = _("the ranking has no answer: put all %(count)s responses into tiers of ids, the best first")
+        text = _("the ranking is missing: put all %(count)s responses into tiers of ids, the best first")
         return [text % {"count": len(responses)}]
     if len(responses) < FEWEST_RANKED:
         return [_("a ranking needs three responses or more: use `preference` for two")]

@@ -19,7 +19,7 @@ def flag(name: str) -> bool:
 
 def number(name: str, default: int) -> int:
     value = os.environ.get(name, str(default))
-    if not value.isdigit():
+    if not (value.isascii() and value.isdigit()):
         raise ImproperlyConfigured(f"{name} is {value!r}: write a whole number")
     return int(value)
 

@@ -22,6 +22,7 @@ from typing import IO
 from annotator.launch import child_processes
 from annotator.launch.embedded import Postgres, Redis, ServiceFailed
 
+_LONGEST_LINE = 1 << 16
 _LOG_BYTES = 10_000_000
 _LINE_WIDTH = 160
 # What the terminal shows of a log; the file has all of it.
@@ -97,6 +98,8 @@ class Child:
 
     def start(self) -> None:
         self.patience.begin()
+        # What the last process left unfinished would stand before the first line of this one.
+        self._unfinished = b""
         self.process = subprocess.Popen(
             shlex.split(self.command.line),
             stdin=subprocess.DEVNULL,
@@ -118,6 +121,8 @@ class Child:
         # One read, not until the end: there may be nothing more now, and it would wait for the next line.
         data = os.read(output.fileno(), 65536)
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
+        # A progress bar, which ends no line, must not fill the memory.
+        self._unfinished = self._unfinished[-_LONGEST_LINE:]
         for line in (line.decode(errors="replace").rstrip() for line in lines):
             self._file.handle(logging.makeLogRecord({"msg": line}))
             if any(word in line for word in _NOTABLE):

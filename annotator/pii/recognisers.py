@@ -37,8 +37,20 @@ class Found:
     kind: str
 
 
+@dataclass(frozen=True)
+class Around:
+    """The text next to a place: up to WORDS_BEFORE characters before it, up to WORDS_AFTER after it."""
+
+    before: str
+    after: str
+
+    def mentions(self, words: Sequence[str]) -> bool:
+        lowered = f"{self.before} {self.after}".lower()
+        return any(regex.search(rf"\b{regex.escape(word)}\b", lowered) for word in words)
+
+
 Places = Callable[[str], Iterator[tuple[int, int]]]
-Accept = Callable[[str, str], bool]
+Accept = Callable[[str, Around], bool]
 
 
 @dataclass(frozen=True)
@@ -60,8 +72,8 @@ class Recogniser:
             return
         for start, end in self.places(text):
             inside = text[start:end]
-            around = text[max(0, start - WORDS_BEFORE) : start] + " " + text[end : end + WORDS_AFTER]
-            if (not self.words or _mentions(around, self.words)) and self.accept(inside, around):
+            around = Around(text[max(0, start - WORDS_BEFORE) : start], text[end : end + WORDS_AFTER])
+            if (not self.words or around.mentions(self.words)) and self.accept(inside, around):
                 yield Found(start, start + len(inside.rstrip(" .,\n\t")), self.kind)
 
 
@@ -121,11 +133,6 @@ def _matches(patterns: Sequence["regex.Pattern[str]"], text: str) -> Iterator[tu
             continue
 
 
-def _mentions(around: str, words: Sequence[str]) -> bool:
-    lowered = around.lower()
-    return any(regex.search(rf"\b{regex.escape(word)}\b", lowered) for word in words)
-
-
 EMAIL = r"(?<![\w.+%'-])[\w+%'-][\w.+%'-]{0,63}@\w[\w-]{0,62}(?:\.\w[\w-]{0,62}){1,8}\b"
 # The last part of a package@1.2.3 or an icon@2x.png, and of names that lead nowhere.
 NO_DOMAIN = (
@@ -133,7 +140,7 @@ NO_DOMAIN = (
 )
 
 
-def _has_domain(address: str, around: str) -> bool:
+def _has_domain(address: str, around: Around) -> bool:
     last = address.rpartition(".")[2].lower()
     return len(last) > 1 and not regex.fullmatch(NO_DOMAIN, last)
 
@@ -162,7 +169,7 @@ CARD_BESIDE_A_WORD = r"\b\d(?:[ -]?\d){11,18}\b"
 CARD_WORDS = ("card", "cards", "cc", "credit", "debit", "visa", "mastercard", "amex", "maestro", "jcb", "diners")
 
 
-def _has_check_digit(digits: str, around: str) -> bool:
+def _has_check_digit(digits: str, around: Around) -> bool:
     from stdnum import luhn
 
     return bool(luhn.is_valid(regex.sub(r"\D", "", digits)))
@@ -176,7 +183,7 @@ SSN_WORDS = ("ssn", "ssns", "ss#", "social security", "social security number", 
 SSNS_OF_EXAMPLES = ("123456789", "987654320", "078051120")
 
 
-def _is_issued(number: str, around: str) -> bool:
+def _is_issued(number: str, around: Around) -> bool:
     digits = regex.sub(r"\D", "", number)
     if len(set(digits)) == 1 or digits in SSNS_OF_EXAMPLES:
         return False
@@ -191,13 +198,13 @@ _IP_6 = (
 IPS = (_IP_4, _IP_6)
 
 
-def _tells_a_machine(address: str, around: str) -> bool:
+def _tells_a_machine(address: str, around: Around) -> bool:
     """Returns whether it is an address of one machine: no version number, no mask, none that all machines have."""
     try:
         ip = ipaddress.ip_interface(address).ip
     except ValueError:
         return False
-    if regex.search(r"\b(?:version|release|section|v)\s*:?\s*v?$", around.split("  ", maxsplit=1)[0].lower()):
+    if regex.search(r"\b(?:version|release|section|v)\s*:?\s*v?$", around.before.lower()):
         return False
     if ip.version == 6 and address.count(":") < 3:
         return False
@@ -245,15 +252,15 @@ def _dialled(text: str) -> Iterator[tuple[int, int]]:
             yield match.start, match.end
 
 
-def _looks_dialled(number: str, around: str) -> bool:
+def _looks_dialled(number: str, around: Around) -> bool:
     """Returns whether it has seven digits or more, and is neither a price nor a decimal number.
 
     The digits must be in groups unless a word that means phone is near.
     """
-    is_priced = around[:WORDS_BEFORE].rstrip().endswith(("$", "€", "£"))
+    is_priced = around.before.rstrip().endswith(("$", "€", "£"))
     if sum(sign.isdigit() for sign in number) < 7 or regex.fullmatch(r"\d+\.\d+", number) or is_priced:
         return False
-    return bool(regex.search(r"[+() .-]", number.strip())) or _mentions(around, PHONE_WORDS)
+    return bool(regex.search(r"[+() .-]", number.strip())) or around.mentions(PHONE_WORDS)
 
 
 # Addresses: a number with a word that means street; looser patterns only near a word that means address.

@@ -20,6 +20,7 @@ from annotator.models import (
     Draft,
     ExpertRating,
     PiiKind,
+    QualificationRun,
     Report,
     Response,
     Skip,
@@ -201,6 +202,9 @@ def _erase(task: Task, eraser: Eraser) -> None:
     _rewrite(Adjudication.objects.filter(task=task), {"comment": eraser.text})
     _rewrite(Draft.objects.filter(assignment__task=task), {"form": eraser.json})
     _rewrite(ExpertRating.objects.filter(gold__task=task), {"explanation": eraser.text})
+    # A run does not say which task its draft is for.
+    drafts = QualificationRun.objects.filter(member__project=task.project_id).exclude(draft={})
+    _rewrite(drafts, {"draft": eraser.json})
 
 
 def _rewrite(rows: QuerySet[Any], fields: Mapping[str, Callable[[Any], Any]]) -> None:

@@ -6,6 +6,7 @@ the rubric and what has been rated, stand here.
 
 from collections.abc import Mapping
 from copy import copy
+from math import comb
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -14,6 +15,8 @@ from annotator.models import Annotation, ExpertRating, Label, Project, Rubric
 from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
+MOST_SUBSETS = 10_000
+"""Ways to keep some of a task's annotations. The consensus tries all of them while it holds the task's row lock."""
 
 
 class InvalidProject(Refusal):
@@ -70,6 +73,9 @@ def _of_all(candidate: Project, project: Project | None, changed: set[str]) -> l
         errors.append(("max_annotators", f"It must be at least base_annotators ({candidate.base_annotators})."))
     if "keep" in changed and candidate.keep > candidate.max_annotators:
         errors.append(("keep", f"It must be at most max_annotators ({candidate.max_annotators})."))
+    elif {"keep", "max_annotators"} & changed and comb(candidate.max_annotators, candidate.keep) > MOST_SUBSETS:
+        text = f"Of {candidate.max_annotators} annotators there are too many ways to keep {candidate.keep}."
+        errors.append(("keep", f"{text} Keep fewer, or nearly all, or lower max_annotators."))
     if "rubric" in changed:
         errors += [("rubric", text) for text in _of_rubric(candidate.rubric, project)]
     if {"rubric", "spread_attribute"} & changed and not errors:

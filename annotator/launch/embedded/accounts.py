@@ -51,14 +51,20 @@ def postgres_account(var_dir: Path) -> Account | None:
     """Returns None unless we are root; then the owner of data that is there, else the first of ACCOUNTS that exists.
 
     Raises:
-        AccountRefused: none of ACCOUNTS exists.
+        AccountRefused: none of ACCOUNTS exists, or the data belong to an account that is gone.
     """
     if os.geteuid() != 0:
         return None
     # The owner comes first: an account made since, such as `rewardloop`, could not open the files.
     for home in (var_dir / "postgres", _home_elsewhere(var_dir)):
         if home.exists() and (uid := home.stat().st_uid):
-            return _account(pwd.getpwuid(uid))
+            try:
+                return _account(pwd.getpwuid(uid))
+            except KeyError:
+                text = (
+                    f"{home} belongs to the user id {uid}, which has no account: give it one, or change the owner."
+                )
+                raise AccountRefused(text) from None
     for name in ACCOUNTS:
         with suppress(KeyError):
             return _account(pwd.getpwnam(name))

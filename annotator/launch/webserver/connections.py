@@ -30,9 +30,6 @@ class Places:
     def hold(self, place: int, connections: int) -> None:
         self._connections[place] = connections
 
-    def held(self, place: int) -> int:
-        return self._connections[place]
-
     def has_more(self, place: int) -> bool:
         """Returns whether another process has fewer connections."""
         return self._connections[place] > min(self._connections)

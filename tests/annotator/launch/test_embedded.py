@@ -27,7 +27,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Po
 PARENT = """
 import sys, time
 from pathlib import Path
-from annotator import embedded
+from annotator.launch import embedded
 
 with embedded.services(Path(sys.argv[1]), throwaway=True) as started:
     print(*(server.process.pid for server in started.servers), flush=True)
@@ -77,6 +77,7 @@ def test_a_killed_parent_leaves_nobody_behind_and_the_next_start_recovers(var_di
         assert parent.stdout is not None
         servers = [int(pid) for pid in parent.stdout.readline().split()]
         parent.kill()
+    assert len(servers) == 2
     assert wait_for_the_end_of(servers)
     with embedded.services(var_dir) as started, psycopg.connect(started.database_url) as database:
         assert database.execute("SELECT 1").fetchone() == (1,)

@@ -57,6 +57,8 @@ def test_it_is_found(scanner: Scanner, text: str, kind: str, found: str) -> None
         "std::abc::def and a[1:2:3] at 12:30:45",
         "Order 4111111111111112 has a wrong check digit.",
         "The answer is 3.14159265358979 or 1,000,000 or 2^64 = 18446744073709551616.",
+        "It costs $ 1234 567 890, phone orders welcome",
+        "Two  spaces, then version 10.20.30.40 of it",
         "He walked from Monday to Friday, 40 hours, the corner of the room and the door.",
         "pip install numpy==1.26.4 && cd ~/src@main",
         "npm install left-pad@1.3.0 and use icon@2x.png",

@@ -31,6 +31,12 @@ def test_what_is_broken_is_named(project: Project) -> None:
     assert set(found) == {"keep", "escalate_above", "training_config"}
 
 
+def test_a_consensus_that_would_take_minutes_is_refused(project: Project) -> None:
+    assert list(errors(project, max_annotators=25, keep=12)) == ["keep"]
+    assert errors(project, max_annotators=25, keep=3) == {}
+    assert errors(project, max_annotators=25, keep=24) == {}
+
+
 def test_an_old_setting_keeps_nobody_from_changing_another(project: Project) -> None:
     Project.objects.update(spread_attribute="tone")
     project.refresh_from_db()

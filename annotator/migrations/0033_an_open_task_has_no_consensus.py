@@ -15,6 +15,6 @@ WHERE t.id = c.task_id AND t.state = 'open' AND NOT EXISTS (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("annotator", "0031_a_rating_may_become_a_skip")]
+    dependencies = [("annotator", "0032_labels_in_plain_words")]
 
     operations = [migrations.RunSQL(_EARLY, migrations.RunSQL.noop)]

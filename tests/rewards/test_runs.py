@@ -195,7 +195,7 @@ def claimed(project: Project, **config: Any) -> TrainingRun:
 def test_what_a_model_has_learnt_is_not_trained_again(db: None, champion: bool) -> None:
     project = labelled_project(retrain_after_labels=10)
     learnt(project, champion=champion, created_at=NOW - timedelta(days=1))
-    with pytest.raises(runs.NothingNew, match=r"Nothing has changed since version 3: .* label more"):
+    with pytest.raises(runs.NothingNew, match=r"Nothing has changed since version 3, .* label more"):
         training.carry_out(claimed(project))
 
 
@@ -284,7 +284,7 @@ def test_a_model_that_waits_can_be_promoted(waiting: RewardModel) -> None:
 
 
 def test_a_model_that_waits_can_be_rejected(waiting: RewardModel) -> None:
-    with pytest.raises(runs.AlreadyRunning, match="waits for a decision"):
+    with pytest.raises(runs.AlreadyRunning, match="is waiting for a decision"):
         runs.request(waiting.project, reason="a test")
     runs.reject(waiting.run, now=NOW)
     assert TrainingRun.objects.get().state == RunState.REJECTED

@@ -13,7 +13,7 @@ from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
 from rewards.learning.data import Task, better
-from rewards.learning.paired_bootstrap import Gain, paired_bootstrap
+from rewards.learning.paired_gain import Gain, confidence_at, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
 
 FEWEST_PROMPTS = 5
@@ -59,9 +59,11 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision and its evidence. `gain` is how much the `measure` falls, with its 95 % interval.
+    """The decision and its evidence. `gain` is how much the `measure` falls, with its interval of `confidence`.
 
-    `detectable` is the gain that so many prompts would show four times in five.
+    `detectable` is the gain that so many prompts would show four times in five. `look` counts the comparisons with the
+    same rival. `over_length` is the gain in the order of pairs over the rule that the longer response is the better
+    one; None where nothing is compared.
     """
 
     promote: bool
@@ -73,46 +75,67 @@ class Verdict:
     prompts: int
     detectable: float = 0.0
     measure: str = SQUARES
+    look: int = 1
+    confidence: float = 0.95
+    over_length: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the verdict for the run's row, with None for NaN."""
-        values = asdict(self)
-        # PostgreSQL refuses NaN in JSON.
+        """Returns the verdict for the run's row, with None for NaN and infinity, which PostgreSQL refuses in JSON."""
         return {
-            name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values.items()
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self).items()
         }
 
 
-def decide(candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, seed: int) -> Verdict:
+def decide(
+    candidate: HeldOut, champion: HeldOut | None, mean: HeldOut, *, longer: HeldOut | None = None, look: int = 1
+) -> Verdict:
     """Promotes on evidence: the lower bound of the gain lies above 0 and no attribute gets clearly worse.
 
-    The first model of a project has no champion to beat; it has to do better than predicting the mean. All three were
-    measured on the same held-out prompts; `seed` seeds the bootstrap.
+    The first model of a project has no champion to beat. It has to do better than predicting the mean, and to order
+    pairs better than `longer`, the rule that the longer response is the better one. All were measured on the same
+    prompts, from which none of them has learnt. `look` counts the comparisons with this rival, from 1: later ones need
+    more evidence.
     """
     against, rival = ("the champion", champion) if champion else ("predicting the mean", mean)
     measure = SQUARES if candidate.on_scale and rival.on_scale and candidate.labels else PAIRS
-    gain = _gain(candidate, rival, measure=measure, seed=seed)
-    promote, reason = _ruled(gain, candidate, champion, measure=measure)
-    detectable = gain.detectable()
-    return Verdict(promote, reason, against, gain.mean, gain.low, gain.high, gain.prompts, detectable, measure)
+    gain = _gain(candidate, rival, measure=measure, look=look)
+    length = _gain(candidate, longer, measure=PAIRS) if longer and candidate.compared else None
+    promote, reason = _ruled(gain, candidate, champion, measure=measure, length=length)
+    return Verdict(
+        promote,
+        reason,
+        against,
+        gain.mean,
+        gain.low,
+        gain.high,
+        gain.prompts,
+        gain.detectable(),
+        measure,
+        look,
+        gain.confidence,
+        length.mean if length else None,
+    )
 
 
-def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, seed: int) -> Gain:
+def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, look: int = 1) -> Gain:
     by_pairs = measure == PAIRS
     counts = candidate.compared if by_pairs else candidate.labels
     before, after = ((measured.wrong if by_pairs else measured.squared_errors) for measured in (rival, candidate))
     prompts = sorted(counts)
     if not prompts:
         return Gain(0.0, 0.0, 0.0, 0)
-    return paired_bootstrap(
+    return paired_gain(
         [before[prompt] for prompt in prompts],
         [after[prompt] for prompt in prompts],
         [counts[prompt] for prompt in prompts],
-        seed=seed,
+        confidence=confidence_at(look),
     )
 
 
-def _ruled(gain: Gain, candidate: HeldOut, champion: HeldOut | None, *, measure: str) -> tuple[bool, str]:
+def _ruled(
+    gain: Gain, candidate: HeldOut, champion: HeldOut | None, *, measure: str, length: Gain | None
+) -> tuple[bool, str]:
     if gain.prompts < FEWEST_PROMPTS:
         return (
             False,
@@ -122,22 +145,22 @@ def _ruled(gain: Gain, candidate: HeldOut, champion: HeldOut | None, *, measure:
         return False, "Some of the scores are not numbers."
     if candidate.rmse and candidate.constant >= set(candidate.rmse):
         return False, "It gives every response the same scores."
-    if champion is None:
-        if gain.mean > 0:
-            return True, "The first model, and better than predicting the mean."
-        return False, "It is no better than predicting the mean."
     if gain.low <= 0:
-        return False, _no_evidence(gain, measure)
+        return False, _no_evidence(gain, measure, "the champion" if champion else "the mean")
+    if champion is None:
+        if length is not None and length.mean <= 0:
+            return False, "It orders pairs no better than the rule that the longer response is the better one."
+        return True, "The first model, and better than predicting the mean on prompts that it has not learnt from."
     if held_back := _held_back(candidate, champion):
         return False, f"Better overall, but {held_back}."
-    return True, "Better on the held-out prompts, and not clearly worse at anything."
+    return True, "Better on prompts that neither model has learnt from, and not clearly worse at anything."
 
 
-def _no_evidence(gain: Gain, measure: str) -> str:
+def _no_evidence(gain: Gain, measure: str, against: str) -> str:
     if max(abs(gain.low), abs(gain.high), abs(gain.mean)) < SAME:
         if measure == PAIRS:
-            return "On every held-out prompt, it puts as many pairs in the wrong order as the champion does."
-        return "It predicts the same as the champion on every held-out prompt."
+            return f"On every prompt, it puts as many pairs in the wrong order as {against} does."
+        return f"It predicts the same as {against} on every prompt."
     reach = "reaches 0 or below" if gain.high >= 0 else "lies below 0"
     return (
         f"No evidence that it is better: the interval of the gain {reach}. "
@@ -175,7 +198,7 @@ def held_out(
     metrics: Mapping[str, Any] = {},
     on_scale: bool = True,
 ) -> HeldOut:
-    """Computes the errors of predictions, by response id, on a snapshot's validation tasks, without missing labels.
+    """Computes the errors of predictions, by response id, on tasks that were not learnt from, without missing labels.
 
     weights: the attributes' weights in the reward, by which labels decide which response is better where no preference
     does. metrics: the measures of the same predictions by `rewards.learning.evaluate`, for the guards.
@@ -193,19 +216,29 @@ def held_out(
             ahead = predicted[task.responses[good].id].reward - predicted[task.responses[bad].id].reward
             # `not ahead > 0` instead of `ahead < 0`, so that a NaN is wrong.
             pairs[task.prompt_hash].append(0.5 if ahead == 0 else float(not ahead > 0))
-    pairwise = metrics.get("pairwise", {})
-    known = pairwise.get("pairs") or 0
     return HeldOut(
         squared_errors={prompt: sum(errors) for prompt, errors in squares.items()},
         labels={prompt: len(errors) for prompt, errors in squares.items()},
         rmse={key: (sum(errors) / len(errors)) ** 0.5 for key, errors in by_attribute.items()},
-        pairs=known,
-        right=known * (pairwise.get("accuracy") or 0.0),
+        pairs=sum(map(len, pairs.values())),
+        right=sum(wrong == 0 for of_prompt in pairs.values() for wrong in of_prompt),
         constant=frozenset(metrics.get("constant", ())),
         wrong={prompt: sum(pair) for prompt, pair in pairs.items()},
         compared={prompt: len(pair) for prompt, pair in pairs.items()},
         on_scale=on_scale,
     )
+
+
+def by_length(tasks: Iterable[Task], *, weights: Mapping[str, float]) -> HeldOut:
+    """Computes the errors of the rule that the longer response, in characters, is the better one."""
+    tasks = list(tasks)
+    predicted = {
+        # Its scores are those of the labels: only the order of its rewards is judged.
+        response.id: Predicted(response.scores, float(len(response.text)))
+        for task in tasks
+        for response in task.responses
+    }
+    return held_out(tasks, predicted, weights=weights, on_scale=False)
 
 
 @transaction.atomic

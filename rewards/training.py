@@ -23,6 +23,8 @@ from rewards.trainer_process import TrainerFailed, supervise
 
 VALIDATION = "validation"
 """The name of an evaluation on a snapshot's held-out rows."""
+CROSS_FITTED = "cross_fitted.jsonl"
+"""What the candidate predicts of each train row, having learnt from the other prompts only."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -110,45 +112,113 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> Path:
 def _judge(
     run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None, metrics: Mapping[str, Any]
 ) -> promotion.Verdict:
-    """Judges the candidate against the champion, or the mean where there is none, on the snapshot's held-out rows."""
-    tasks = list(read_tasks(snapshot.directory() / "validation.jsonl"))
+    """Judges the candidate against the champion, or where there is none against the mean and the longer response.
+
+    All of them are judged on the same prompts, from which none has learnt: the snapshot's held-out ones and, where the
+    candidate was cross-fitted, its train prompts as well.
+    """
     manifest = _manifest(run)
     weights = manifest["attribute_weights"]
-    mean = promotion.Predicted(dict(zip(snapshot.manifest["attributes"], metrics["mean"]["values"], strict=True)), 0.0)
-    mean_predictions = {response.id: mean for task in tasks for response in task.responses}
-    return promotion.decide(
-        promotion.held_out(
-            tasks,
-            _predictions(run.directory() / "predictions.jsonl"),
+    held_out, train = (list(read_tasks(snapshot.directory() / f"{part}.jsonl")) for part in ("validation", "train"))
+    crossed, means = _cross_fitted(run.directory() / CROSS_FITTED)
+    train = [task for task in train if _is_predicted(task, crossed)]
+    rival: promotion.HeldOut | None = None
+    if champion:
+        # Judged here whatever it has learnt from: its page shows both models on the same held-out rows.
+        theirs = _champions_predictions(run, champion, snapshot.directory() / "validation.jsonl", "champion")
+        learnt = _learnt_prompts(champion)
+        held_out = [task for task in held_out if task.prompt_hash not in learnt]
+        if train:
+            theirs |= _on_train_prompts(run, champion, train, learnt)
+            train = [task for task in train if _is_predicted(task, theirs)]
+        metrics_of_champion = _stored_metrics(run.directory() / "champion" / "metrics.json")
+        rival = promotion.held_out(
+            [*held_out, *train],
+            theirs,
             weights=weights,
-            metrics=metrics["candidate"],
-            on_scale=_on_scale(manifest),
-        ),
-        _judged_champion(run, champion, snapshot, tasks, weights) if champion else None,
-        promotion.held_out(tasks, mean_predictions, weights=weights),
-        seed=run.seed,
+            metrics=metrics_of_champion,
+            on_scale=_on_scale(champion.manifest),
+        )
+    tasks = [*held_out, *train]
+    mean_scores = dict(zip(snapshot.manifest["attributes"], metrics["mean"]["values"], strict=True))
+    means |= {response.id: promotion.Predicted(mean_scores, 0.0) for task in held_out for response in task.responses}
+    ours = _predictions(run.directory() / "predictions.jsonl") | crossed
+    return promotion.decide(
+        promotion.held_out(tasks, ours, weights=weights, metrics=metrics["candidate"], on_scale=_on_scale(manifest)),
+        rival,
+        promotion.held_out(tasks, means, weights=weights),
+        longer=promotion.by_length(tasks, weights=weights),
+        # Each comparison with one champion, or of first models with the mean, is a chance to be fooled.
+        look=1 + RewardModel.objects.filter(project=run.project, parent=champion).count(),
     )
 
 
-def _judged_champion(
-    run: TrainingRun, champion: RewardModel, snapshot: Snapshot, tasks: list[Task], weights: Mapping[str, float]
-) -> promotion.HeldOut:
-    # With the same code on the same rows as the candidate, as the metrics of its own run were of other rows.
-    work = run.directory() / "champion"
+def _is_predicted(task: Task, predicted: Mapping[str, promotion.Predicted]) -> bool:
+    return all(response.id in predicted for response in task.responses)
+
+
+def _cross_fitted(path: Path) -> tuple[dict[str, promotion.Predicted], dict[str, promotion.Predicted]]:
+    """Returns, by response id, what a model that has not learnt from its prompt predicts, and the mean that it knew.
+
+    Both are empty for a model that was not cross-fitted: a fine-tuned one, or one of an earlier version.
+    """
+    if not path.is_file():
+        return {}, {}
+    with path.open() as file:
+        rows = [json.loads(line) for line in file]
+    means = {row["id"]: promotion.Predicted(row["means"], 0.0) for row in rows}
+    return {row["id"]: promotion.Predicted(row["scores"], row["reward"]) for row in rows}, means
+
+
+def _learnt_prompts(champion: RewardModel) -> set[str]:
+    """Returns the prompts that the champion has learnt from."""
+    train = champion.run.snapshot.directory() / "train.jsonl" if champion.run.snapshot else None
+    return {task.prompt_hash for task in read_tasks(train)} if train and train.is_file() else set()
+
+
+def _on_train_prompts(
+    run: TrainingRun, champion: RewardModel, train: list[Task], learnt: set[str]
+) -> dict[str, promotion.Predicted]:
+    """Returns the champion's predictions, by response id, for those of the candidate's train prompts that are fair.
+
+    Prompts that are new to it it predicts as it is. Of those that it has learnt from, it has said at its own training
+    what it predicts without them.
+    """
+    crossed, _ = _cross_fitted(champion.run.directory() / CROSS_FITTED)
+    predicted = {
+        response.id: crossed[response.id]
+        for task in train
+        if task.prompt_hash in learnt
+        for response in task.responses
+        if response.id in crossed
+    }
+    new = {task.prompt_hash for task in train} - learnt
+    if new and run.snapshot:
+        work = run.directory() / "champion-new"
+        work.mkdir(exist_ok=True)
+        rows = (run.snapshot.directory() / "train.jsonl").read_text().splitlines(keepends=True)
+        (work / "tasks.jsonl").write_text("".join(row for row in rows if json.loads(row)["prompt_hash"] in new))
+        predicted |= _champions_predictions(run, champion, work / "tasks.jsonl", work.name)
+    return predicted
+
+
+def _champions_predictions(
+    run: TrainingRun, champion: RewardModel, data: Path, folder: str
+) -> dict[str, promotion.Predicted]:
+    """Has the champion predict the rows of a file; the files of that are kept in a folder of the run."""
+    work = run.directory() / folder
     work.mkdir(exist_ok=True)
-    config = {"model": str(champion.directory()), "data": str(snapshot.directory() / "validation.jsonl")}
-    (work / "config.json").write_text(json.dumps(config))
+    (work / "config.json").write_text(json.dumps({"model": str(champion.directory()), "data": str(data)}))
     try:
         supervise(run, "evaluate", work)
     except TrainerFailed as failed:
         raise TrainerFailed(f"The champion, version {champion.version}, could not be judged. {failed}") from failed
-    return promotion.held_out(
-        tasks,
-        _predictions(work / "predictions.jsonl"),
-        weights=weights,
-        metrics=json.loads((work / "metrics.json").read_text()),
-        on_scale=_on_scale(champion.manifest),
-    )
+    return _predictions(work / "predictions.jsonl")
+
+
+def _stored_metrics(path: Path) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(path.read_text())
+    return stored
 
 
 def _manifest(run: TrainingRun) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import torch
 
 from rewards.learning import curve, distributed
 from rewards.learning.config import TrainConfig
-from rewards.learning.cross_fit import cross_fitted, expected_rows, is_informative
+from rewards.learning.cross_fit import cross_fitted, expected_rows, folds, is_informative
 from rewards.learning.data import Floats, items_of
 from rewards.learning.depth import depths, read, settle
 from rewards.learning.ensemble import Ensemble, fit_ensemble
@@ -131,19 +131,23 @@ def set_head(loaded: Loaded, features: Floats, ridge: Ridge) -> None:
 
 
 def examples(features: Floats, parts: Sequence[Part], reward: Reward) -> Examples:
-    """Returns the rows and labels that a head is fitted on; `features` may hold only the first rows of the parts.
+    """Returns the rows and labels that a head is fitted on; `features` may hold only the first rows of the parts."""
+    count = len(features)
+    labels = np.concatenate([part.rows.answers.labels for part in parts])[:count]
+    prompts = [prompt for part in parts for prompt in part.prompts()][:count]
+    pairs = pairs_of(parts)
+    return _examples(features, labels, prompts, pairs[(pairs < count).all(axis=1)], reward)
+
+
+def _examples(features: Floats, labels: Floats, prompts: Sequence[str], pairs: Ints, reward: Reward) -> Examples:
+    """Returns what a head is fitted on: features [n, d], labels [n, attributes], prompts [n], pairs [m, 2] of rows.
 
     Where nothing is rated, these are the differences between the preferred response and the other one, and their
     negatives. A difference cancels what both responses share, their prompt above all, which says nothing about which
     of them is better.
     """
-    count = len(features)
-    labels = np.concatenate([part.rows.answers.labels for part in parts])[:count]
-    prompts = [prompt for part in parts for prompt in part.prompts()][:count]
-    pairs = pairs_of(parts)
-    pairs = pairs[(pairs < count).all(axis=1)]
     if not _only_compared(labels, pairs):
-        return Examples(features, labels, prompts, None)
+        return Examples(features, labels, list(prompts), None)
     differences = features[pairs[:, 0]] - features[pairs[:, 1]]
     # [pairs, attributes]: an attribute that the reward counts negatively must be lower in the better response.
     targets = np.ones((len(pairs), 1)) * np.sign(reward)
@@ -189,6 +193,35 @@ def learning_curve(baseline: Baseline) -> dict[str, Any] | None:
     """Returns the learning curve of the baseline's ridge as JSON; None where there are too few prompts for one."""
     rows = curve.Rows(baseline.features, baseline.labels(), baseline.prompts(), baseline.reward, baseline.pairs())
     return curve.learning_curve(rows, alphas=baseline.ridge.alphas, blocks=baseline.blocks, seed=baseline.seed)
+
+
+def cross_fitted_scores(baseline: Baseline, alphas: Sequence[float]) -> tuple[Floats, Floats] | None:
+    """Predicts each train row by a ridge that has not seen its prompt, and by the mean of the labels that it has seen.
+
+    Both are [rows, attributes]; rows are the units of evidence that cost no label. The penalty is chosen again out of
+    `alphas` in each fold: one that was chosen on all rows has seen the left-out ones, and would find something in
+    shuffled labels too. Returns None with fewer prompts than folds, or where a fold leaves an attribute without labels.
+    """
+    labels, pairs, prompts = baseline.labels(), baseline.pairs(), np.asarray(baseline.prompts())
+    fold = folds(prompts, seed=baseline.seed)
+    if fold is None:
+        return None
+    scores, means = np.zeros(labels.shape), np.zeros(labels.shape)
+    for number in range(fold.max() + 1):
+        held = fold == number
+        # Numbers of the rows that stay, as the rows of a fold are counted from 0 again.
+        place = np.cumsum(~held) - 1
+        known = pairs[~held[pairs].any(axis=1)]
+        rows = _examples(
+            baseline.features[~held], labels[~held], prompts[~held].tolist(), place[known], baseline.reward
+        )
+        if not len(rows.targets) or not np.isfinite(rows.targets).any(axis=0).all():
+            return None
+        ridge = fit_ridge(rows.features, rows.targets, rows.prompts, alphas=alphas, blocks=baseline.blocks)
+        scores[held] = baseline.features[held] @ ridge.weight.T + rows.bias(ridge.weight, ridge.bias)
+        # Of compared responses nothing but the order is known, and a constant has none.
+        means[held] = 0.0 if rows.origin is not None else np.nanmean(rows.targets, axis=0)
+    return scores, means
 
 
 def expected(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rewards.learning.curve import refitted
 from rewards.learning.data import Floats
@@ -40,6 +41,14 @@ def cross_fitted(
         held_out = fold[groups] == number
         expected[held_out] = refitted(scaled, targets, ~held_out, np.asarray(alphas))[held_out]
     return expected
+
+
+def folds(prompts: NDArray[np.str_], *, seed: int) -> NDArray[np.int64] | None:
+    """[rows]: the number of each row's fold; all rows of a prompt are in one. None with fewer prompts than folds."""
+    names, groups = np.unique(prompts, return_inverse=True)
+    if len(names) < FOLDS:
+        return None
+    return np.asarray(np.random.default_rng(seed).permutation(len(names)) % FOLDS)[groups]
 
 
 def is_informative(expected: Floats, targets: Floats) -> list[bool]:

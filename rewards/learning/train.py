@@ -11,6 +11,7 @@ import os
 import platform
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from rewards.learning.baseline import (
     ENSEMBLE_ROWS,
     Baseline,
     Reward,
+    cross_fitted_scores,
     ensemble,
     expected,
     features_of,
@@ -172,6 +174,9 @@ def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -
             write_rows(directory / f"{name}.jsonl", prediction_rows(tasks, predicted, candidate.manifest))
     attributes = work.manifest.attributes
     write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
+    if candidate.manifest.kind == RIDGE:
+        # Nobody has said what a fine-tuned network would predict of these rows, had it not learnt from them.
+        write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, baseline, candidate.manifest))
     metrics = {
         "baseline": {
             **measure(tasks, scores, candidate.manifest),
@@ -192,6 +197,17 @@ def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -
     write_json(directory / "metrics.json", metrics)
     shutil.rmtree(directory / "checkpoint", ignore_errors=True)
     work.progress.tell("done", seconds=candidate.training["seconds"])
+
+
+def _cross_fitted_rows(work: Work, baseline: Baseline, manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Yields a row per train response: what a ridge that has not seen its prompt predicts, and the mean that it saw."""
+    crossed = cross_fitted_scores(baseline, work.config.alphas)
+    if crossed is None:
+        return
+    tasks = [task for part in baseline.parts for task in part.tasks]
+    scores, means = crossed
+    for row, mean in zip(prediction_rows(tasks, scores, manifest), means.tolist(), strict=True):
+        yield row | {"means": dict(zip(manifest.attributes, mean, strict=True))}
 
 
 def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> Loaded:

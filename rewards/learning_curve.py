@@ -85,7 +85,7 @@ def _chart(curve: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "datasets": [
             line(_("measured"), measured, "#6366f1", pointRadius=3),
-            line(_("95 % interval"), area, "#6366f140", fill="shape", borderWidth=0),
+            line(_("interval (95 %)"), area, "#6366f140", fill="shape", borderWidth=0),
             line(_("fitted law, and what it expects"), fitted, "#d97706", borderDash=[4, 4]),
         ]
     }

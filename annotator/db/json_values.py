@@ -23,24 +23,23 @@ def texts_and_numbers(value: Any, *, most: int | None = None) -> Iterator[tuple[
     Raises:
         NestedTooDeeply, TooManyValues: as soon as the limit is reached.
     """
-    waiting: list[tuple[str, Any, int]] = [("", value, DEEPEST)]
+    # Iterators, not lists of what is to come: one value may hold millions.
+    levels: list[tuple[str, Iterator[tuple[Any, Any]]]] = [("", iter([(None, value)]))]
     walked = 0
-    while waiting:
-        place, value, levels = waiting.pop()
-        if not levels:
-            raise NestedTooDeeply
-        if walked == most:
-            raise TooManyValues
-        walked += 1
-        if isinstance(value, dict):
-            for key in value:
-                yield place, key
-            below = [(f"{place}.{key}" if place else key, item, levels - 1) for key, item in value.items()]
-        elif isinstance(value, list):
-            below = [
-                (f"{place}.{number}" if place else str(number), item, levels - 1) for number, item in enumerate(value)
-            ]
+    while levels:
+        above, items = levels[-1]
+        for key, item in items:
+            if len(levels) > DEEPEST:
+                raise NestedTooDeeply
+            if walked == most:
+                raise TooManyValues
+            walked += 1
+            if isinstance(key, str):
+                yield above, key
+            place = ".".join(str(part) for part in (above, key) if part not in ("", None))
+            if isinstance(item, dict | list):
+                levels.append((place, iter(item.items() if isinstance(item, dict) else enumerate(item))))
+                break
+            yield place, item
         else:
-            yield place, value
-            continue
-        waiting += reversed(below)
+            levels.pop()

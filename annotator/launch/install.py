@@ -331,7 +331,7 @@ def announce(names: Sequence[str]) -> None:
     unpacked = sum(SIZES[name].unpacked for name in names) * MEGABYTE + RUN_BYTES
     if names:
         what = f"{', '.join(names)}: at most {size(fetched)} to be fetched, {size(unpacked)} of disk in {VENV}"
-        print(f"Installing the packages of {what} ...", flush=True)
+        print(f"Installing and compiling the packages of {what}. This takes a minute or two ...", flush=True)
     else:
         print(f"Bringing the packages in {VENV} up to date ...", flush=True)
     check_space(VENV, unpacked)

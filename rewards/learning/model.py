@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.utils.logging import disable_progress_bar
 
 from rewards.learning.backbones import MissingBackbone, Source
 from rewards.learning.batches import Sizes
@@ -35,6 +36,9 @@ from rewards.learning.packing import (
     packed_length,
 )
 from rewards.learning.refusals import Refused
+
+# Its bars fill a worker's log with lines that look like warnings.
+disable_progress_bar()
 
 PAD_TOKEN = "<|pad|>"
 SAFE: dict[str, Any] = {"use_safetensors": True, "trust_remote_code": False}

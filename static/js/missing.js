@@ -16,6 +16,8 @@ function goOn() {
 
 document.addEventListener("htmx:afterSettle", ({ target }) => {
   if (target.id !== "work" || goOn()) return;
+  // A link to a missing answer has left its place in the address, which means nothing on the next task.
+  if (location.hash) history.replaceState(history.state, "", location.pathname + location.search);
   scrollTo(0, 0);
   document.querySelector("#work h1[tabindex]")?.focus({ preventScroll: true });
 });

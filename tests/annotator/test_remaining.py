@@ -62,4 +62,4 @@ def test_many_are_counted_up_to_a_hundred(project: Project, cast: Cast, client: 
         make_task(project)
     assert left(project, cast) == 100
     client.force_login(cast.alice)
-    assert "more than 99 tasks left for you" in client.get("/projects/talk/annotate/").content.decode()
+    assert "more than 99 more tasks for you" in client.get("/projects/talk/annotate/").content.decode()

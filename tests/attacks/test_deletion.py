@@ -104,7 +104,7 @@ def test_the_typed_slug_deletes(rated: Project, carol: APIClient) -> None:
 
 def test_the_admin_wants_the_slug_as_well(rated: Project, admin: Client) -> None:
     place = f"/admin/annotator/project/{rated.pk}"
-    assert "Archive it first" in admin.post(f"{place}/erase/", {"confirm": "talk"}).content.decode()
+    assert "Archive the project first" in admin.post(f"{place}/erase/", {"confirm": "talk"}).content.decode()
     assert f"{place}/archive/" in admin.get(f"{place}/change/").content.decode()
     admin.post(f"{place}/archive/")
     assert f"{place}/restore/" in admin.get(f"{place}/change/").content.decode()

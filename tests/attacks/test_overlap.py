@@ -301,7 +301,7 @@ def test_a_withdrawn_rating_stays_withdrawn(project: Project, cast: Cast) -> Non
     task = make_task(project)
     held = rate(project, cast.alice).annotation.assignment
     annotation.skip(held.pk, reason="pii", now=NOW)
-    with pytest.raises(annotation.Refused, match="withdrawn"):
+    with pytest.raises(annotation.Refused, match="withdrew"):
         annotation.undo_skip(held.pk, now=NOW)
     with pytest.raises(annotation.Refused, match="You skipped this task"):
         annotation.submit(held.pk, submission(task, 4), now=NOW)

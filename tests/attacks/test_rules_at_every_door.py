@@ -118,7 +118,7 @@ def test_an_annotation_with_nothing_in_it_is_refused(project: Project, cast: Cas
     answer = as_user(cast.alice).put(f"/api/v1/assignments/{held.pk}/annotation/", {"ratings": ratings})
     assert (answer.status_code, answer.json()["code"]) == (400, "incomplete")
     empty = Submission({response.pk: ResponseRating({}) for response in held.task.responses.all()})
-    with pytest.raises(IncompleteRating, match="says nothing"):
+    with pytest.raises(IncompleteRating, match="the rating is empty"):
         annotation.submit(held.pk, empty, now=NOW)
     assert not Annotation.objects.exists()
 

@@ -18,7 +18,7 @@ def page(open_page: Open, talk: Project, alice: User) -> Page:
     make_task(talk, "second", prompt="And the second?")
     opened = open_page(alice)
     opened.goto("/projects/talk/annotate/")
-    opened.wait_for_load_state("networkidle")
+    opened.wait_for_load_state("load")
     return opened
 
 
@@ -30,7 +30,7 @@ def press(page: Page, *keys: str) -> None:
 def everything_asked(page: Page) -> None:
     Project.objects.update(ask_preference=True, ask_safety=True, ask_confidence=True)
     page.reload()
-    page.wait_for_load_state("networkidle")
+    page.wait_for_load_state("load")
 
 
 @pytest.mark.parametrize("layout", ["below", "beside"])

@@ -42,7 +42,7 @@ def test_the_layout_is_switched_and_remembered(open_page: Open, alice: User, lon
     assert second["x"] > first["x"] + first["width"] - 1
     switch.click()
     expect(switch).to_have_attribute("aria-pressed", "false")
-    page.wait_for_load_state("networkidle")
+    page.wait_for_load_state("load")
     page.reload()
     expect(page.locator("#work.below")).to_have_count(1)
     first, second = (box(page.locator(".response").nth(at)) for at in (0, 1))

@@ -26,7 +26,7 @@ def opened(open_page: Open, user: User, responses: int, **options: object) -> Pa
     assert task.pk == held.task_id
     page = open_page(user, **options)
     page.goto("/projects/talk/annotate/")
-    page.wait_for_load_state("networkidle")
+    page.wait_for_load_state("load")
     return page
 
 
@@ -173,11 +173,11 @@ def test_a_half_made_ranking_is_kept(open_page: Open, talk: Project, alice: User
         button(page, letter, "place").click()
     button(page, "B", "up").click()
     expect(page.locator("#saved")).to_contain_text("saved")
-    page.wait_for_load_state("networkidle")
+    page.wait_for_load_state("load")
     kept = {name: value for name, value in Draft.objects.get().form.items() if name.startswith("rank-")}
     assert sorted(kept.values()) == ["", "", "1", "2"]
     page.goto("/projects/talk/annotate/")
-    page.wait_for_load_state("networkidle")
+    page.wait_for_load_state("load")
     assert order(page) == "1B 2D"
     expect(page.locator("[data-placed]")).to_have_text("2 of 4 placed")
 

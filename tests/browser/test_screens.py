@@ -43,7 +43,7 @@ def rating_page(open_page: Open, user: User, width: int, height: int) -> Page:
     touch = width < 900
     page = open_page(user, viewport={"width": width, "height": height}, has_touch=touch, is_mobile=touch)
     page.goto("/projects/talk/annotate/")
-    page.wait_for_load_state("networkidle")
+    page.wait_for_load_state("load")
     return page
 
 

@@ -61,9 +61,7 @@ def postgres_account(var_dir: Path) -> Account | None:
             try:
                 return _account(pwd.getpwuid(uid))
             except KeyError:
-                text = (
-                    f"{home} belongs to the user id {uid}, which has no account: give it one, or change the owner."
-                )
+                text = f"{home} belongs to the user id {uid}, which has no account: give it one, or change the owner."
                 raise AccountRefused(text) from None
     for name in ACCOUNTS:
         with suppress(KeyError):

@@ -31,5 +31,7 @@ class Command(BaseCommand):
             with nullcontext(sys.stdout.buffer) if to_stdout else Path(options["output"]).open("wb") as file:
                 for row in rows:
                     file.write(row)
-        except (Refusal, OSError) as problem:
-            raise CommandError(str(problem)) from problem
+        except Refusal as refusal:
+            raise CommandError(str(refusal)) from refusal
+        except OSError as error:
+            raise CommandError(f"{options['output']} cannot be written: {error.strerror}.") from error

@@ -31,8 +31,10 @@ class Command(BaseCommand):
             else:
                 with Path(options["file"]).open("rb") as file:
                     result = import_rows(project, file, now=database_now(), dry_run=dry_run, file_name=options["file"])
-        except (Refusal, OSError) as problem:
-            raise CommandError(str(problem)) from problem
+        except Refusal as refusal:
+            raise CommandError(str(refusal)) from refusal
+        except OSError as error:
+            raise CommandError(f"{options['file']} cannot be read: {error.strerror}.") from error
         rows = result.rejected[:SHOWN]
         for row in rows:
             self.stderr.write(f"line {row.line}: {row.error}")

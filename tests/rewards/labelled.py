@@ -55,6 +55,10 @@ def preferred_project(slug: str = "preferred", *, tasks: int = 12, **fields: obj
 
 
 def _preferred(dice: random.Random, number: int) -> dict[str, object]:
-    short, long = (" ".join(dice.choice(WORDS) for _ in range(count)) for count in (6, 40))
+    """The better response is the one that answers; the lengths say nothing."""
+    texts = (" ".join(dice.choice(WORDS) for _ in range(dice.randint(6, 40))) for _ in range(2))
+    bad, good = (
+        f"{beginning} {text}." for beginning, text in zip(("No, sorry, I refuse:", "Gladly:"), texts, strict=True)
+    )
     prompt, strength = f"Question {number}: what is it?", 1 + number % 3
-    return {"prompt": prompt, "response_1": f"{short}.", "response_2": f"{long}.", "preference_strength": strength}
+    return {"prompt": prompt, "response_1": bad, "response_2": good, "preference_strength": strength}

@@ -22,11 +22,12 @@ def verdict(decision: Mapping[str, Any]) -> str:
     else:
         # Said as a rise, the interval is that of the rise too: its bounds change sign and place.
         change, suffix, low, high = f"rises by {-gain:.{DIGITS}f}", "", -high, -low
-    interval = f"95 % interval{suffix} {_signed(low)} to {_signed(high)}"
-    sentence = (
-        f"The {measure} {change} against {decision['against']} ({interval}, {decision['prompts']} held-out prompts)."
-    )
-    return f"{sentence} {BY_PAIRS}" if measure == PAIRS else sentence
+    interval = f"{100 * decision.get('confidence', 0.95):.3g} % interval{suffix} {_signed(low)} to {_signed(high)}"
+    sentence = f"The {measure} {change} against {decision['against']} ({interval}, {decision['prompts']} prompts)."
+    look = decision.get("look", 1)
+    again = f"It is comparison {look} with {decision['against']}, and each one needs more evidence than the last."
+    notes = [sentence, again if look > 1 else "", BY_PAIRS if measure == PAIRS else ""]
+    return " ".join(note for note in notes if note)
 
 
 BY_PAIRS = (

@@ -15,8 +15,7 @@ def told(**fields: Any) -> str:
 
 def test_a_gain_is_a_fall_of_the_error() -> None:
     assert told() == (
-        "The mean squared error falls by 0.123 against the champion "
-        "(95 % interval 0.050 to 0.200, 40 held-out prompts)."
+        "The mean squared error falls by 0.123 against the champion (95 % interval 0.050 to 0.200, 40 prompts)."
     )
 
 

@@ -7,8 +7,9 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import Project
 from rewards import promotion, registry, runs, tasks
+from rewards.learning.data import read_tasks
 from rewards.models import RewardModel, RunState, TrainingRun
-from tests.builders import NOW, make_user
+from tests.builders import NOW, imported, label_row, make_user
 from tests.rewards.labelled import labelled_project, preferred_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("training")]
@@ -39,6 +40,27 @@ def test_a_better_model_waits_where_a_manager_decides() -> None:
     promotion.promote(model, now=NOW)
     run.refresh_from_db()
     assert (run.state, run.finished_at) == (RunState.PROMOTED, NOW)
+
+
+def prompts_of(run: TrainingRun, part: str) -> set[str]:
+    assert run.snapshot
+    return {task.prompt_hash for task in read_tasks(run.snapshot.directory() / f"{part}.jsonl")}
+
+
+def test_the_champion_is_judged_by_no_prompt_that_it_has_learnt_from() -> None:
+    """A larger held-out part takes prompts from the champion's train part: these are fair to neither."""
+    project = labelled_project(tasks=60, training_config=CONFIG)
+    first = trained(project)
+    assert (first.state, first.verdict["look"]) == (RunState.PROMOTED, 1), first.error
+    assert first.verdict["prompts"] == len(prompts_of(first, "train") | prompts_of(first, "validation"))
+    Project.objects.update(validation_share=0.5)
+    imported(project, *(label_row(f"New question {n}?", "It is so. " * (n % 5), helpfulness=n % 5) for n in range(10)))
+    second = trained(project)
+    learnt = prompts_of(first, "train") & prompts_of(second, "validation")
+    every = prompts_of(second, "train") | prompts_of(second, "validation")
+    assert learnt
+    assert second.verdict["prompts"] == len(every - learnt), second.error
+    assert (second.verdict["against"], second.verdict["look"]) == ("the champion", 1)
 
 
 def test_preferences_alone_make_a_model_that_is_judged_by_pairs(client: Client) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rewards.learning.baseline import Baseline, examples
+from rewards.learning.baseline import Baseline, cross_fitted_scores, examples
 from rewards.learning.data import Floats, Response, Task
 from rewards.learning.encoding import Encoded
 from rewards.learning.finetune import Rows
@@ -14,6 +14,7 @@ from rewards.learning.ridge import fit_ridge
 from rewards.learning.splits import Part
 
 PAIRS = 80
+ALPHAS = [0.1, 1.0, 10.0, 1e6]
 
 
 def test_labels_are_fitted_as_they_are() -> None:
@@ -69,6 +70,59 @@ def test_a_left_out_pair_is_its_difference_up_and_down() -> None:
     scores = Baseline(features, parts, ridge, [3], (1.0,), 0, 1).left_out()[:, 0]
 
     np.testing.assert_allclose(scores[[1, 2, 4, 7]] - scores[[0, 3, 5, 6]], ridge.left_out[:4, 0])
+
+
+def baseline_of(features: Floats, labels: Floats) -> Baseline:
+    parts = [part([], labels, tasks=len(labels) // 2)]
+    ridge = fit_ridge(features, labels, parts[0].prompts(), alphas=ALPHAS, blocks=[features.shape[1]])
+    return Baseline(features, parts, ridge, [features.shape[1]], (1.0,), 0, 1)
+
+
+def test_no_label_of_a_prompt_reaches_the_cross_fitted_predictions_for_it() -> None:
+    """The penalty is chosen again without it as well: otherwise shuffled labels would seem to be foretold."""
+    dice = np.random.default_rng(3)
+    features, labels = dice.normal(size=(40, 6)), dice.normal(size=(40, 1))
+    before = cross_fitted_scores(baseline_of(features, labels), ALPHAS)
+    labels[:2] += 50.0
+    after = cross_fitted_scores(baseline_of(features, labels), ALPHAS)
+    assert before is not None
+    assert after is not None
+    np.testing.assert_array_equal(before[0][:2], after[0][:2])
+    np.testing.assert_array_equal(before[1][:2], after[1][:2])
+    assert not np.allclose(before[0][2:], after[0][2:])
+
+
+def test_cross_fitted_predictions_find_what_is_there_and_nothing_else() -> None:
+    dice = np.random.default_rng(3)
+    features = dice.normal(size=(200, 6))
+    true, noise = features[:, :1] + dice.normal(0, 0.3, (200, 1)), dice.normal(size=(200, 1))
+    gains = []
+    for labels in (true, noise):
+        crossed = cross_fitted_scores(baseline_of(features, labels), ALPHAS)
+        assert crossed is not None
+        scores, means = crossed
+        gains.append(np.mean((means - labels) ** 2 - (scores - labels) ** 2))
+    assert gains[0] > 0.5
+    assert gains[1] < 0.02
+
+
+def test_of_pairs_alone_the_left_out_ones_are_put_in_order() -> None:
+    dice = np.random.default_rng(3)
+    features = dice.normal(size=(60, 4))
+    pairs = [[n, n + 1] if features[n, 0] > features[n + 1, 0] else [n + 1, n] for n in range(0, 60, 2)]
+    parts = [part(pairs, tasks=30)]
+    given = examples(features, parts, (1.0,))
+    ridge = fit_ridge(given.features, given.targets, given.prompts, alphas=ALPHAS, blocks=[4])
+    crossed = cross_fitted_scores(Baseline(features, parts, ridge, [4], (1.0,), 0, 1), ALPHAS)
+    assert crossed is not None
+    scores, means = crossed
+    assert np.mean([scores[better, 0] > scores[worse, 0] for better, worse in pairs]) > 0.8
+    assert not means.any()
+
+
+def test_too_few_prompts_are_not_cross_fitted() -> None:
+    features = np.arange(16.0).reshape(8, 2)
+    assert cross_fitted_scores(baseline_of(features, np.arange(8.0)[:, None]), ALPHAS) is None
 
 
 def fitted(features: Floats, parts: list[Part]) -> tuple[Floats, Floats]:

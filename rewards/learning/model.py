@@ -38,7 +38,7 @@ from rewards.learning.packing import (
 from rewards.learning.refusals import Refused
 
 # Its bars fill a worker's log with lines that look like warnings.
-disable_progress_bar()
+disable_progress_bar()  # type: ignore[no-untyped-call]
 
 PAD_TOKEN = "<|pad|>"
 SAFE: dict[str, Any] = {"use_safetensors": True, "trust_remote_code": False}

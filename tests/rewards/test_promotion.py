@@ -126,7 +126,8 @@ def test_the_first_model_has_to_order_pairs_better_than_length_does() -> None:
     same, worse = better, replace(better, wrong=dict.fromkeys(MEAN.labels, 0.3))
     assert not decide(better, None, MEAN, longer=same).promote
     verdict = decide(better, None, MEAN, longer=worse)
-    assert (verdict.promote, verdict.over_length) == (True, pytest.approx(0.05))
+    assert verdict.promote
+    assert verdict.over_length == pytest.approx(0.05)
 
 
 def test_the_longer_response_is_judged_by_its_characters() -> None:

@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def shares_with_its_module(item: pytest.Item) -> bool:
     fixtures = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
-    return any(definition.scope == "module" for found in fixtures for definition in found)
+    return any(definition.scope == "module" for definitions in fixtures for definition in definitions)
 
 
 def place_in_the_queue(item: pytest.Item) -> int:
@@ -128,13 +128,13 @@ def _static_root() -> None:
 def _static_files_are_found_once() -> Iterator[None]:
     """Each client of Django's makes the middleware anew, for which whitenoise looks at some 300 files."""
     look = WhiteNoiseMiddleware.add_files_from_finders
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
 
     def look_once(middleware: WhiteNoiseMiddleware) -> None:
-        if not found:
+        if not values:
             look(middleware)
-            found.update(middleware.files)
-        middleware.files.update(found)
+            values.update(middleware.files)
+        middleware.files.update(values)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", look_once)

@@ -78,7 +78,7 @@ def _insertions() -> tuple[str, ...]:
             "FROM information_schema.columns WHERE table_schema = %s GROUP BY table_name",
             [_SAVED],
         )
-        found = cursor.fetchall()
+        tables = cursor.fetchall()
     return tuple(
-        f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {_SAVED}."{table}"' for table, columns in found
+        f'INSERT INTO "{table}" ({columns}) SELECT {columns} FROM {_SAVED}."{table}"' for table, columns in tables
     )

@@ -66,8 +66,8 @@ def test_the_learning_core_imports_without_django() -> None:
 
 def test_no_page_is_open_to_strangers_by_accident(client: object) -> None:
     """Every view of ours asks for a login or is on the list of those that need none."""
-    found = {name for name, callback in _named_views(get_resolver()) if not _guarded(callback)}
-    assert found == OPEN_TO_ALL
+    unguarded = {name for name, callback in _named_views(get_resolver()) if not _guarded(callback)}
+    assert unguarded == OPEN_TO_ALL
 
 
 def _named_views(resolver: URLResolver) -> list[tuple[str, object]]:

@@ -116,12 +116,12 @@ def test_every_constraint_of_the_architecture_page_exists() -> None:
 def folders_in_the_page() -> set[str]:
     """The tree of the architecture page as paths; indentation says which folder holds which."""
     tree = page("architecture").split("## The folders")[1].split("```text\n")[1].split("```")[0]
-    found, above = set(), ""
+    headings, above = set(), ""
     for line in tree.splitlines():
         name = line.split("/")[0]
         above = above if name.startswith(" ") else name.strip()
-        found.add(f"{above}/{name.strip()}" if name.startswith(" ") else name.strip())
-    return found
+        headings.add(f"{above}/{name.strip()}" if name.startswith(" ") else name.strip())
+    return headings
 
 
 def folders_there() -> set[str]:

@@ -74,12 +74,12 @@ def test_no_request_breaks_the_server(schema: dict[str, Any], project: Project, 
     loaded: Any = schemathesis.openapi.from_dict(schema)
     loaded.app = get_wsgi_application()
     asked = [broken(result.ok(), headers) for result in loaded.get_all_operations()]
-    assert [problem for found in asked for problem in found] == []
+    assert [problem for problems in asked for problem in problems] == []
 
 
 def broken(operation: Any, headers: dict[str, str]) -> list[str]:
     """The requests to one operation that it could not answer; that no worker listens is an answer."""
-    found = []
+    unanswered = []
 
     @settings(
         max_examples=10, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
@@ -92,8 +92,8 @@ def broken(operation: Any, headers: dict[str, str]) -> list[str]:
             case.body.pop("slug", None)  # a project by another name would be lost to the requests that follow
         answer = case.call(headers=headers)
         if answer.status_code >= 500 and answer.status_code != 503:
-            found.append(f"{case.method} {case.formatted_path} {case.query!r} {case.body!r}: {answer.status_code}")
+            unanswered.append(f"{case.method} {case.formatted_path} {case.query!r} {case.body!r}: {answer.status_code}")
 
     if operation.method.upper() != "DELETE" and not operation.path.endswith(LEFT_OUT):
         ask()
-    return found
+    return unanswered

@@ -46,13 +46,13 @@ def rows() -> list[dict[str, Any]]:
 
 def ranks(tasks: list[dict[str, Any]]) -> dict[str, float]:
     """A response's place in its task by its text, from 0, the best, to 1."""
-    found = {}
+    by_text = {}
     for task in tasks:
         known = [one["rank"] for one in task["responses"] if one["rank"] is not None]
         for response in task["responses"]:
             if response["rank"] is not None:
-                found[response["text"]] = response["rank"] / max(max(known), 1)
-    return found
+                by_text[response["text"]] = response["rank"] / max(max(known), 1)
+    return by_text
 
 
 class Rater:

@@ -264,7 +264,7 @@ class _CsvLines:
 
 
 class _Cell(Enum):
-    """Where in a cell of CSV a piece of text ends."""
+    """The part of a CSV cell in which a piece of text ends."""
 
     BEGINS = auto()
     PLAIN = auto()
@@ -274,7 +274,7 @@ class _Cell(Enum):
 
 
 def _behind(piece: str, cell: _Cell) -> _Cell:
-    """Where a piece of a record ends that goes on from there."""
+    """Returns in what part of a CSV cell the text stands after this piece of it."""
     at, end = 0, len(piece)
     while at < end:
         if cell is _Cell.QUOTED:

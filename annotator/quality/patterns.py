@@ -176,7 +176,7 @@ def _alike_by_chance(work: Work, vectors: Array) -> Array:
 
 @dataclass(frozen=True)
 class Position:
-    """By annotator: preferences for one response where the order shown is known, and those for the one shown first."""
+    """Counts, by annotator, the preferences whose order on the page is known, and those for the response shown first."""
 
     preferences: Array
     first: Array

@@ -46,7 +46,7 @@ def line(predicted: Floats, labels: Floats) -> tuple[float | None, float | None]
 
 
 def pairwise_calibration(differences: Floats) -> Measures:
-    """Measures sigmoid(|d|) as the probability that the response with the higher reward is the better one.
+    """Measures `sigmoid(|d|)` as the probability that the response with the higher reward is the better one.
 
     Returns its expected calibration error (Guo et al. 2017, equation 3) in ten bins from 0.5 to 1. differences
     [pairs]: the reward of the better response minus that of the worse one; a tie is half right.

@@ -39,8 +39,8 @@ def kept(*levels: int, rules: Rules = RULES) -> tuple[int, ...]:
     return tuple(rating.ratings[A]["helpfulness"] for rating in most_agreeing(rated(*levels), rules))
 
 
-def label(found: Sequence[Rated]) -> dict[str, int]:
-    return dict(outcome(found, RULES).labels[A])
+def label(ratings: Sequence[Rated]) -> dict[str, int]:
+    return dict(outcome(ratings, RULES).labels[A])
 
 
 scores = st.fixed_dictionaries({"helpfulness": st.integers(0, 4), "verbosity": st.integers(0, 4)})
@@ -63,8 +63,8 @@ def test_the_example_of_the_dataset_card() -> None:
         "complexity": [2, 2, 2],
         "verbosity": [2, 1, 1],
     }
-    found = [Rated(n, {A: {key: values[n] for key, values in columns.items()}}) for n in range(3)]
-    assert [label(found)[key] for key in ATTRIBUTES] == [3, 4, 4, 2, 1]
+    ratings = [Rated(n, {A: {key: values[n] for key, values in columns.items()}}) for n in range(3)]
+    assert [label(ratings)[key] for key in ATTRIBUTES] == [3, 4, 4, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_halves_round_upwards(value: float, rounded: int) -> None:
 
 
 def test_the_mean_is_kept_beside_the_label() -> None:
-    found = outcome(rated(3, 3, 4), RULES)
-    assert found.means[A]["helpfulness"] == pytest.approx(10 / 3)
-    assert found.labels[A]["helpfulness"] == 3
+    result = outcome(rated(3, 3, 4), RULES)
+    assert result.means[A]["helpfulness"] == pytest.approx(10 / 3)
+    assert result.labels[A]["helpfulness"] == 3
 
 
 def test_an_attribute_that_one_rater_left_out_counts_those_who_answered() -> None:
-    found = [Rated(0, {A: {"helpfulness": 3, "verbosity": 4}}), Rated(1, {A: {"helpfulness": 3}})]
-    assert label(found) == {"helpfulness": 3, "verbosity": 4}
+    ratings = [Rated(0, {A: {"helpfulness": 3, "verbosity": 4}}), Rated(1, {A: {"helpfulness": 3}})]
+    assert label(ratings) == {"helpfulness": 3, "verbosity": 4}
 
 
 # Three, then five ------------------------------------------------------------------------------------------
@@ -105,9 +105,9 @@ def test_responses_are_not_compared_with_each_other() -> None:
 
 
 def test_only_the_deciding_attribute_asks_for_more() -> None:
-    found = [Rated(n, {A: {"helpfulness": 3, "verbosity": level}}) for n, level in enumerate((0, 4, 2))]
-    assert not needs_more(found, RULES)
-    assert needs_more(found, Rules(attribute="verbosity"))
+    ratings = [Rated(n, {A: {"helpfulness": 3, "verbosity": level}}) for n, level in enumerate((0, 4, 2))]
+    assert not needs_more(ratings, RULES)
+    assert needs_more(ratings, Rules(attribute="verbosity"))
 
 
 def test_no_more_are_asked_where_the_project_has_no_more() -> None:
@@ -134,20 +134,20 @@ def test_the_closest_three_are_kept(levels: tuple[int, ...], chosen: tuple[int, 
 
 
 def test_other_attributes_break_a_tie_of_helpfulness() -> None:
-    found = [Rated(n, {A: {"helpfulness": 3, "verbosity": verbosity}}) for n, verbosity in enumerate((0, 4, 4, 4, 0))]
-    assert [rating.annotation for rating in most_agreeing(found, RULES)] == [1, 2, 3]
+    ratings = [Rated(n, {A: {"helpfulness": 3, "verbosity": verbosity}}) for n, verbosity in enumerate((0, 4, 4, 4, 0))]
+    assert [rating.annotation for rating in most_agreeing(ratings, RULES)] == [1, 2, 3]
 
 
 def test_helpfulness_comes_before_all_other_attributes() -> None:
     levels = [(4, 0), (4, 4), (4, 2), (0, 3), (0, 3)]
-    found = [Rated(n, {A: {"helpfulness": h, "verbosity": v}}) for n, (h, v) in enumerate(levels)]
-    assert [rating.annotation for rating in most_agreeing(found, RULES)] == [0, 1, 2]
+    ratings = [Rated(n, {A: {"helpfulness": h, "verbosity": v}}) for n, (h, v) in enumerate(levels)]
+    assert [rating.annotation for rating in most_agreeing(ratings, RULES)] == [0, 1, 2]
 
 
 def test_the_spread_is_the_worse_of_both_responses() -> None:
     levels = [(3, 0), (3, 4), (3, 4), (2, 3), (4, 4)]
-    found = [Rated(n, {A: {"helpfulness": a}, B: {"helpfulness": b}}) for n, (a, b) in enumerate(levels)]
-    assert [rating.annotation for rating in most_agreeing(found, RULES)] == [1, 2, 4]
+    ratings = [Rated(n, {A: {"helpfulness": a}, B: {"helpfulness": b}}) for n, (a, b) in enumerate(levels)]
+    assert [rating.annotation for rating in most_agreeing(ratings, RULES)] == [1, 2, 4]
 
 
 def test_the_number_to_keep_is_the_projects() -> None:
@@ -176,17 +176,17 @@ def test_five_ratings_always_hold_three_within_two() -> None:
 
 @given(people)
 def test_the_kept_are_some_of_the_raters(ratings: list[dict[int, dict[str, int]]]) -> None:
-    found = of_people(ratings)
-    chosen = most_agreeing(found, RULES)
-    assert len(chosen) == min(3, len(found))
-    assert {rating.annotation for rating in chosen} <= {rating.annotation for rating in found}
+    everybody = of_people(ratings)
+    chosen = most_agreeing(everybody, RULES)
+    assert len(chosen) == min(3, len(everybody))
+    assert {rating.annotation for rating in chosen} <= {rating.annotation for rating in everybody}
 
 
 @given(people)
 def test_labels_stay_on_the_scale(ratings: list[dict[int, dict[str, int]]]) -> None:
-    found = outcome(of_people(ratings), RULES)
-    assert all(0 <= score <= 4 for labels in found.labels.values() for score in labels.values())
-    assert set(found.labels) == {A, B}
+    result = outcome(of_people(ratings), RULES)
+    assert all(0 <= score <= 4 for labels in result.labels.values() for score in labels.values())
+    assert set(result.labels) == {A, B}
 
 
 @given(people.filter(lambda ratings: len(ratings) <= 3), st.randoms())
@@ -210,12 +210,12 @@ def closeness(chosen: Sequence[Rated]) -> tuple[int, int]:
 def test_without_a_tie_the_order_of_five_raters_does_not_matter(
     ratings: list[dict[int, dict[str, int]]], random: Any
 ) -> None:
-    found = of_people(ratings)
-    ranks = sorted(closeness(triple) for triple in combinations(found, 3))
-    mixed = list(found)
+    everybody = of_people(ratings)
+    ranks = sorted(closeness(triple) for triple in combinations(everybody, 3))
+    mixed = list(everybody)
     random.shuffle(mixed)
     if ranks[0] < ranks[1]:
-        assert outcome(mixed, RULES).labels == outcome(found, RULES).labels
+        assert outcome(mixed, RULES).labels == outcome(everybody, RULES).labels
 
 
 def test_a_tie_goes_to_those_who_came_first() -> None:
@@ -274,8 +274,8 @@ def test_preferences_agree_or_give_none(strengths: tuple[int, ...], agreed: int 
 @given(st.lists(st.sampled_from([-3, -2, -1, 1, 2, 3]), min_size=1, max_size=3))
 def test_swapping_the_responses_swaps_the_sign(strengths: list[int]) -> None:
     swapped = agreed_preference([-strength for strength in strengths], RULES)
-    found = agreed_preference(strengths, RULES)
-    assert swapped == (None if found is None else -found)
+    result = agreed_preference(strengths, RULES)
+    assert swapped == (None if result is None else -result)
 
 
 # Rows ------------------------------------------------------------------------------------------------------
@@ -287,8 +287,8 @@ def annotated(project: Project, users: Sequence[User], *levels: int | list[int])
 
 
 def in_force(task: Task) -> list[int]:
-    found = Label.objects.in_force().filter(response__task=task).order_by("response__position")
-    return [label.scores["helpfulness"] for label in found]
+    labels = Label.objects.in_force().filter(response__task=task).order_by("response__position")
+    return [label.scores["helpfulness"] for label in labels]
 
 
 def test_three_who_agree_complete_the_task(project: Project, cast: Cast) -> None:
@@ -339,10 +339,10 @@ def test_five_settle_what_three_did_not(project: Project, cast: Cast) -> None:
     task = make_task(project)
     five = [*cast.annotators, make_user("frank"), make_user("grace")]
     annotated(project, five, [0, 2], [4, 2], [4, 2], [1, 2], [3, 2])
-    found = Consensus.objects.get(task=task)
+    stored = Consensus.objects.get(task=task)
     by_age = list(Annotation.objects.order_by("submitted_at").values_list("pk", flat=True))
-    assert found.kept == [by_age[1], by_age[2], by_age[4]]
-    assert (found.annotators, found.spread, found.spread_of_all) == (5, 1, 4)
+    assert stored.kept == [by_age[1], by_age[2], by_age[4]]
+    assert (stored.annotators, stored.spread, stored.spread_of_all) == (5, 1, 4)
     assert in_force(task) == [4, 2]
 
 

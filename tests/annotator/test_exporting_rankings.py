@@ -42,8 +42,8 @@ def rows(project: Project, layout: str, **options: Any) -> list[dict[str, Any]]:
 
 def test_an_annotation_tells_its_ranking_by_the_ids_as_imported(asking: Project, cast: Cast) -> None:
     ranked(asking, [cast.alice], [[2], [0, 1]])
-    found = rows(asking, "annotations")
-    assert [(row["response"], row["ranking"]) for row in found] == [(name, [["z"], ["x", "y"]]) for name in "xyz"]
+    exported = rows(asking, "annotations")
+    assert [(row["response"], row["ranking"]) for row in exported] == [(name, [["z"], ["x", "y"]]) for name in "xyz"]
 
 
 def test_an_annotation_of_two_responses_has_none(project: Project, cast: Cast) -> None:

@@ -69,6 +69,6 @@ def test_pages_of_managers_explain_their_words(
     for user in cast.annotators:
         rate(project, user)
     User.objects.filter(pk=cast.carol.pk).update(is_staff=True)
-    found = re.findall(r'href="/glossary/#([\w-]+)"', read(client, cast.carol, address))
-    assert terms <= set(found)
-    assert len(found) == len(set(found))
+    terms_linked = re.findall(r'href="/glossary/#([\w-]+)"', read(client, cast.carol, address))
+    assert terms <= set(terms_linked)
+    assert len(terms_linked) == len(set(terms_linked))

@@ -37,7 +37,7 @@ def words(page: Path) -> set[str]:
 
 
 def test_no_template_has_words_of_its_own() -> None:
-    assert {page.name: found for page in PAGES if (found := words(page))} == {}
+    assert {page.name: untranslated for page in PAGES if (untranslated := words(page))} == {}
 
 
 def test_the_browser_chooses_the_language(client: Client) -> None:

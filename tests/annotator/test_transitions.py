@@ -114,8 +114,8 @@ class Work(RuleBasedStateMachine):
         sheet = self.sheets[task.pk]
         if name not in sheet.holds:
             return None
-        found = Assignment.objects.get(task=task, annotator=self.users[name])
-        return found, sheet, sheet.holds[name]
+        assignment_row = Assignment.objects.get(task=task, annotator=self.users[name])
+        return assignment_row, sheet, sheet.holds[name]
 
     def may(self, allowed: bool, action: Any) -> bool:
         """Does it, and compares whether it was refused."""
@@ -175,9 +175,9 @@ class Work(RuleBasedStateMachine):
 
     @rule(name=people, place=places, level=levels)
     def submit(self, name: str, place: int, level: int) -> None:
-        if not (found := self.pick(name, place)):
+        if not (choice := self.pick(name, place)):
             return
-        held, sheet, hold = found
+        held, sheet, hold = choice
         same = hold.level == level
         first = hold.level is None
         allowed = same or (self.may_hand_in(name, hold) if first else self.may_revise(name, sheet, hold))
@@ -199,24 +199,24 @@ class Work(RuleBasedStateMachine):
 
     @rule(name=people, place=places)
     def release(self, name: str, place: int) -> None:
-        if found := self.pick(name, place):
-            held, _, hold = found
+        if choice := self.pick(name, place):
+            held, _, hold = choice
             if self.may(hold.state in ("leased", "released"), lambda: assignment.release(held.pk)):
                 hold.state, hold.slot = "released", False
 
     @rule(name=people, place=places)
     def heartbeat(self, name: str, place: int) -> None:
-        if found := self.pick(name, place):
-            held, _, hold = found
+        if choice := self.pick(name, place):
+            held, _, hold = choice
             if self.may(hold.state == "leased", lambda: assignment.heartbeat(held.pk, now=self.now)):
                 hold.expires = self.now + LEASE
 
     @rule(name=people, place=places, personal=st.booleans())
     def skip(self, name: str, place: int, personal: bool) -> None:
         """Whoever finds something personal says so, after another reason too; after rating, it withdraws the rating."""
-        if not (found := self.pick(name, place)):
+        if not (choice := self.pick(name, place)):
             return
-        held, sheet, hold = found
+        held, sheet, hold = choice
         reason = "pii" if personal else "other"
         again = bool(hold.skips) and (not personal or "pii" in hold.skips)
         barred = name in self.excluded and hold.state != "leased"
@@ -235,15 +235,15 @@ class Work(RuleBasedStateMachine):
     def withdraw_a_rating(self, name: str, place: int, level: int) -> None:
         """What was just submitted turns out to be personal."""
         self.submit(name, place, level)
-        found = self.pick(name, place)
-        if found and found[2].state == "submitted":
+        choice = self.pick(name, place)
+        if choice and choice[2].state == "submitted":
             self.skip(name, place, True)
 
     @rule(name=people, place=places)
     def undo(self, name: str, place: int) -> None:
-        if not (found := self.pick(name, place)):
+        if not (choice := self.pick(name, place)):
             return
-        held, sheet, hold = found
+        held, sheet, hold = choice
         lifted = sheet.state == "quarantined" and not sheet.set_aside_by_others(name)
         room = (lifted or sheet.state == "open") and sheet.open_slots() > 0
         fresh = hold.state == "skipped" and self.now <= hold.skipped + timedelta(seconds=15)
@@ -255,9 +255,9 @@ class Work(RuleBasedStateMachine):
 
     @rule(name=people, place=places)
     def report(self, name: str, place: int) -> None:
-        if not (found := self.pick(name, place)):
+        if not (choice := self.pick(name, place)):
             return
-        held, sheet, hold = found
+        held, sheet, hold = choice
         allowed = name not in self.excluded or hold.state == "leased"
         if self.may(allowed, lambda: annotation.report(held.pk, category="harmful", now=self.now)):
             if hold.state == "leased":
@@ -279,9 +279,9 @@ class Work(RuleBasedStateMachine):
     @rule(name=people, place=places, reject=st.booleans())
     def judge(self, name: str, place: int, reject: bool) -> None:
         """An extra that is accepted counts from then on, in a slot of its own."""
-        if not (found := self.pick(name, place)) or found[2].level is None:
+        if not (choice := self.pick(name, place)) or choice[2].level is None:
             return
-        held, sheet, hold = found
+        held, sheet, hold = choice
         decision = "rejected" if reject else "accepted"
         review.judge(held.pk, decision=decision, comment="no", by=self.carol, now=self.now)
         hold.rejected = reject
@@ -358,9 +358,9 @@ class Work(RuleBasedStateMachine):
             assert (task.state, task.slots_wanted, task.done) == (sheet.state, sheet.kept_wanted, sheet.done())
             assert task.open_slots == sheet.open_slots()
             rows = task.assignments.values_list("annotator__username", "state", "slot", "counts", "extra")
-            found = {name.split("-")[0]: (state, slot is not None, *rest) for name, state, slot, *rest in rows}
+            states = {name.split("-")[0]: (state, slot is not None, *rest) for name, state, slot, *rest in rows}
             expected = {n: (hold.state, hold.slot, hold.counts, hold.extra) for n, hold in sheet.holds.items()}
-            assert found == expected
+            assert states == expected
 
     @invariant()
     def no_task_counts_more_than_it_wants(self) -> None:

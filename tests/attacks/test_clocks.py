@@ -60,12 +60,12 @@ def test_a_worker_whose_clock_is_off_is_listening(behind: Callable[[float], Any]
     with behind(by):
         heartbeats.beat("train@elsewhere", ["train"])
     try:
-        found = heartbeats.listening()["train"]
+        queue_health = heartbeats.listening()["train"]
     finally:
         heartbeats.forget("train@elsewhere")
-    assert found.alive
-    assert found.heartbeat_age is not None
-    assert found.heartbeat_age < 5
+    assert queue_health.alive
+    assert queue_health.heartbeat_age is not None
+    assert queue_health.heartbeat_age < 5
 
 
 def test_a_lease_lasts_as_long_whichever_host_gave_it(

@@ -38,8 +38,8 @@ def rated(project: Project, cast: Cast) -> Project:
 
 def test_an_archived_project_takes_no_work(rated: Project, cast: Cast, carol: APIClient, as_user: As) -> None:
     assert carol.post(f"{TALK}archive/").json()["archived_at"]
-    told = as_user(cast.bob).post(f"{TALK}next/").json()
-    assert (told["assignment"], told["reason"]) == (None, "project_archived")
+    body = as_user(cast.bob).post(f"{TALK}next/").json()
+    assert (body["assignment"], body["reason"]) == (None, "project_archived")
     sent = carol.post(f"{TALK}import/", [task_row()])
     assert (sent.status_code, sent.json()["code"]) == (409, "archived")
     assert carol.post(f"{TALK}training-runs/", {"reason": "now"}).json()["code"] == "archived"

@@ -166,8 +166,8 @@ def patterns(resolver: URLResolver, before: str = "") -> Iterator[str]:
 
 
 def addresses(known: dict[str, str]) -> list[str]:
-    found = {place for place in patterns(get_resolver()) if not any(part in place for part in LEFT_OUT)}
-    return sorted("/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda part: known.get(part[1], "1"), place) for place in found)
+    places = {place for place in patterns(get_resolver()) if not any(part in place for part in LEFT_OUT)}
+    return sorted("/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda part: known.get(part[1], "1"), place) for place in places)
 
 
 def hostile_addresses() -> list[str]:
@@ -211,9 +211,9 @@ by_everybody = pytest.mark.parametrize("role", ROLES, indirect=True)
 
 
 def test_the_walk_finds_pages_the_admin_and_rest(known: dict[str, str]) -> None:
-    found = addresses(known)
-    assert {"/projects/talk/annotate/", "/admin/annotator/task/", "/api/v1/projects/talk/tasks/"} <= set(found)
-    assert len(found) > 150
+    walked = addresses(known)
+    assert {"/projects/talk/annotate/", "/admin/annotator/task/", "/api/v1/projects/talk/tasks/"} <= set(walked)
+    assert len(walked) > 150
 
 
 def turned(values: Sequence[Value], turn: int) -> list[Value]:
@@ -224,15 +224,15 @@ def turned(values: Sequence[Value], turn: int) -> list[Value]:
 
 @by_everybody
 def test_no_query_breaks_an_address(client_of: Client, role: str, known: dict[str, str], reads: Reads) -> None:
-    found: list[str] = []
+    faults: list[str] = []
     for turn, address in enumerate(addresses(known), ROLES.index(role)):
         for value in turned(list(SENT.values()), turn):
             query = "&".join(f"{name}={value}" for name in PARAMETERS)
             reads.clear()
-            found += broken(client_of, "GET", f"{address}?{query}")
+            faults += broken(client_of, "GET", f"{address}?{query}")
             if not reads.any_value:
                 break
-    assert found == []
+    assert faults == []
 
 
 @by_everybody
@@ -241,7 +241,7 @@ def test_no_single_parameter_breaks_an_address(client_of: Client, known: dict[st
 
     Those that an address asks for, and those that it asks for then, and one that nobody knows.
     """
-    found: list[str] = []
+    faults: list[str] = []
     for address in addresses(known):
         if not address.startswith("/admin/"):
             sent: set[str] = set()
@@ -250,9 +250,9 @@ def test_no_single_parameter_breaks_an_address(client_of: Client, known: dict[st
                 name = min(waiting)
                 sent.add(name)
                 reads.clear()
-                found += broken(client_of, "GET", f"{address}?{quote(name)}={VERY_LONG}")
+                faults += broken(client_of, "GET", f"{address}?{quote(name)}={VERY_LONG}")
                 asked |= reads.names | (set(PARAMETERS) if reads.whole else set())
-    assert found == []
+    assert faults == []
 
 
 @by_everybody
@@ -262,17 +262,17 @@ def test_no_path_breaks_the_server(client_of: Client) -> None:
 
 @by_everybody
 def test_no_form_breaks_an_address(client_of: Client, role: str, known: dict[str, str], reads: Reads) -> None:
-    found: list[str] = []
+    faults: list[str] = []
     for turn, address in enumerate(addresses(known), ROLES.index(role)):
         if address.startswith("/api/"):
             continue
         for value in turned(list(SENT.values()), turn):
             form = "&".join(f"{name}={value}" for name in FIELDS)
             reads.clear()
-            found += broken(client_of, "POST", address, data=form, content_type="application/x-www-form-urlencoded")
+            faults += broken(client_of, "POST", address, data=form, content_type="application/x-www-form-urlencoded")
             if not reads.any_value:
                 break
-    assert found == []
+    assert faults == []
 
 
 NAMES = (*FIELDS, "ratings", "items", "query", "prompts", "scores", "reason")
@@ -282,14 +282,14 @@ BODIES: tuple[Any, ...] = (5, [5], None, *(dict.fromkeys(NAMES, value) for value
 
 @by_everybody
 def test_no_body_breaks_rest(client_of: Client, role: str, known: dict[str, str], reads: Reads) -> None:
-    found: list[str] = []
+    faults: list[str] = []
     for turn, address in enumerate(addresses(known), ROLES.index(role)):
         if not address.startswith("/api/"):
             continue
         for method in ("POST", "PUT", "PATCH"):
             for body in turned(BODIES, turn):
                 reads.clear()
-                found += broken(client_of, method, address, data=json.dumps(body), content_type="application/json")
+                faults += broken(client_of, method, address, data=json.dumps(body), content_type="application/json")
                 if not reads.body:
                     break
-    assert found == []
+    assert faults == []

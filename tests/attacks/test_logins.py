@@ -181,7 +181,7 @@ def test_a_written_address_is_not_believed(carol: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("proxies", "told", "address"),
+    ("proxies", "recorded", "address"),
     [
         (0, "203.0.113.1", OWN),
         (1, "203.0.113.1", "203.0.113.1"),
@@ -193,10 +193,10 @@ def test_a_written_address_is_not_believed(carol: User) -> None:
     ],
 )
 def test_proxies_are_believed_as_far_as_configured(
-    carol: User, settings: LazySettings, proxies: int, told: str, address: str
+    carol: User, settings: LazySettings, proxies: int, recorded: str, address: str
 ) -> None:
     settings.TRUSTED_PROXIES = proxies
-    by_page("a guess", **{"x-forwarded-for": told})
+    by_page("a guess", **{"x-forwarded-for": recorded})
     assert AuditEntry.objects.get(action="login.failed").details["address"] == address
 
 
@@ -215,8 +215,8 @@ def test_logins_failures_and_lockouts_are_in_the_audit(carol: User) -> None:
     for _ in range(6):
         by_token("a guess", address=OTHER)
     entries = AuditEntry.objects.filter(action__startswith="login.").order_by("pk")
-    told = [(entry.action, entry.subject, entry.details["address"]) for entry in entries]
-    assert told == [
+    seen = [(entry.action, entry.subject, entry.details["address"]) for entry in entries]
+    assert seen == [
         *[("login.failed", "account carol", OWN)] * 4,
         ("login.succeeded", "account carol", OWN),
         ("login.ended", "account carol", OWN),

@@ -356,5 +356,5 @@ def test_nine_tasks_of_one_second_each_stand_out(project: Project, cast: Cast) -
         make_task(project, prompt=f"{number}: {text}")
         rate(project, cast.alice, active_seconds=1.0)
     quality.assess(project, now=NOW)
-    (found,) = project.rater_qualities.all()
-    assert [flag["kind"] for flag in found.flags] == ["speeding"]
+    (assessed,) = project.rater_qualities.all()
+    assert [flag["kind"] for flag in assessed.flags] == ["speeding"]

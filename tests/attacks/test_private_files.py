@@ -33,14 +33,14 @@ def addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def open_to_others(folder: Path) -> list[str]:
     """What below the folder another account could read, on a way that it could go."""
-    found = []
+    exposed = []
     for path in folder.iterdir():
         mode = path.lstat().st_mode
         if path.is_dir() and mode & stat.S_IXOTH:
-            found += open_to_others(path)
+            exposed += open_to_others(path)
         elif path.is_file() and mode & (stat.S_IROTH | stat.S_IRGRP):
-            found.append(path.name)
-    return found
+            exposed.append(path.name)
+    return exposed
 
 
 @pytest.mark.slow

@@ -32,8 +32,8 @@ def staff(name: str) -> bool:
 
 
 def test_an_account_is_asked_before_it_manages(project: Project, carol: APIClient) -> None:
-    told = carol.post(PEOPLE, {"username": "dave", "role": "manager"}).json()
-    assert (told["role"], told["offered_role"], told["accepted"]) == ("annotator", "manager", False)
+    body = carol.post(PEOPLE, {"username": "dave", "role": "manager"}).json()
+    assert (body["role"], body["offered_role"], body["accepted"]) == ("annotator", "manager", False)
     assert not staff("dave")
     assert not Membership.objects.filter(user__username="dave", role=Role.MANAGER).exists()
 
@@ -60,8 +60,8 @@ def test_who_accepts_manages(project: Project, cast: Cast, carol: APIClient, cli
 
 def test_who_declines_stays_what_they_are(project: Project, cast: Cast, carol: APIClient, as_user: As) -> None:
     carol.post(PEOPLE, {"username": "alice", "role": "manager"})
-    told = as_user(cast.alice).post("/api/v1/projects/talk/offer/", {"accept": False}).json()
-    assert (told["role"], told["offered_role"], staff("alice")) == ("annotator", "", False)
+    body = as_user(cast.alice).post("/api/v1/projects/talk/offer/", {"accept": False}).json()
+    assert (body["role"], body["offered_role"], staff("alice")) == ("annotator", "", False)
     assert as_user(cast.alice).post("/api/v1/projects/talk/offer/", {"accept": True}).status_code == 409
 
 
@@ -92,8 +92,8 @@ def test_the_admin_takes_an_offer_back_too(project: Project, cast: Cast, admin: 
 
 
 def test_an_account_made_for_it_manages_at_once(project: Project, carol: APIClient) -> None:
-    told = carol.post(PEOPLE, {"username": "lead", "role": "manager", "password": PASSWORD}).json()
-    assert (told["role"], told["accepted"], staff("lead")) == ("manager", True, True)
+    body = carol.post(PEOPLE, {"username": "lead", "role": "manager", "password": PASSWORD}).json()
+    assert (body["role"], body["accepted"], staff("lead")) == ("manager", True, True)
 
 
 # Staff follows roles -----------------------------------------------------------------------------------------

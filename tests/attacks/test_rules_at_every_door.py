@@ -166,8 +166,8 @@ def test_settings_are_read_by_role(project: Project, cast: Cast, as_user: As, pa
     Membership.objects.create(project=project, user=rita, role="reviewer")
 
     def read(user: User) -> set[str]:
-        found = as_user(user).get(f"/api/v1/{path}").json()
-        return set(found["results"][0] if "results" in found else found)
+        body = as_user(user).get(f"/api/v1/{path}").json()
+        return set(body["results"][0] if "results" in body else body)
 
     annotator, reviewer, manager = read(cast.alice), read(rita), read(cast.carol)
     assert {"slug", "name", "description", "rubric", "guidelines_version", "ask_safety", "own"} <= annotator
@@ -181,5 +181,5 @@ def test_the_own_part_tells_what_one_has_done(project: Project, cast: Cast, as_u
     make_task(project)
     rate(project, cast.alice)
     Membership.objects.filter(user=cast.alice).update(quota=7)
-    told = as_user(cast.alice).get("/api/v1/projects/talk/").json()
-    assert told["own"] == {"role": "annotator", "done": 1, "quota": 7}
+    shown = as_user(cast.alice).get("/api/v1/projects/talk/").json()
+    assert shown["own"] == {"role": "annotator", "done": 1, "quota": 7}

@@ -97,7 +97,7 @@ def test_every_rest_view_that_asks_for_a_user_asks_for_a_scope() -> None:
         place: {permission_class.__name__ for permission_class in view.permission_classes}
         for place, view in views.items()
     }
-    assert {place for place, found in permissions.items() if "WithinScopes" not in found} == {
+    assert {place for place, class_names in permissions.items() if "WithinScopes" not in class_names} == {
         "api/v1/token/",
         "api/v1/health/live/",
         "api/v1/health/ready/",
@@ -109,16 +109,16 @@ def test_every_rest_view_that_asks_for_a_user_asks_for_a_scope() -> None:
 
 
 def test_annotators_calls_and_scoring_have_scopes_of_their_own() -> None:
-    found: dict[str, set[str]] = {}
+    by_scope: dict[str, set[str]] = {}
     for place, view in rest_views(get_resolver()):
         changing = {"post", "put", "patch", "delete"} & {verb for verb in view.http_method_names if verb in dir(view)}
         for verb in changing:
             for scope in scopes_for(view, verb.upper()):
-                found.setdefault(scope, set()).add(place.removeprefix("api/v1/"))
+                by_scope.setdefault(scope, set()).add(place.removeprefix("api/v1/"))
     held = "assignments/<int:assignment_id>/"
     doings = {f"{held}{doing}" for doing in ("", "annotation/", "skip/", "report/", "heartbeat/")}
-    assert found["annotate"] == {"projects/<slug:slug>/next/"} | doings
-    assert found["score"] == {"score/", "openrlhf/<slug:slug>/"}
+    assert by_scope["annotate"] == {"projects/<slug:slug>/next/"} | doings
+    assert by_scope["score"] == {"score/", "openrlhf/<slug:slug>/"}
 
 
 @pytest.mark.parametrize("door", ["delete", "delete_selected"])
@@ -138,9 +138,9 @@ def test_a_token_ended_in_the_admin_is_recorded_as_everywhere(client: Client, ca
 
 
 def test_a_token_lasts_ninety_days_unless_told(carol: User) -> None:
-    told = {"username": "carol", "password": PASSWORD}
-    APIClient().post("/api/v1/token/", told)
-    APIClient().post("/api/v1/token/", told | {"days": 7, "name": "nightly", "scopes": ["read"]})
+    credentials = {"username": "carol", "password": PASSWORD}
+    APIClient().post("/api/v1/token/", credentials)
+    APIClient().post("/api/v1/token/", credentials | {"days": 7, "name": "nightly", "scopes": ["read"]})
     first, second = Token.objects.order_by("pk")
     lasting = [(token.expiry - timezone.now() + HOUR).days for token in (first, second)]
     assert lasting == [90, 7]

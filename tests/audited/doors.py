@@ -47,7 +47,7 @@ def _pages(client: Client, user: User) -> Iterator[str]:
     for place, pattern in _patterns(get_resolver()):
         ours = pattern.lookup_str.startswith(("annotator.views.", "rewards.admin.actions."))
         if not place.startswith("api/v1/") and (ours or not place.startswith("admin/")):
-            address = re.sub(r"<(\w+):\w+>", lambda found: "0" if found[1] in ("int", "task") else "none", place)
+            address = re.sub(r"<(\w+):\w+>", lambda match: "0" if match[1] in ("int", "task") else "none", place)
             client.force_login(user)
             if client.post(f"/{address}").status_code != 405:
                 yield f"page {pattern.name}"

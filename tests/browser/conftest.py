@@ -59,9 +59,9 @@ def chromium() -> Iterator[Chromium]:
     # Playwright's event loop makes Django think it is called from asynchronous code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
-        found = Chromium(playwright)
-        yield found
-        found.running().close()
+        started = Chromium(playwright)
+        yield started
+        started.running().close()
 
 
 @pytest.fixture
@@ -113,9 +113,9 @@ class Complaints:
 
 @pytest.fixture
 def complaints(live_server: LiveServer) -> Iterator[Complaints]:
-    found = Complaints(live_server.url)
-    yield found
-    assert found.seen == []
+    noted = Complaints(live_server.url)
+    yield noted
+    assert noted.seen == []
 
 
 @pytest.fixture

@@ -99,10 +99,10 @@ def _safely(talk: Project, user: User, *, level: int = 3, **fields: Any) -> None
 
 
 def violations(page: Page) -> list[str]:
-    found = Axe().run(page).response["violations"]
+    faults = Axe().run(page).response["violations"]
     return [
         f"{page.url} {violation['id']}: {violation['nodes'][0]['html'][:200]} ({len(violation['nodes'])})"
-        for violation in found
+        for violation in faults
     ]
 
 
@@ -114,12 +114,12 @@ def test_axe_finds_nothing(
     """What axe sees of a language (names, the page's lang) and of a scheme (contrast) does not depend on the other."""
     User.objects.update(layout=layout)
     page = open_page(alice, color_scheme=scheme, locale=locale)
-    found = []
+    faults = []
     for address in addresses:
         page.goto(address)
-        found += violations(page)
+        faults += violations(page)
     complaints.seen.clear()  # Chromium logs the 404
-    assert found == []
+    assert faults == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -129,17 +129,17 @@ def test_axe_finds_nothing_in_what_opens(open_page: Open, alice: User, addresses
     rate_everything(page, 1, scales=2)
     page.get_by_role("button", name="Submit and next").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    found = violations(page)
+    faults = violations(page)
     page.keyboard.press("s")
-    found += violations(page)
+    faults += violations(page)
     page.keyboard.press("Escape")
     for key in ("?", "g"):
         page.locator("h1").first.focus()
         page.keyboard.press(key)
         expect(page.get_by_role("dialog")).to_be_visible()
-        found += violations(page)
+        faults += violations(page)
         page.keyboard.press("Escape")
-    assert found == []
+    assert faults == []
 
 
 def test_axe_finds_nothing_on_the_login_page(open_page: Open, alice: User) -> None:
@@ -214,15 +214,15 @@ def test_axe_finds_nothing_in_the_review_and_nothing_scrolls_sideways(
     open_page: Open, talk: Project, carol: User, scheme: str, locale: str
 ) -> None:
     page = open_page(carol, color_scheme=scheme, locale=locale)
-    found, wide = [], []
+    faults, wide = [], []
     for address in overseen(talk):
         page.set_viewport_size({"width": 1440, "height": 900})
         page.goto(address)
-        found += violations(page)
+        faults += violations(page)
         page.set_viewport_size({"width": 360, "height": 800})
         if page.evaluate("document.documentElement.scrollWidth") > 360:
             wide.append(address)
-    assert (found, wide) == ([], [])
+    assert (faults, wide) == ([], [])
 
 
 def test_a_rejected_rating_is_told_to_its_annotator_accessibly(open_page: Open, alice: User, carol: User) -> None:

@@ -76,8 +76,8 @@ def test_its_colours_have_contrast_and_it_fetches_no_font_but_ours(
     faint = []
     for address in [*pages, f"rewards/rewardmodel/{model.pk}/change/", "annotator/project/"]:
         page.goto(f"/admin/{address}")
-        found = Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
-        faint += [f"{address}: {node['html'][:200]}" for violation in found for node in violation["nodes"]]
+        faults = Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
+        faint += [f"{address}: {node['html'][:200]}" for violation in faults for node in violation["nodes"]]
     assert faint == []
     assert page.evaluate("document.fonts.check('16px \"Inter Variable\"')")
     assert not [url for url in fonts if url.endswith(".woff2") and "/vendor/inter-" not in url]

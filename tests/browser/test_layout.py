@@ -22,9 +22,9 @@ def long_task(talk: Project) -> Task:
 
 
 def box(place: Locator) -> FloatRect:
-    found = place.bounding_box()
-    assert found
-    return found
+    bounds = place.bounding_box()
+    assert bounds
+    return bounds
 
 
 def rating_page(open_page: Open, user: User, **options: object) -> Page:

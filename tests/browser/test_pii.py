@@ -92,11 +92,11 @@ def test_axe_finds_nothing_in_marks_and_their_form(open_page: Open, alice: User,
     page.goto("/projects/talk/annotate/")
     page.locator("#skip > summary").click()
     page.get_by_label("Personal information", exact=True).check()
-    found = violations(page)
+    faults = violations(page)
     page.get_by_label("one per line").fill("Kari")
     page.get_by_role("button", name="Skip", exact=True).click()
     expect(page.get_by_role("alert")).to_be_focused()
-    assert found + violations(page) == []
+    assert faults + violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 

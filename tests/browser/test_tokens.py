@@ -23,13 +23,13 @@ def test_the_pages_are_accessible_and_fit(open_page: Open, alice: User, scheme: 
     tokens.issue(alice, name="a-name-without-a-space-" * 3)
     page = open_page(alice, color_scheme=scheme, locale=locale, viewport={"width": width, "height": 800})
     page.goto("/settings/")
-    found = violations(page)
+    faults = violations(page)
     fits = [page.evaluate("document.documentElement.scrollWidth") <= width]
     create(page, "my script")
     page.wait_for_selector("#token")
-    found += violations(page)
+    faults += violations(page)
     fits += [page.evaluate("document.documentElement.scrollWidth") <= width]
-    assert (found, fits) == ([], [True, True])
+    assert (faults, fits) == ([], [True, True])
 
 
 def test_a_token_is_created_and_revoked_without_javascript(open_page: Open, alice: User) -> None:

@@ -183,11 +183,11 @@ def test_runs_and_models_are_their_project_s_reviewers_to_see(project: Project, 
     make_member(project, rita, role=Role.REVIEWER)
     paths = {f"/api/v1/training-runs/{model.run_id}/": "get", f"/api/v1/training-runs/{model.run_id}/cancel/": "post"}
     paths[f"/api/v1/reward-models/{model.pk}/promote/"] = "post"
-    found = {
+    statuses = {
         user.username: [as_user(user).generic(method.upper(), path).status_code for path, method in paths.items()]
         for user in (cast.dave, cast.alice, rita, cast.carol)
     }
-    assert found == {
+    assert statuses == {
         "dave": [404, 404, 404],
         "alice": [403, 403, 403],
         "rita": [200, 403, 403],

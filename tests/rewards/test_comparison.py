@@ -37,8 +37,8 @@ def test_where_all_are_equal_none_is_best() -> None:
 
 
 def best_of(measure: str, *values: float) -> list[bool | None]:
-    (found,) = lines_of([{measure: value} for value in values], [])
-    return [cell.best if cell else None for cell in found.cells]
+    (line,) = lines_of([{measure: value} for value in values], [])
+    return [cell.best if cell else None for cell in line.cells]
 
 
 def test_what_is_shown_alike_is_alike() -> None:
@@ -59,8 +59,8 @@ def test_what_has_an_order_of_its_own_keeps_it() -> None:
 
 
 def test_a_part_without_rows_is_empty() -> None:
-    (found,) = lines_of([{"slices": {"turns": {"multi": {"pairs": 0, "accuracy": None}}}}], [])
-    assert found.is_empty
+    (line,) = lines_of([{"slices": {"turns": {"multi": {"pairs": 0, "accuracy": None}}}}], [])
+    assert line.is_empty
 
 
 def test_what_people_reach_is_no_contest() -> None:

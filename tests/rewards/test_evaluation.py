@@ -27,9 +27,9 @@ METRICS = {**benchmark_metrics(0.5), "data": {"sha256": "c0ffee", "format": "Rew
 @pytest.fixture
 def measuring(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
     """Without the process that loads the model."""
-    found = mock.Mock(return_value=METRICS)
-    monkeypatch.setattr(evaluation, "measured", found)
-    return found
+    fake = mock.Mock(return_value=METRICS)
+    monkeypatch.setattr(evaluation, "measured", fake)
+    return fake
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_evaluations_are_found_by_project_model_and_name(project: Project, carol
     make_evaluation(first), make_evaluation(second), make_evaluation(second, name="rb2")
     assert len(listed(carol, "evaluations/")) == 3
     assert len(listed(carol, "evaluations/?project=talk&name=validation")) == 2
-    (found,) = listed(carol, f"evaluations/?model={second.pk}&name=rb2")
-    assert (found["project"], found["version"], found["metrics"]["rmse"]) == ("talk", 2, 0.9)
+    (evaluation_row,) = listed(carol, f"evaluations/?model={second.pk}&name=rb2")
+    assert (evaluation_row["project"], evaluation_row["version"], evaluation_row["metrics"]["rmse"]) == ("talk", 2, 0.9)
     assert listed(carol, "evaluations/?project=other") == []
 
 
@@ -186,9 +186,9 @@ def test_the_page_asks_no_more_of_the_database_for_more_versions(
 def test_of_one_name_the_newest_is_shown_with_the_model(project: Project, carol: APIClient) -> None:
     model = make_model(project, 1)
     make_evaluation(model, rmse=0.9), make_evaluation(model, rmse=0.8, data_hash="1" * 64)
-    (found,) = listed(carol, "reward-models/")
-    assert found["evaluations"]["validation"]["rmse"] == 0.8
-    assert "slices" not in found["evaluations"]["validation"]
+    (model_row,) = listed(carol, "reward-models/")
+    assert model_row["evaluations"]["validation"]["rmse"] == 0.8
+    assert "slices" not in model_row["evaluations"]["validation"]
 
 
 def test_the_page_of_a_model_leads_to_the_comparison(project: Project, admin_client: Client) -> None:
@@ -213,8 +213,8 @@ def test_a_run_keeps_what_it_found_of_the_champion_too(project: Project, setting
         (run.directory() / name).parent.mkdir(parents=True)
         (run.directory() / name).write_text(json.dumps(content))
     training._stored(run, snapshot, champion)
-    found = compare(project, name="validation", data_hash=HASH).evaluations
-    assert [(evaluation.reward_model.version, evaluation.metrics["rmse"]) for evaluation in found] == [
+    compared = compare(project, name="validation", data_hash=HASH).evaluations
+    assert [(evaluation.reward_model.version, evaluation.metrics["rmse"]) for evaluation in compared] == [
         (1, 0.9),
         (2, 0.8),
     ]

@@ -114,13 +114,13 @@ def test_a_restart_of_postgresql_costs_no_step(tmp_path: Path) -> None:
 
 
 def restart_postgres(*, away_seconds: float) -> None:
-    found = [server for server in servers.running if isinstance(server, Postgres)]
-    if not found:
+    databases = [server for server in servers.running if isinstance(server, Postgres)]
+    if not databases:
         pytest.skip("DATABASE_URL names a server that is not ours to restart")
     connection.close()
-    found[0].stop()
+    databases[0].stop()
     time.sleep(away_seconds)
-    found[0].start()
+    databases[0].start()
 
 
 def test_a_cancelled_run_stops_its_trainer(tmp_path: Path) -> None:

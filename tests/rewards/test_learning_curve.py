@@ -28,17 +28,17 @@ def metrics(**outlook: Any) -> dict[str, Any]:
 
 
 def told(**fields: Any) -> learning_curve.Summary:
-    found = learning_curve.summary(metrics(**fields))
-    assert found
-    return found
+    outlook = learning_curve.summary(metrics(**fields))
+    assert outlook
+    return outlook
 
 
 def test_it_says_what_the_next_labels_would_bring() -> None:
-    found = told()
-    assert found.sentence == (
+    outlook = told()
+    assert outlook.sentence == (
         "The next 1,000 labels would lower the RMSE from about 0.900 to 0.850, by 0.020 to 0.080 (95 % interval)."
     )
-    assert found.order == "Pairs in the right order: 55% with 40 labels, 70% with 225."
+    assert outlook.order == "Pairs in the right order: 55% with 40 labels, 70% with 225."
 
 
 def test_a_flat_curve_is_no_evidence() -> None:

@@ -147,17 +147,17 @@ def response(name: str, **scores: float) -> Response:
 def test_errors_are_summed_by_prompt() -> None:
     rows = [task(response("1", h=2.0), response("2", h=4.0, c=1.0))]
     predicted = {"1": Predicted({"h": 1.0, "c": 0}, 1.0), "2": Predicted({"h": 4.0, "c": 3.0}, 4.0)}
-    found = promotion.held_out(rows, predicted, weights={"h": 1.0})
-    assert (found.squared_errors, found.labels) == ({"p": 5.0}, {"p": 3})
-    assert found.rmse == {"h": pytest.approx(0.5**0.5), "c": 2.0}
-    assert (found.wrong, found.compared) == ({"p": 0.0}, {"p": 1})
+    errors = promotion.held_out(rows, predicted, weights={"h": 1.0})
+    assert (errors.squared_errors, errors.labels) == ({"p": 5.0}, {"p": 3})
+    assert errors.rmse == {"h": pytest.approx(0.5**0.5), "c": 2.0}
+    assert (errors.wrong, errors.compared) == ({"p": 0.0}, {"p": 1})
 
 
 @pytest.mark.parametrize(("first", "wrong"), [(1.0, 0.0), (2.0, 0.5), (3.0, 1.0), (float("nan"), 1.0)])
 def test_a_tie_is_half_a_pair_in_the_wrong_order(first: float, wrong: float) -> None:
     rows = [task(response("1"), response("2"), preference=2)]
-    found = promotion.held_out(rows, {"1": Predicted({}, first), "2": Predicted({}, 2.0)}, weights={"h": 1.0})
-    assert (found.wrong, found.labels) == ({"p": wrong}, {})
+    errors = promotion.held_out(rows, {"1": Predicted({}, first), "2": Predicted({}, 2.0)}, weights={"h": 1.0})
+    assert (errors.wrong, errors.labels) == ({"p": wrong}, {})
 
 
 def of_order(wrong: int) -> HeldOut:

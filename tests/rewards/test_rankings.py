@@ -37,9 +37,9 @@ def rows(taken: Snapshot) -> list[dict[str, Any]]:
 
 def test_a_snapshot_has_the_pairs_by_the_responses_places(cast: Cast) -> None:
     taken = snapshots.take(ranked_tasks(cast), now=NOW)
-    found = rows(taken)
-    assert [row["pairs"] for row in found] == [[[2, 0], [2, 1]]] * 12
-    assert {row["preference"] for row in found} == {None}
+    written = rows(taken)
+    assert [row["pairs"] for row in written] == [[[2, 0], [2, 1]]] * 12
+    assert {row["preference"] for row in written} == {None}
     counts = taken.manifest["counts"]
     assert counts["train_preferences"] + counts["validation_preferences"] == 24
 
@@ -61,15 +61,15 @@ def test_a_reviewers_ranking_is_in_force(cast: Cast) -> None:
     rita = make_user("rita")
     fields = {"scores": {}, "reason": "slip", "by": rita, "made_at": NOW}
     Adjudication.objects.create(task=task, ranking=[[one], [two], [three]], **fields)
-    found = {row["task"]: row["pairs"] for row in rows(snapshots.take(project, now=NOW))}
-    assert found[task.external_id] == [[0, 1], [0, 2], [1, 2]]
+    pairs_of = {row["task"]: row["pairs"] for row in rows(snapshots.take(project, now=NOW))}
+    assert pairs_of[task.external_id] == [[0, 1], [0, 2], [1, 2]]
 
 
 def test_rankings_alone_are_something_to_learn_from(cast: Cast) -> None:
     project = ranked_tasks(cast)
     Label.objects.all().delete()
-    found = rows(snapshots.take(project, now=NOW))
-    assert [(len(row["responses"]), row["pairs"]) for row in found] == [(3, [[2, 0], [2, 1]])] * 12
+    written = rows(snapshots.take(project, now=NOW))
+    assert [(len(row["responses"]), row["pairs"]) for row in written] == [(3, [[2, 0], [2, 1]])] * 12
     assert str(news_since(None, project)) == "12 new preferences"
 
 

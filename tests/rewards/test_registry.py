@@ -33,11 +33,11 @@ def model(db: None) -> RewardModel:
 
 
 def test_lineage_names_what_a_model_is_made_of(model: RewardModel) -> None:
-    found = registry.lineage(model)
+    lineage = registry.lineage(model)
     assert model.run.snapshot is not None
-    assert found["snapshot"] == model.run.snapshot.content_hash
-    assert (found["config_hash"], found["code_version"], found["template_hash"]) == ("c0", "0.1+ab", "7e")
-    assert (found["seed"], found["parent"], list(found["files"])) == (4, 1, ["weights"])
+    assert lineage["snapshot"] == model.run.snapshot.content_hash
+    assert (lineage["config_hash"], lineage["code_version"], lineage["template_hash"]) == ("c0", "0.1+ab", "7e")
+    assert (lineage["seed"], lineage["parent"], list(lineage["files"])) == (4, 1, ["weights"])
 
 
 def test_files_that_were_not_touched_are_intact(model: RewardModel) -> None:

@@ -63,9 +63,9 @@ def test_the_predictors_of_a_run_stand_side_by_side() -> None:
         "fine_tuned": tuned,
         "candidate": tuned | {"kind": "finetuned"},
     }
-    found = run_report.side_by_side(metrics, ["correctness", "helpfulness"])
+    table = run_report.side_by_side(metrics, ["correctness", "helpfulness"])
     pairs = "1,200 pairs (of which the longer response is right in 0.550)"
-    assert found == run_report.SideBySide(
+    assert table == run_report.SideBySide(
         ["the mean", "ridge on frozen features", "fine-tuned (candidate)"],
         [
             ("RMSE", [run_report.Line("helpfulness", [1.2, 0.9, 0.8])]),
@@ -79,10 +79,10 @@ def test_a_fine_tuned_model_that_was_not_kept_is_told_of() -> None:
     ridge = compared(0.65)
     unrated = {"attributes": {"helpfulness": {"rmse": None}}}
     metrics = {"mean": unrated, "baseline": ridge, "fine_tuned": compared(0.6), "candidate": ridge | {"kind": "ridge"}}
-    found = run_report.side_by_side(metrics, ["helpfulness"])
-    assert found is not None
-    assert found.columns == ["ridge on frozen features (candidate)", "fine-tuned"]
-    assert [(title, lines[0].values) for title, lines in found.groups] == [
+    table = run_report.side_by_side(metrics, ["helpfulness"])
+    assert table is not None
+    assert table.columns == ["ridge on frozen features (candidate)", "fine-tuned"]
+    assert [(title, lines[0].values) for title, lines in table.groups] == [
         ("1,200 pairs (of which the longer response is right in 0.550)", [0.65, 0.6])
     ]
 

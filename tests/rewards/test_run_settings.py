@@ -11,7 +11,7 @@ from rewards.run_settings import UnusableConfig, for_trainer, hours_allowed
 
 
 @pytest.mark.parametrize(
-    ("listed", "default", "found"),
+    ("listed", "default", "expected"),
     [
         ("", "minilm", ({"minilm": "minilm"}, "minilm")),
         ("", "/models/llama-8b", ({"minilm": "minilm", "llama-8b": "/models/llama-8b"}, "llama-8b")),
@@ -20,8 +20,8 @@ from rewards.run_settings import UnusableConfig, for_trainer, hours_allowed
         ('{"large": "/m/a=b,c"}', "minilm", ({"minilm": "minilm", "large": "/m/a=b,c"}, "minilm")),
     ],
 )
-def test_backbones_are_listed_by_name(listed: str, default: str, found: Any) -> None:
-    assert environment.backbones(listed, default) == found
+def test_backbones_are_listed_by_name(listed: str, default: str, expected: Any) -> None:
+    assert environment.backbones(listed, default) == expected
 
 
 @pytest.mark.parametrize("listed", ["large", "{", "=x", "a b=/x", '{"large": 3}', '{"large": ""}', "minilm=/other"])
@@ -39,9 +39,9 @@ def test_hours_that_are_none_stop_the_start(hours: str, monkeypatch: pytest.Monk
 
 def test_the_worker_looks_up_where_a_backbone_lies(settings: LazySettings) -> None:
     settings.REWARD_BACKBONES = {"minilm": "minilm", "large": "/models/large"}
-    told = for_trainer({"backbone": "large", "epochs": 1}, snapshot="/snapshots/c0")
+    config = for_trainer({"backbone": "large", "epochs": 1}, snapshot="/snapshots/c0")
     places = {"backbone_source": "/models/large", "snapshot": "/snapshots/c0"}
-    assert told == {"backbone": "large", "epochs": 1, **places}
+    assert config == {"backbone": "large", "epochs": 1, **places}
     settings.REWARD_BACKBONES = {"minilm": "minilm"}
     with pytest.raises(UnusableConfig, match="must be one of these names: minilm"):
         for_trainer({"backbone": "large"}, snapshot="/snapshots/c0")

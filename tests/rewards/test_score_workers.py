@@ -64,7 +64,7 @@ def champion(tmp_path: Path, settings: LazySettings, directory: Path) -> Iterato
 
 def scored_by(log: Path) -> list[int]:
     """What each turn returned, from the worker's log."""
-    return [int(found) for found in re.findall(r"score_chunk\[.*\] succeeded in .*: (\d+)", log.read_text())]
+    return [int(count) for count in re.findall(r"score_chunk\[.*\] succeeded in .*: (\d+)", log.read_text())]
 
 
 def test_two_workers_score_each_response_once(champion: RewardModel, tmp_path: Path) -> None:

@@ -314,12 +314,12 @@ def fails(_: Any) -> Iterator[Any]:
 def test_a_chunk_takes_about_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.5, 10.0, 14.0, 20.0, 20.001, 30.0, 31.0])
     monkeypatch.setattr("rewards.scoring.pass_lanes.time.monotonic", lambda: next(clock))
-    pace, found = pass_lanes.Pace(), []
+    pace, sizes = pass_lanes.Pace(), []
     for size in (8, 16, 8, 0):
         with pace.timed(size):
             pass
-        found.append(pace.tasks)
-    assert found == [16, 8, 16, 16]
+        sizes.append(pace.tasks)
+    assert sizes == [16, 8, 16, 16]
 
 
 def test_progress_counts_what_is_to_be_scored(champion: RewardModel, scorer: FakeScorer) -> None:

@@ -106,8 +106,8 @@ def settled_task(cast: Cast, **fields: Any) -> dict[str, Any]:
     scores = {response.pk: dict.fromkeys(ATTRIBUTES, 0) for response in task.responses.all()}
     adjudicate(task.pk, scores=scores, reason="slip", by=cast.carol, now=NOW, **fields)
     Consensus.objects.update(preference=1)
-    found = [row for row in rows(snapshots.take(project, now=NOW)) if row["task"] == task.external_id]
-    return dict(found[0])
+    matching = [row for row in rows(snapshots.take(project, now=NOW)) if row["task"] == task.external_id]
+    return dict(matching[0])
 
 
 def test_a_reviewers_scores_and_preference_are_written(cast: Cast) -> None:

@@ -65,16 +65,16 @@ def found_in(rows: list[Row], *, percent: float, at_once: int = 10**6) -> list[U
     whole = arrays(rows)
     places = range(0, len(whole.annotation), at_once)
     portions = [whole.part(slice(place, place + at_once)) for place in places]
-    found = most_unlikely(lambda: _whole_annotations(portions), percent=percent)
-    return sorted(found, key=lambda note: -note.deviations)
+    notes = most_unlikely(lambda: _whole_annotations(portions), percent=percent)
+    return sorted(notes, key=lambda note: -note.deviations)
 
 
 def test_the_one_that_says_the_opposite_is_found() -> None:
     rows = scores(annotations=100, odd=41)
-    found = found_in(rows, percent=2)
-    assert [note.annotation for note in found] == [41]
-    assert found[0].evidence[0]["attribute"] in ATTRIBUTES
-    assert found[0].deviations > 2
+    notes = found_in(rows, percent=2)
+    assert [note.annotation for note in notes] == [41]
+    assert notes[0].evidence[0]["attribute"] in ATTRIBUTES
+    assert notes[0].deviations > 2
 
 
 def test_never_more_than_their_share() -> None:
@@ -144,12 +144,14 @@ def test_arrays_find_what_score_by_score_is_found(seed: int) -> None:
     rows += [
         row._replace(annotation=1000 + n, annotator=n % 4, given=0, expected=4.0) for n, row in enumerate(rows[:9])
     ]
-    found = found_in(rows, percent=20)
-    told = [(note.annotation, note.task, note.deviations, [tuple(e.values()) for e in note.evidence]) for note in found]
+    notes = found_in(rows, percent=20)
+    described = [
+        (note.annotation, note.task, note.deviations, [tuple(e.values()) for e in note.evidence]) for note in notes
+    ]
     wanted = plainly(rows, percent=20)
     assert wanted
-    assert [row[:2] + row[3:] for row in told] == [row[:2] + row[3:] for row in wanted]
-    np.testing.assert_allclose([row[2] for row in told], [row[2] for row in wanted])
+    assert [row[:2] + row[3:] for row in described] == [row[:2] + row[3:] for row in wanted]
+    np.testing.assert_allclose([row[2] for row in described], [row[2] for row in wanted])
 
 
 @pytest.fixture
@@ -273,7 +275,7 @@ def test_the_reviewer_sees_what_was_expected_but_not_who_it_was(noted: Noted, ca
     page = client.get(f"/projects/small/review/{task.public_id}/").content.decode()
     assert "response B: 2 for Helpfulness, where about 4.5 was expected." in " ".join(page.split())
     assert "bob" not in page
-    told = client.get(f"/api/v1/review/{task.public_id}/").json()
-    given = [rater["unlikely"] for rater in told["raters"] if rater["assignment"] == note.annotation.assignment_id]
+    shown = client.get(f"/api/v1/review/{task.public_id}/").json()
+    given = [rater["unlikely"] for rater in shown["raters"] if rater["assignment"] == note.annotation.assignment_id]
     assert given == [[{**evidence, "response": response_number(evidence["response"])} for evidence in note.evidence]]
-    assert Assignment.objects.filter(task=task).count() == len(told["raters"])
+    assert Assignment.objects.filter(task=task).count() == len(shown["raters"])

@@ -115,9 +115,11 @@ class Product:
 
     def kill_a_backend(self) -> None:
         """-9 to one of PostgreSQL's own processes: it lets go of all the others and recovers from its log."""
-        found = self.rows("SELECT pid FROM pg_stat_activity WHERE datname = 'rewardloop' AND pid <> pg_backend_pid()")
+        backends = self.rows(
+            "SELECT pid FROM pg_stat_activity WHERE datname = 'rewardloop' AND pid <> pg_backend_pid()"
+        )
         starts = self.log().count(READY)
-        os.kill(random.choice(found)[0], signal.SIGKILL)
+        os.kill(random.choice(backends)[0], signal.SIGKILL)
         wait_for(lambda: self.log().count(READY) > starts, what="the recovery")
 
     def fill_the_disk(self) -> None:
@@ -199,5 +201,5 @@ def tokens(product: Product, *, annotators: int, tasks: int) -> list[str]:
     """Of a new crew, in a new project of so many tasks; the last one is their manager's."""
     done = product.run("-m", "tests.storm.preparing", str(annotators), str(tasks))
     assert done.returncode == 0, done.stderr
-    found: list[str] = json.loads(done.stdout)
-    return found
+    lines: list[str] = json.loads(done.stdout)
+    return lines

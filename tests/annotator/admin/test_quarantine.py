@@ -107,10 +107,10 @@ def test_nothing_is_erased_before_its_loss_is_confirmed(carol: Client, secret: T
 def buttons(page: str) -> list[str]:
     """What the quarantine offers at once, in its order; what is coloured has a star."""
     shown = page[page.index("In quarantine") :].split("</form>", maxsplit=1)[0]
-    found = re.findall(r'class="([^"]*justify-center[^"]*)"[^>]*>\s*(.*?)\s*</(?:button|a)>', shown, re.DOTALL)
+    controls = re.findall(r'class="([^"]*justify-center[^"]*)"[^>]*>\s*(.*?)\s*</(?:button|a)>', shown, re.DOTALL)
     return [
         text.split(":")[0] + ("*" if "bg-primary-600" in style or "bg-red-600" in style else "")
-        for style, text in found
+        for style, text in controls
     ]
 
 

@@ -49,14 +49,14 @@ def by_definition(samples: Samples) -> float:
 def records_of(samples: Samples, *, responses: int = 1) -> Records:
     """Rater n gives the n-th rating; so many samples in a row are of one task."""
     sizes = [len(sample) for sample in samples]
-    found = np.zeros(sum(sizes), COLUMNS.record)
-    found["response"] = np.repeat(np.arange(len(samples)), sizes) + 1
-    found["task"] = (found["response"] - 1) // responses + 1
-    found["annotator"] = [rater for size in sizes for rater in range(1, size + 1)]
-    found["flags"] = Flag.FIRST_THREE | Flag.KEPT
-    found["values"] = -1
-    found["values"][:, 0] = [level for sample in samples for level in sample]
-    return found
+    records = np.zeros(sum(sizes), COLUMNS.record)
+    records["response"] = np.repeat(np.arange(len(samples)), sizes) + 1
+    records["task"] = (records["response"] - 1) // responses + 1
+    records["annotator"] = [rater for size in sizes for rater in range(1, size + 1)]
+    records["flags"] = Flag.FIRST_THREE | Flag.KEPT
+    records["values"] = -1
+    records["values"][:, 0] = [level for sample in samples for level in sample]
+    return records
 
 
 def counts_of(samples: Samples, kind: Kind) -> Counts:

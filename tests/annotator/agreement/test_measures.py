@@ -58,19 +58,19 @@ def test_kappa_is_undefined_where_nothing_varies() -> None:
 @often
 @given(st.lists(st.tuples(levels, levels), min_size=1, max_size=20).filter(varies))
 def test_kappa_of_a_pair_is_cohens(samples: Samples) -> None:
-    found = Meetings.of(counts_of(samples, Kind.PAIR), COLUMNS)
+    meetings = Meetings.of(counts_of(samples, Kind.PAIR), COLUMNS)
     first, second = zip(*samples, strict=True)
-    assert found.owners.tolist() == [1 << 32 | 2]
-    assert found.shared.tolist() == [len(samples)]
-    assert measures.kappa(found.tables)[0, 0] == pytest.approx(cohen(first, second), abs=1e-9)
+    assert meetings.owners.tolist() == [1 << 32 | 2]
+    assert meetings.shared.tolist() == [len(samples)]
+    assert measures.kappa(meetings.tables)[0, 0] == pytest.approx(cohen(first, second), abs=1e-9)
 
 
 @often
 @given(of_any_size.filter(varies))
 def test_kappa_with_peers_is_cohens_of_all_pairs(samples: Samples) -> None:
-    found = Meetings.of(counts_of(samples, Kind.RATER), COLUMNS)
+    meetings = Meetings.of(counts_of(samples, Kind.RATER), COLUMNS)
     pairs = [(sample[0], other) for sample in samples for other in sample[1:]]
-    table = found.tables[found.owners.tolist().index(1), 0]
+    table = meetings.tables[meetings.owners.tolist().index(1), 0]
     assert measures.bias(table) == pytest.approx(np.mean([a - b for a, b in pairs]))
     if varies(pairs):
         assert measures.kappa(table) == pytest.approx(cohen(*zip(*pairs, strict=True)), abs=1e-9)
@@ -84,8 +84,8 @@ def test_alpha_is_krippendorffs(level: Literal["ordinal", "interval"], samples: 
     expected = krippendorff.alpha(
         reliability_data=np.array(ratings, float).T, level_of_measurement=level, value_domain=range(5)
     )
-    found = measures.alpha(tables_of(samples).by_rating[HELPFULNESS], ordinal=level == "ordinal")
-    assert found == pytest.approx(expected, abs=1e-9)
+    alphas = measures.alpha(tables_of(samples).by_rating[HELPFULNESS], ordinal=level == "ordinal")
+    assert alphas == pytest.approx(expected, abs=1e-9)
 
 
 def ranks(values: Sequence[int]) -> list[float]:

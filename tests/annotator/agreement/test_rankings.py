@@ -42,18 +42,18 @@ def test_nothing_ranked_is_said_so(asking: Project) -> None:
 def test_three_responses_by_hand(asking: Project) -> None:
     ranked(asking, 3, [[0], [1], [2]], [[0], [2], [1]])
     # -1, -1, -1 and -1, -1, 1, and the same with the other sign: kappa = 1 - (4/3) / (2 * 1).
-    found = measured(asking)
-    assert found.agreement.kappa == pytest.approx(1 / 3)
-    assert (found.agreement.samples, found.agreement.ratings) == (3, 6)
-    assert [found.same_order, found.ties] == pytest.approx([2 / 3, 0])
+    estimate = measured(asking)
+    assert estimate.agreement.kappa == pytest.approx(1 / 3)
+    assert (estimate.agreement.samples, estimate.agreement.ratings) == (3, 6)
+    assert [estimate.same_order, estimate.ties] == pytest.approx([2 / 3, 0])
 
 
 def test_ties_by_hand(asking: Project) -> None:
     ranked(asking, 3, [[0, 1], [2]], [[0], [1], [2]])
     # 0, -1, -1 and -1, -1, -1: mean squared difference 1/3, mean square 5/6.
-    found = measured(asking)
-    assert found.agreement.kappa == pytest.approx(1 - (1 / 3) / (2 * 5 / 6))
-    assert [found.same_order, found.ties] == pytest.approx([2 / 3, 1 / 6])
+    estimate = measured(asking)
+    assert estimate.agreement.kappa == pytest.approx(1 - (1 / 3) / (2 * 5 / 6))
+    assert [estimate.same_order, estimate.ties] == pytest.approx([2 / 3, 1 / 6])
 
 
 def test_the_order_of_the_import_says_nothing(asking: Project) -> None:
@@ -107,6 +107,6 @@ def test_rest_and_the_page_tell_it(asking: Project, client: APIClient) -> None:
     carol = make_user("carol")
     make_member(asking, carol, Role.MANAGER)
     client.force_login(carol)
-    found = client.get("/api/v1/projects/asking/agreement/").json()["ranking"]
-    assert (found["kappa"], found["samples"], found["ties"]) == (pytest.approx(1 / 3), 3, 0)
+    answered = client.get("/api/v1/projects/asking/agreement/").json()["ranking"]
+    assert (answered["kappa"], answered["samples"], answered["ties"]) == (pytest.approx(1 / 3), 3, 0)
     assert "Pairs of responses" in client.get("/projects/asking/agreement/").content.decode()

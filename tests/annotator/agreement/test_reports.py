@@ -50,16 +50,16 @@ def test_the_query_weighs_samples_equally(project: Project) -> None:
 
 def test_each_attribute_has_its_own(project: Project) -> None:
     imported(project, ratings_row("p", "a", [0, 0], verbosity=[0, 4]), ratings_row("q", "b", [4, 4], verbosity=[4, 0]))
-    found = agreement(project, Selection.ALL, now=NOW)
-    assert list(found) == list(ATTRIBUTES)
-    assert found["helpfulness"].kappa == pytest.approx(1)
-    assert found["verbosity"].kappa == pytest.approx(-1)
+    estimate = agreement(project, Selection.ALL, now=NOW)
+    assert list(estimate) == list(ATTRIBUTES)
+    assert estimate["helpfulness"].kappa == pytest.approx(1)
+    assert estimate["verbosity"].kappa == pytest.approx(-1)
 
 
 def test_samples_and_ratings_are_counted(project: Project) -> None:
     import_samples(project, [[4, 3], [0, 1, 1], [2]])
-    found = measured(project)
-    assert (found.samples, found.ratings) == (2, 5)
+    estimate = measured(project)
+    assert (estimate.samples, estimate.ratings) == (2, 5)
 
 
 def test_nothing_rated_twice_is_said_so(project: Project) -> None:
@@ -69,9 +69,9 @@ def test_nothing_rated_twice_is_said_so(project: Project) -> None:
 
 def test_ratings_that_never_vary_are_said_so(project: Project) -> None:
     import_samples(project, [[2, 2, 2], [2, 2]])
-    found = measured(project)
-    assert (found.kappa, found.samples) == (None, 2)
-    assert found.undefined_because == "all ratings are the same, so chance alone would give full agreement"
+    estimate = measured(project)
+    assert (estimate.kappa, estimate.samples) == (None, 2)
+    assert estimate.undefined_because == "all ratings are the same, so chance alone would give full agreement"
 
 
 # Whose ratings count ---------------------------------------------------------------------------------------
@@ -146,15 +146,15 @@ def test_strengths_of_a_preference_are_compared_in_their_order(project: Project,
     from sklearn.metrics import cohen_kappa_score
 
     rated_by_two(project, cast, "preference", [(-3, -2), (1, 2), (3, 3), (NEITHER_VALID, 1)])
-    found = report(project, now=NOW).preference
+    preference = report(project, now=NOW).preference
     stored = Annotation.objects.order_by("assignment__task", "pk").values_list("preference", flat=True)
     values = [value or 0 for value in stored][:6]
     one, other = values[::2], values[1::2]
     wanted = cohen_kappa_score(one + other, other + one, labels=[-3, -2, -1, 1, 2, 3], weights="quadratic")
-    assert found.agreement.samples == 3
-    assert found.agreement.kappa == pytest.approx(wanted)
-    assert found.same_side == pytest.approx(fmean((a > 0) == (b > 0) for a, b in zip(one, other, strict=True)))
-    assert found.neither == pytest.approx(1 / 8)
+    assert preference.agreement.samples == 3
+    assert preference.agreement.kappa == pytest.approx(wanted)
+    assert preference.same_side == pytest.approx(fmean((a > 0) == (b > 0) for a, b in zip(one, other, strict=True)))
+    assert preference.neither == pytest.approx(1 / 8)
 
 
 def test_safety_is_told_with_the_raw_agreement(project: Project, cast: Cast) -> None:
@@ -170,6 +170,6 @@ def test_safety_is_told_with_the_raw_agreement(project: Project, cast: Cast) -> 
                 for pk, rating in plain.ratings.items()
             }
             annotation.submit(held.pk, replace(plain, ratings=ratings), now=NOW)
-    found = report(project, now=NOW).safety
-    assert found.agreement.samples == 4
-    assert (found.exact, found.unsafe) == pytest.approx((1 / 4, 3 / 8))
+    safety = report(project, now=NOW).safety
+    assert safety.agreement.samples == 4
+    assert (safety.exact, safety.unsafe) == pytest.approx((1 / 4, 3 / 8))

@@ -33,11 +33,11 @@ Items = dict[str, dict[str, list[int]]]
 @pytest.fixture(scope="module")
 def items() -> Items:
     """By summary and attribute, each expert's level; 1..5 become 0..4."""
-    found: Items = defaultdict(lambda: defaultdict(list))
+    by_rater: Items = defaultdict(lambda: defaultdict(list))
     with gzip.open(RATINGS, "rt", newline="") as file:
         for row in csv.DictReader(file):
-            found[row["item_id"]][row["attribute"]].append(int(row["value"]) - 1)
-    return found
+            by_rater[row["item_id"]][row["attribute"]].append(int(row["value"]) - 1)
+    return by_rater
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def reports() -> list[Report]:
 
 
 @pytest.fixture
-def told(db: None, items: Items, reports: list[Report]) -> Report:
+def summary(db: None, items: Items, reports: list[Report]) -> Report:
     """The report on a project into which the ratings were imported, by the first test for all of them."""
     if not reports:
         project = filled(items)
@@ -72,22 +72,24 @@ def expected(key: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", ATTRIBUTES)
-def test_pairs_have_the_published_kappas(told: Report, key: str) -> None:
+def test_pairs_have_the_published_kappas(summary: Report, key: str) -> None:
     wanted = expected(key)["qwk_pairs"]
-    found = {f"expert{pair.one.username[-1]}~expert{pair.other.username[-1]}": pair.kappa[key] for pair in told.pairs}
-    assert found == pytest.approx(wanted, abs=ROUNDED)
-    assert np.mean(list(found.values())) == pytest.approx(expected(key)["mean_qwk"], abs=ROUNDED)
+    kappas = {
+        f"expert{pair.one.username[-1]}~expert{pair.other.username[-1]}": pair.kappa[key] for pair in summary.pairs
+    }
+    assert kappas == pytest.approx(wanted, abs=ROUNDED)
+    assert np.mean(list(kappas.values())) == pytest.approx(expected(key)["mean_qwk"], abs=ROUNDED)
 
 
 @pytest.mark.parametrize("key", ATTRIBUTES)
-def test_alpha_is_the_published_one(told: Report, key: str) -> None:
-    found = told.closeness[key]
-    assert found.alpha_ordinal == pytest.approx(expected(key)["alpha_ordinal"], abs=ROUNDED)
-    assert found.alpha_interval == pytest.approx(expected(key)["alpha_interval"], abs=ROUNDED)
+def test_alpha_is_the_published_one(summary: Report, key: str) -> None:
+    closeness = summary.closeness[key]
+    assert closeness.alpha_ordinal == pytest.approx(expected(key)["alpha_ordinal"], abs=ROUNDED)
+    assert closeness.alpha_interval == pytest.approx(expected(key)["alpha_interval"], abs=ROUNDED)
 
 
 @pytest.mark.parametrize("key", ATTRIBUTES)
-def test_pooled_and_paired_kappas_are_scikit_learns(told: Report, items: Items, key: str) -> None:
+def test_pooled_and_paired_kappas_are_scikit_learns(summary: Report, items: Items, key: str) -> None:
     from sklearn.metrics import cohen_kappa_score
 
     def cohen(first: list[int], second: list[int]) -> float:
@@ -97,21 +99,21 @@ def test_pooled_and_paired_kappas_are_scikit_learns(told: Report, items: Items, 
     pairs = list(combinations(range(EXPERTS), 2))
     orders = [*pairs, *((b, a) for a, b in pairs)]
     pooled = cohen([*chain(*(experts[a] for a, _ in orders))], [*chain(*(experts[b] for _, b in orders))])
-    assert told.selections[Selection.ALL][key].kappa == pytest.approx(pooled, abs=1e-9)
-    by_users = {(pair.one.username[-1], pair.other.username[-1]): pair.kappa[key] for pair in told.pairs}
+    assert summary.selections[Selection.ALL][key].kappa == pytest.approx(pooled, abs=1e-9)
+    by_users = {(pair.one.username[-1], pair.other.username[-1]): pair.kappa[key] for pair in summary.pairs}
     assert by_users == pytest.approx(
         {(str(a + 1), str(b + 1)): cohen(experts[a], experts[b]) for a, b in pairs}, abs=1e-9
     )
 
 
 @pytest.mark.parametrize("key", ATTRIBUTES)
-def test_alpha_is_the_librarys(told: Report, items: Items, key: str) -> None:
+def test_alpha_is_the_librarys(summary: Report, items: Items, key: str) -> None:
     data = np.array([lists[key] for lists in items.values()], float).T
     wanted = krippendorff.alpha(reliability_data=data, level_of_measurement="ordinal", value_domain=range(5))
-    assert told.closeness[key].alpha_ordinal == pytest.approx(wanted, abs=1e-9)
+    assert summary.closeness[key].alpha_ordinal == pytest.approx(wanted, abs=1e-9)
 
 
-def test_every_rating_counts(told: Report) -> None:
-    found = told.selections[Selection.ALL]["coherence"]
-    assert (found.samples, found.ratings) == (1200, 3600)
-    assert [rater.shared for rater in told.raters] == [1200] * EXPERTS
+def test_every_rating_counts(summary: Report) -> None:
+    estimate = summary.selections[Selection.ALL]["coherence"]
+    assert (estimate.samples, estimate.ratings) == (1200, 3600)
+    assert [rater.shared for rater in summary.raters] == [1200] * EXPERTS

@@ -70,8 +70,8 @@ class Scene:
         return NOW + timedelta(days=self.dice.randrange(20))
 
     def one(self, rows: QuerySet[Row]) -> Row | None:
-        found = list(rows.order_by("pk"))
-        return self.dice.choice(found) if found else None
+        stored_rows = list(rows.order_by("pk"))
+        return self.dice.choice(stored_rows) if stored_rows else None
 
     def submission(self, task: Task) -> Submission:
         filled = submission(task, [self.dice.randrange(5) for _ in task.responses.all()])
@@ -204,8 +204,8 @@ def test_another_attribute_is_counted_from_the_start(project: Project) -> None:
     import_samples(project, [[1, 2, 3], [0, 0, 4]])
     assert list(agreement.kappas(project, now=NOW)[Selection.ALL])[-1] == "verbosity"
     project.rubric.attributes.filter(key="verbosity").delete()
-    found = agreement.kappas(Project.objects.get(pk=project.pk), now=NOW)[Selection.ALL]
-    assert (list(found)[-1], found["complexity"].samples) == ("complexity", 2)
+    estimates = agreement.kappas(Project.objects.get(pk=project.pk), now=NOW)[Selection.ALL]
+    assert (list(estimates)[-1], estimates["complexity"].samples) == ("complexity", 2)
 
 
 def test_a_page_leaves_much_work_to_the_worker(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

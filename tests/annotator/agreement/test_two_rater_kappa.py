@@ -25,6 +25,6 @@ def test_paired_kappa_is_undefined_where_nobody_varies() -> None:
 
 def test_agreement_with_experts_leaves_out_what_they_rate_alike() -> None:
     experts = [{"helpfulness": 4, "coherence": 4}, {"helpfulness": 0, "coherence": 4}]
-    found = against_experts([({"helpfulness": expert["helpfulness"], "coherence": 2}, expert) for expert in experts])
-    assert found.kappas == {"helpfulness": 1, "coherence": None}
-    assert (found.mean, found.identical) == (1, False)
+    result = against_experts([({"helpfulness": expert["helpfulness"], "coherence": 2}, expert) for expert in experts])
+    assert result.kappas == {"helpfulness": 1, "coherence": None}
+    assert (result.mean, result.identical) == (1, False)

@@ -50,9 +50,9 @@ def test_everything_else_is_told_too(as_user: As, cast: Cast, rated: None) -> No
 def test_managers_read_names_and_reviewers_pseudonyms(as_user: As, cast: Cast, project: Project, rated: None) -> None:
     reviewer = make_user("rita")
     make_member(project, reviewer, role=Role.REVIEWER)
-    found = asked(as_user(cast.carol))
-    assert {annotator["annotator"] for annotator in found["annotators"]} == {"alice", "bob", "erin"}
-    assert len(found["pairs"]) == 3
+    answered = asked(as_user(cast.carol))
+    assert {annotator["annotator"] for annotator in answered["annotators"]} == {"alice", "bob", "erin"}
+    assert len(answered["pairs"]) == 3
     blind = asked(as_user(reviewer))
     assert {annotator["annotator"] for annotator in blind["annotators"]} == {
         pseudonym(annotator, project) for annotator in cast.annotators

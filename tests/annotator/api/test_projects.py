@@ -181,8 +181,8 @@ def admitted(client: APIClient, **fields: Any) -> Any:
 def test_an_account_joins_by_its_name(carol: APIClient, cast: Cast, project: Project) -> None:
     answer = admitted(carol, username="dave", role="reviewer")
     assert answer.status_code == 201
-    told = {"username", "pseudonym", "role", "offered_role", "accepted", "quota", "languages", "created_at"}
-    assert set(answer.json()) == told
+    fields = {"username", "pseudonym", "role", "offered_role", "accepted", "quota", "languages", "created_at"}
+    assert set(answer.json()) == fields
     assert answer.json()["pseudonym"] == pseudonym(cast.dave, project)
 
 
@@ -234,8 +234,8 @@ def test_a_task_is_shown_as_it_was_imported(carol: APIClient, project: Project) 
 def test_tasks_are_found_by_state_and_id(carol: APIClient, project: Project) -> None:
     make_task(project, "one")
     make_task(project, "two")
-    found = carol.get("/api/v1/projects/talk/tasks/?external_id=two&state=open").json()["results"]
-    assert [row["id"] for row in found] == ["two"]
+    results = carol.get("/api/v1/projects/talk/tasks/?external_id=two&state=open").json()["results"]
+    assert [row["id"] for row in results] == ["two"]
     assert carol.get("/api/v1/projects/talk/tasks/?state=complete").json()["results"] == []
 
 

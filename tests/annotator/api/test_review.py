@@ -63,12 +63,12 @@ def test_the_queue_says_what_waits_and_why(client: APIClient, task: Task) -> Non
 
 def spreads(client: APIClient, address: str) -> list[list[int]]:
     """Page by page."""
-    found = []
+    listed_ids = []
     while address:
         page = client.get(address).json()
-        found.append([row["spread"] for row in page["results"]])
+        listed_ids.append([row["spread"] for row in page["results"]])
         address = page["next"]
-    return found
+    return listed_ids
 
 
 def test_the_widest_spread_comes_first_on_every_page(project: Project, client: APIClient) -> None:
@@ -80,8 +80,8 @@ def test_the_widest_spread_comes_first_on_every_page(project: Project, client: A
 
 
 def test_the_queue_is_filtered_by_kind(client: APIClient, task: Task) -> None:
-    for because, found in (("dropped", 1), ("safety", 0)):
-        assert len(client.get(f"/api/v1/projects/talk/review/?because={because}").json()["results"]) == found
+    for because, count in (("dropped", 1), ("safety", 0)):
+        assert len(client.get(f"/api/v1/projects/talk/review/?because={because}").json()["results"]) == count
     assert client.get("/api/v1/projects/talk/review/?because=boredom").status_code == 400
 
 
@@ -95,12 +95,12 @@ def test_a_cursor_of_somebody_elses_making_is_refused(client: APIClient, task: T
 
 def test_a_task_comes_with_all_ratings_and_no_names(client: APIClient, cast: Cast, task: Task) -> None:
     answer = client.get(f"/api/v1/review/{task.public_id}/")
-    found = answer.json()
-    assert [rater["number"] for rater in found["raters"]] == [1, 2, 3]
-    assert sorted(rater["ratings"][0]["scores"]["helpfulness"] for rater in found["raters"]) == [0, 4, 4]
+    body = answer.json()
+    assert [rater["number"] for rater in body["raters"]] == [1, 2, 3]
+    assert sorted(rater["ratings"][0]["scores"]["helpfulness"] for rater in body["raters"]) == [0, 4, 4]
     for secret in ("model-0", *(pseudonym(user, task.project) for user in cast.annotators)):
         assert secret not in answer.content.decode()
-    assert found["adjudication"] is None
+    assert body["adjudication"] is None
 
 
 def test_the_raters_keep_their_numbers(client: APIClient, task: Task) -> None:
@@ -184,8 +184,8 @@ def test_rankings_are_told_and_settled(project: Project, client: APIClient, cast
     for user in cast.annotators:
         rate(project, user, ranking=[[rows[2].pk], [rows[0].pk, rows[1].pk]])
     one, two, three = (row.public_id for row in rows)
-    told = client.get(f"/api/v1/review/{made.public_id}/").json()
-    assert [rater["ranking"] for rater in told["raters"]] == [[[three], [one, two]]] * 3
+    shown = client.get(f"/api/v1/review/{made.public_id}/").json()
+    assert [rater["ranking"] for rater in shown["raters"]] == [[[three], [one, two]]] * 3
     address = f"/api/v1/tasks/{made.public_id}/adjudication/"
     missing = client.put(address, decision(made, 3, 2, 1))
     assert (missing.status_code, list(missing.json()["errors"])) == (400, ["ranking"])

@@ -128,8 +128,8 @@ def address(name: str, project: Project, assignment: int, task: int = 1) -> str:
 
 
 def _arguments(name: str) -> list[list[str]]:
-    found = (pattern for _, pattern in _patterns(get_resolver(), "") if pattern.name == name)
-    rest = [pattern for pattern in found if "cls" in vars(pattern.callback)]
+    matching = (pattern for _, pattern in _patterns(get_resolver(), "") if pattern.name == name)
+    rest = [pattern for pattern in matching if "cls" in vars(pattern.callback)]
     return [list(pattern.pattern.converters) for pattern in rest]
 
 
@@ -143,8 +143,8 @@ def callers(project: Project, cast: Cast, as_user: Client) -> dict[str, APIClien
 
 
 def test_every_address_is_in_the_table() -> None:
-    found = {(name, method) for name, methods in rest_views() for method in methods}
-    assert found == set(TABLE)
+    methods_found = {(name, method) for name, methods in rest_views() for method in methods}
+    assert methods_found == set(TABLE)
 
 
 @pytest.mark.parametrize(("name", "method"), TABLE, ids=str)
@@ -172,8 +172,8 @@ def called(client: APIClient, method: str, path: str) -> Any:
 def everything(client: APIClient, project: Project) -> list[Any]:
     """What every GET that the table opens to annotators says, and a lease."""
     names = [name for name, method in TABLE if method == "get" and name not in {"schema", "docs"}]
-    found = [client.get(address(name, project, 1)) for name in names]
-    return [*found, client.post(address("next", project, 1))]
+    answers = [client.get(address(name, project, 1)) for name in names]
+    return [*answers, client.post(address("next", project, 1))]
 
 
 def test_annotators_see_no_model_names_nor_others_work(project: Project, cast: Cast, as_user: Client) -> None:

@@ -40,10 +40,10 @@ def test_a_worker_may_listen_to_several_queues() -> None:
 def test_a_silent_worker_is_not_listening() -> None:
     last = json.dumps({"queues": ["train"], "at": time.time() - 60})
     heartbeats.connection().hset(heartbeats.KEY, "train@here", last)
-    found = heartbeats.listening()["train"]
-    assert not found.alive
-    assert found.heartbeat_age is not None
-    assert found.heartbeat_age > 50
+    queue_health = heartbeats.listening()["train"]
+    assert not queue_health.alive
+    assert queue_health.heartbeat_age is not None
+    assert queue_health.heartbeat_age > 50
 
 
 def test_a_worker_that_signs_off_is_gone() -> None:

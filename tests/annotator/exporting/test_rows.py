@@ -65,8 +65,8 @@ def cells(project: Project, layout: str = "helpsteer2") -> list[dict[str, str]]:
 
 
 def labels(project: Project) -> list[tuple[Any, ...]]:
-    found = Label.objects.in_force().for_project(project.pk).order_by("response__task", "response__position")
-    return list(found.values_list("response__task__conversation", "response__text", "scores"))
+    in_force = Label.objects.in_force().for_project(project.pk).order_by("response__task", "response__position")
+    return list(in_force.values_list("response__task__conversation", "response__text", "scores"))
 
 
 # Layouts ---------------------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def test_what_does_not_count_is_marked_and_left_out_of_disagreements(project: Pr
     held = [rate(project, user, level).annotation.assignment for user, level in ((cast.alice, 1), (cast.bob, 2))]
     judge(held[0].pk, decision="rejected", comment="No.", by=cast.carol, now=NOW)
     judge(held[1].pk, decision="accepted", by=cast.carol, now=NOW)
-    found = [(row["counts"], row["verdict"]) for row in rows(project, "annotations")]
-    assert found == [(False, "rejected"), (True, "accepted")]
+    exported = [(row["counts"], row["verdict"]) for row in rows(project, "annotations")]
+    assert exported == [(False, "rejected"), (True, "accepted")]
     assert [list(row)[-4:] for row in cells(project, "annotations")] == [["counts", "verdict", "extra", "ranking"]] * 2
     assert [row["helpfulness"] for row in rows(project, "disagreements")] == [[2]]
 
@@ -165,8 +165,8 @@ def test_what_came_when_there_was_no_room_is_marked(cast: Cast) -> None:
     assignment.release(held.pk)
     rate(project, cast.bob)
     annotation.submit(held.pk, submission(held.task), now=LATER)
-    found = [(row["counts"], row["extra"]) for row in rows(project, "annotations")]
-    assert found == [(True, False), (False, True)]
+    exported = [(row["counts"], row["extra"]) for row in rows(project, "annotations")]
+    assert exported == [(True, False), (False, True)]
     assert [row["extra"] for row in cells(project, "annotations")] == ["False", "True"]
 
 
@@ -241,7 +241,7 @@ def test_the_consensus_of_people_comes_back_as_labels(project: Project, cast: Ca
     copy = make_project("copy")
     import_rows(copy, io.BytesIO(exported(project)), now=NOW)
     assert labels(copy) == labels(project)
-    assert [found[2]["helpfulness"] for found in labels(copy)] == [4, 1]
+    assert [label[2]["helpfulness"] for label in labels(copy)] == [4, 1]
 
 
 def test_no_text_breaks_a_json_line(project: Project) -> None:

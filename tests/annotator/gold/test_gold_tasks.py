@@ -150,9 +150,9 @@ def test_who_agrees_with_the_experts_goes_on(project: Project, cast: Cast) -> No
         held = claimed(project, cast.alice)
         levels = [response.expert_rating.scores["helpfulness"] for response in held.task.responses.all()]
         submit(held.pk, submission(held.task, levels), now=NOW)
-    found = gold_tasks.standing(member_of(cast.alice))
-    assert found is not None
-    assert found.mean == 1
+    reached = gold_tasks.standing(member_of(cast.alice))
+    assert reached is not None
+    assert reached.mean == 1
     assert member_of(cast.alice).paused_at is None
 
 

@@ -57,8 +57,8 @@ def counted(result: ImportResult) -> tuple[int, int, int]:
 
 
 def labels(project: Project) -> dict[str, int]:
-    found = Label.objects.in_force().for_project(project.pk)
-    return {label.response.text: label.scores["helpfulness"] for label in found.select_related("response")}
+    in_force = Label.objects.in_force().for_project(project.pk)
+    return {label.response.text: label.scores["helpfulness"] for label in in_force.select_related("response")}
 
 
 def as_csv(rows: list[dict[str, Any]]) -> bytes:

@@ -19,15 +19,15 @@ def checked(*rows: dict[str, Any], from_csv: bool = False) -> list[Checked]:
 
 
 def accepted(row: dict[str, Any]) -> TaskRow:
-    (found,) = checked(row)
-    assert isinstance(found, TaskRow), found
-    return found
+    (result,) = checked(row)
+    assert isinstance(result, TaskRow), result
+    return result
 
 
 def refusal(row: dict[str, Any], *, from_csv: bool = False) -> str:
-    (found,) = checked(row, from_csv=from_csv)
-    assert isinstance(found, Rejected)
-    return found.error
+    (result,) = checked(row, from_csv=from_csv)
+    assert isinstance(result, Rejected)
+    return result.error
 
 
 def preference_row(**fields: Any) -> dict[str, Any]:
@@ -49,8 +49,8 @@ def texts(rows: list[Checked]) -> list[list[str]]:
 
 
 def test_consecutive_rows_of_one_prompt_are_one_task() -> None:
-    found = checked(label_row("p", "a"), label_row("p", "b"), label_row("q", "c"), label_row("q", "d"))
-    assert texts(found) == [["a", "b"], ["c", "d"]]
+    results = checked(label_row("p", "a"), label_row("p", "b"), label_row("q", "c"), label_row("q", "d"))
+    assert texts(results) == [["a", "b"], ["c", "d"]]
 
 
 def test_a_prompt_that_comes_four_times_is_two_tasks() -> None:
@@ -62,13 +62,13 @@ def test_a_single_row_is_a_task_of_one_response() -> None:
 
 
 def test_a_bad_row_between_does_not_part_a_pair() -> None:
-    found = checked(label_row("p", "a"), {"prompt": "p"}, label_row("p", "b"))
-    assert texts(found) == [["a", "b"]]
+    results = checked(label_row("p", "a"), {"prompt": "p"}, label_row("p", "b"))
+    assert texts(results) == [["a", "b"]]
 
 
 def test_a_bad_half_leaves_the_other_half() -> None:
-    found = checked(label_row("p", "a"), label_row("p", "b", helpfulness=7), label_row("q", "c"), label_row("q", "d"))
-    assert texts(found) == [["a"], ["c", "d"]]
+    results = checked(label_row("p", "a"), label_row("p", "b", helpfulness=7), label_row("q", "c"), label_row("q", "d"))
+    assert texts(results) == [["a"], ["c", "d"]]
 
 
 # Our own rows ----------------------------------------------------------------------------------------------
@@ -77,11 +77,11 @@ def test_a_bad_half_leaves_the_other_half() -> None:
 def test_a_task_row_keeps_everything_it_gives() -> None:
     row = task_row("t", priority=4, metadata={"from": "here"}, lang="en", tree="x")
     row["responses"][0] |= {"id": 12, "rank": 1, "metadata": {"k": [1.5, None, True]}}
-    found = accepted(row)
-    assert (found.external_id, found.priority) == ("t", 4)
-    assert found.metadata == {"lang": "en", "tree": "x", "from": "here"}
-    assert (found.responses[0].external_id, found.responses[0].model) == ("12", "model-0")
-    assert found.responses[0].metadata == {"rank": 1, "k": [1.5, None, True]}
+    result = accepted(row)
+    assert (result.external_id, result.priority) == ("t", 4)
+    assert result.metadata == {"lang": "en", "tree": "x", "from": "here"}
+    assert (result.responses[0].external_id, result.responses[0].model) == ("12", "model-0")
+    assert result.responses[0].metadata == {"rank": 1, "k": [1.5, None, True]}
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_a_prompt_and_a_response_alone_are_a_task_without_labels() -> None:
 
 
 def test_lists_become_ratings_in_their_order() -> None:
-    found = accepted(ratings_row("p", "a", [1, 2], helpfulness=[4, 0]))
-    assert [rating["helpfulness"] for rating in found.responses[0].ratings] == [4, 0]
-    assert [rating["verbosity"] for rating in found.responses[0].ratings] == [1, 2]
+    task_row = accepted(ratings_row("p", "a", [1, 2], helpfulness=[4, 0]))
+    assert [rating["helpfulness"] for rating in task_row.responses[0].ratings] == [4, 0]
+    assert [rating["verbosity"] for rating in task_row.responses[0].ratings] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,9 @@ def test_empty_lists_are_refused() -> None:
 
 
 def test_in_csv_a_level_may_be_text() -> None:
-    (found,) = checked(label_row("p", "a", **dict.fromkeys(ATTRIBUTES, " 2 ")), from_csv=True)
-    assert isinstance(found, TaskRow)
-    assert found.responses[0].label == dict.fromkeys(ATTRIBUTES, 2)
+    (result,) = checked(label_row("p", "a", **dict.fromkeys(ATTRIBUTES, " 2 ")), from_csv=True)
+    assert isinstance(result, TaskRow)
+    assert result.responses[0].label == dict.fromkeys(ATTRIBUTES, 2)
 
 
 @pytest.mark.parametrize("cell", ["", "3.0", "7", "+3", "true", "[3", "[" * 100_000, "٣", "[3.0]"])
@@ -209,9 +209,9 @@ def test_in_csv_anything_else_is_refused(cell: str) -> None:
 
 
 def test_in_csv_a_list_is_written_as_json() -> None:
-    (found,) = checked(label_row("p", "a", **dict.fromkeys(ATTRIBUTES, json.dumps([1, 4]))), from_csv=True)
-    assert isinstance(found, TaskRow)
-    assert found.raters() == 2
+    (result,) = checked(label_row("p", "a", **dict.fromkeys(ATTRIBUTES, json.dumps([1, 4]))), from_csv=True)
+    assert isinstance(result, TaskRow)
+    assert result.raters() == 2
 
 
 # Preferences -----------------------------------------------------------------------------------------------
@@ -219,9 +219,9 @@ def test_in_csv_a_list_is_written_as_json() -> None:
 
 def test_a_preference_row_is_a_task_with_its_raters_preferences() -> None:
     given = [{"strength": -100, "justification": None}, {"strength": 3, "justification": "b is better"}]
-    found = accepted(preference_row(split="val", all_preferences_unprocessed=given))
-    assert (found.preference, found.metadata) == (2, {"split": "val"})
-    assert found.preferences == (GivenPreference(-100, ""), GivenPreference(3, "b is better"))
+    task_row = accepted(preference_row(split="val", all_preferences_unprocessed=given))
+    assert (task_row.preference, task_row.metadata) == (2, {"split": "val"})
+    assert task_row.preferences == (GivenPreference(-100, ""), GivenPreference(3, "b is better"))
 
 
 def test_a_preference_of_0_is_no_preference() -> None:

@@ -105,8 +105,8 @@ def test_leases_go_with_their_tasks(project: Project, cast: Cast) -> None:
 
 def test_what_came_with_the_file_goes_too(project: Project) -> None:
     made = Import.objects.get(pk=make_import(project, label_row("p", "r"), ratings_row("q", "r", [1, 2, 3])))
-    found = withdrawal_preview(made)
-    assert (found.tasks, found.rated, found.imported_annotations) == (2, 0, 3)
+    preview = withdrawal_preview(made)
+    assert (preview.tasks, preview.rated, preview.imported_annotations) == (2, 0, 3)
     take_back(made, by=None, now=NOW)
     assert (Task.objects.count(), Label.objects.count()) == (0, 0)
     assert set(Tally.objects.values_list("done", flat=True)) == {0}

@@ -54,8 +54,8 @@ def seeded(db: None, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def test_an_account_that_people_made_is_left_alone(seeded: Project) -> None:
-    told = demo.seed(now=NOW)
-    assert (told.accounts, told.left_alone) == (("bob", "erin"), ("manager", "alice"))
+    outcome = demo.seed(now=NOW)
+    assert (outcome.accounts, outcome.left_alone) == (("bob", "erin"), ("manager", "alice"))
     alice, manager, bob = (User.objects.get(username=name) for name in ("alice", "manager", "bob"))
     assert alice.check_password("chosen by herself")
     assert (manager.is_staff, manager.check_password("for the demo")) == (False, False)

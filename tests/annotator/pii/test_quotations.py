@@ -66,7 +66,7 @@ def test_a_span_of_another_task_is_not_taken(project: Project, cast: Cast) -> No
 
 
 @pytest.mark.parametrize(
-    ("quote", "text", "found"),
+    ("quote", "text", "places"),
     [
         ("Ann", "Annual Ann", [(7, 10)]),
         ("王小明", "我是王小明先生", [(2, 5)]),
@@ -76,5 +76,5 @@ def test_a_span_of_another_task_is_not_taken(project: Project, cast: Cast) -> No
         ("12 Long Street", "12 Long\n  Street", [(0, 16)]),
     ],
 )
-def test_where_a_quote_stands(quote: str, text: str, found: list[tuple[int, int]]) -> None:
-    assert list(occurrences(quote, text)) == found
+def test_where_a_quote_stands(quote: str, text: str, places: list[tuple[int, int]]) -> None:
+    assert list(occurrences(quote, text)) == places

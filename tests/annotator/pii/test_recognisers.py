@@ -11,8 +11,8 @@ from annotator.pii.scans import Scanner
 
 @pytest.fixture(scope="module")
 def scanner() -> Iterator[Scanner]:
-    with Scanner() as found:
-        yield found
+    with Scanner() as started:
+        yield started
 
 
 def kinds(scanner: Scanner, text: str) -> list[tuple[str, str]]:
@@ -20,7 +20,7 @@ def kinds(scanner: Scanner, text: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "found"),
+    ("text", "kind", "expected"),
     [
         ("Mail to ola.nord+home@post.example.org, please.", "email", "ola.nord+home@post.example.org"),
         ("https://shop.example.com/?mail=ola@example.com&x=1", "email", "ola@example.com"),
@@ -44,8 +44,8 @@ def kinds(scanner: Scanner, text: str) -> list[tuple[str, str]]:
         ("from ::ffff:203.0.113.77 again", "ip", "::ffff:203.0.113.77"),
     ],
 )
-def test_it_is_found(scanner: Scanner, text: str, kind: str, found: str) -> None:
-    assert kinds(scanner, text) == [(kind, found)]
+def test_it_is_found(scanner: Scanner, text: str, kind: str, expected: str) -> None:
+    assert kinds(scanner, text) == [(kind, expected)]
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,11 @@ def find_in_database(text: str) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'")
         columns = cursor.fetchall()
-        found = []
+        places = []
         for table, column in columns:
             cursor.execute(f'SELECT 1 FROM "{table}" WHERE "{column}"::text ILIKE %s LIMIT 1', [f"%{text}%"])
-            found += [f"{table}.{column}"] if cursor.fetchone() else []
-    return found
+            places += [f"{table}.{column}"] if cursor.fetchone() else []
+    return places
 
 
 def find_in_redis(text: str) -> list[bytes]:

@@ -25,8 +25,8 @@ MAIL = "Write to marla@example.com today."
 
 @pytest.fixture(scope="module")
 def scanner() -> Iterator[Scanner]:
-    with Scanner() as found:
-        yield found
+    with Scanner() as started:
+        yield started
 
 
 def finds_first_letters(texts: Sequence[str]) -> list[list[Found]]:

@@ -27,8 +27,8 @@ def rubric(db: None) -> Rubric:
 
 
 def test_what_is_broken_is_named(project: Project) -> None:
-    found = errors(project, keep=9, escalate_above=7, training_config={"epochs": "many"})
-    assert set(found) == {"keep", "escalate_above", "training_config"}
+    faults = errors(project, keep=9, escalate_above=7, training_config={"epochs": "many"})
+    assert set(faults) == {"keep", "escalate_above", "training_config"}
 
 
 def test_a_consensus_that_would_take_minutes_is_refused(project: Project) -> None:

@@ -66,8 +66,8 @@ def test_entries_find_their_project(old: Any, rubric: Any) -> None:
     talk = opened(old, rubric, "talk", 6)
     noted(old, "talk", 7)
     entries = migrated(newest()).get_model("annotator", "AuditEntry").objects.order_by("at")
-    found = dict(entries.values_list("subject", "project_id"))
-    assert found == {"day -1": None, "day 3": chat.pk, "day 4": chat.pk, "day 5": chat.pk, "day 7": talk.pk}
+    owners = dict(entries.values_list("subject", "project_id"))
+    assert owners == {"day -1": None, "day 3": chat.pk, "day 4": chat.pk, "day 5": chat.pk, "day 7": talk.pk}
     with pytest.raises(Exception, match="never changed"):
         entries.update(project_id=None)
 
@@ -103,8 +103,8 @@ def test_settings_that_nobody_could_store_now_are_mended(old: Any, rubric: Any) 
     languages = ["English", "DE", "Klingonisch"]
     old.get_model("annotator", "Membership").objects.create(user=alice, project=project, languages=languages)
     apps = migrated(newest())
-    found = apps.get_model("annotator", "Project").objects.values(*odd).get()
-    assert found == {"keep": 5, "escalate_above": 4, "spread_attribute": "helpfulness", "validation_share": 0.5}
+    mended = apps.get_model("annotator", "Project").objects.values(*odd).get()
+    assert mended == {"keep": 5, "escalate_above": 4, "spread_attribute": "helpfulness", "validation_share": 0.5}
     member = apps.get_model("annotator", "Membership").objects.get()
     assert sorted(member.languages) == ["de", "en", "klingonisch"]
 

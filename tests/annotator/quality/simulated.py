@@ -20,13 +20,15 @@ class Simulation:
         scatter: Sequence[float],
         *,
         responses: int = 600,
-        each: int = 3,
+        per_response: int = 3,
         exact: bool = False,
     ) -> None:
         dice = np.random.default_rng(7)
         self.count = len(leaning)
-        self.items: Ints = np.repeat(np.arange(responses), each)
-        self.raters: Ints = np.concatenate([dice.choice(self.count, each, replace=False) for _ in range(responses)])
+        self.items: Ints = np.repeat(np.arange(responses), per_response)
+        self.raters: Ints = np.concatenate(
+            [dice.choice(self.count, per_response, replace=False) for _ in range(responses)]
+        )
         deserved = dice.normal(2, 0.9, responses)[self.items]
         noise = dice.normal(0, 1, len(self.items)) * np.array(scatter)[self.raters]
         self.scores: Floats = deserved + np.array(leaning)[self.raters] + noise
@@ -48,16 +50,16 @@ def work(*annotations: dict[str, Any]) -> Work:
     """From dicts {task, annotator, scores: a list a response, ...}; annotators are named by numbers."""
     kinds = [("annotation", "i8"), ("task", "i8"), ("annotator", "i8"), ("submitted", "f8"), ("counts", "?")]
     kinds += [("imported", "?"), ("active", "f4"), ("preference", "i1"), ("first", "i1")]
-    found = np.zeros(len(annotations), kinds)
-    found["annotation"] = found["submitted"] = np.arange(len(annotations)) + 1
-    found["counts"], found["active"], found["first"] = True, -1, -1
+    records = np.zeros(len(annotations), kinds)
+    records["annotation"] = records["submitted"] = np.arange(len(annotations)) + 1
+    records["counts"], records["active"], records["first"] = True, -1, -1
     ratings = []
     for place, annotation in enumerate(annotations):
         for name, value in annotation.items():
             if name != "scores":
-                found[name][place] = value
+                records[name][place] = value
         given = annotation.get("scores", [[2, 2]])
         ratings += [(place, 100 * annotation["task"] + number, scores) for number, scores in enumerate(given)]
-    annotators, found["annotator"] = np.unique(found["annotator"], return_inverse=True)
+    annotators, records["annotator"] = np.unique(records["annotator"], return_inverse=True)
     kind = [("annotation", "i4"), ("response", "i8"), ("scores", "i1", (len(ATTRIBUTES),))]
-    return Work(ATTRIBUTES, annotators, found, np.array(ratings, kind))
+    return Work(ATTRIBUTES, annotators, records, np.array(ratings, kind))

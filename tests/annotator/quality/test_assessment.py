@@ -82,8 +82,8 @@ def test_gold_tasks_are_left_out(project: Project, cast: Cast) -> None:
 def test_a_missing_attribute_is_no_score(project: Project) -> None:
     imported(project, ratings_row("p", "a", [1, 2]))
     Rating.objects.update(scores={"helpfulness": 1})
-    found = read(project).ratings["scores"]
-    assert set(found[:, ATTRIBUTES.index("verbosity")].tolist()) == {-1}
+    stored_scores = read(project).ratings["scores"]
+    assert set(stored_scores[:, ATTRIBUTES.index("verbosity")].tolist()) == {-1}
 
 
 def test_lengths_are_of_conversation_and_responses(project: Project) -> None:
@@ -122,9 +122,9 @@ def test_whoever_has_no_work_left_has_no_row_left(small: Project, cast: Cast) ->
 def test_an_excluded_annotator_is_no_measure_and_still_checked(small: Project, cast: Cast) -> None:
     Assignment.objects.filter(annotator=cast.erin).update(counts=False, slot=None)
     quality.assess(small, now=NOW)
-    found = of(small, cast.erin).measures
-    assert found["leaning"]["helpfulness"] is None
-    assert found["speed"]["median_seconds"] == 40
+    measured = of(small, cast.erin).measures
+    assert measured["leaning"]["helpfulness"] is None
+    assert measured["speed"]["median_seconds"] == 40
     assert of(small, cast.alice).measures["leaning"]["helpfulness"]["levels"] == pytest.approx(0, abs=0.05)
 
 

@@ -29,7 +29,7 @@ def test_certainties(probability: float, chance: float) -> None:
 @given(st.lists(st.floats(0.0001, 1), min_size=1, max_size=20))
 def test_as_many_stand_out_as_by_benjamini_and_hochberg(chances: list[float]) -> None:
     adjusted = false_discovery_control(chances)
-    assert [chance for chance, found in zip(chances, stand_out(chances, rate=0.05), strict=True) if found] == [
+    assert [chance for chance, is_out in zip(chances, stand_out(chances, rate=0.05), strict=True) if is_out] == [
         chance for chance, adjusted_chance in zip(chances, adjusted, strict=True) if adjusted_chance <= 0.05
     ]
 

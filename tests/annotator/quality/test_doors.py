@@ -37,8 +37,8 @@ def known(project: Project, cast: Cast) -> Project:
     """alice is fine; bob hurries, as a task shows."""
     task = make_task(project, "t-17")
     for user, flags in ((cast.alice, []), (cast.bob, [{**HURRIED, "examples": [task.pk]}])):
-        found = {"annotations": 40, "measures": FINE | {"rated_by_all": 0}, "flags": flags, "computed_at": NOW}
-        RaterQuality.objects.create(project=project, annotator=user, **found)
+        values = {"annotations": 40, "measures": FINE | {"rated_by_all": 0}, "flags": flags, "computed_at": NOW}
+        RaterQuality.objects.create(project=project, annotator=user, **values)
     return project
 
 
@@ -136,10 +136,14 @@ def test_many_cost_no_more_queries_than_few(
     known: Project, cast: Cast, client: Client, django_assert_max_num_queries: Callable[..., "pytest.MonkeyPatch"]
 ) -> None:
     for number in range(60):
-        found = {"annotations": 1, "measures": FINE | {"rated_by_all": 0}, "flags": [{**HURRIED, "examples": [number]}]}
+        values = {
+            "annotations": 1,
+            "measures": FINE | {"rated_by_all": 0},
+            "flags": [{**HURRIED, "examples": [number]}],
+        }
         user = make_user(f"u{number}")
         make_member(known, user)
-        RaterQuality.objects.create(project=known, annotator=user, computed_at=NOW, **found)
+        RaterQuality.objects.create(project=known, annotator=user, computed_at=NOW, **values)
     client.force_login(cast.carol)
     with django_assert_max_num_queries(17):  # type: ignore[attr-defined]
         assert "?page=2" in client.get(PAGE).content.decode()

@@ -33,12 +33,12 @@ def test_agreement_with_peers_is_scikit_learns_kappa(project: Project, cast: Cas
     from sklearn.metrics import cohen_kappa_score
 
     alice, bob = rate_all(project, cast)
-    found = own_work.agreement_with_peers(cast.alice, project, now=NOW)
+    agreement = own_work.agreement_with_peers(cast.alice, project, now=NOW)
     expected = cohen_kappa_score(alice, bob, weights="quadratic", labels=range(5))
-    assert found.overall["helpfulness"] == pytest.approx(expected)
-    assert found.by_week["helpfulness"][-1] == pytest.approx(expected)
-    assert found.by_week["helpfulness"][:-1] == [None] * 7
-    assert found.shared == 12
+    assert agreement.overall["helpfulness"] == pytest.approx(expected)
+    assert agreement.by_week["helpfulness"][-1] == pytest.approx(expected)
+    assert agreement.by_week["helpfulness"][:-1] == [None] * 7
+    assert agreement.shared == 12
 
 
 def test_agreement_is_silent_while_tasks_are_open(project: Project, cast: Cast) -> None:
@@ -57,17 +57,17 @@ def test_what_does_not_count_agrees_with_nobody(project: Project, cast: Cast, na
 def test_agreement_is_silent_below_the_floor(project: Project, cast: Cast) -> None:
     rate_all(project, cast)
     project.tasks.filter(pk__in=project.tasks.values("pk")[:2]).update(state="open")
-    found = own_work.agreement_with_peers(cast.alice, project, now=NOW)
-    assert (found.shared, found.overall["helpfulness"]) == (8, None)
+    agreement = own_work.agreement_with_peers(cast.alice, project, now=NOW)
+    assert (agreement.shared, agreement.overall["helpfulness"]) == (8, None)
 
 
 def test_the_amount_counts_days_and_the_pace(project: Project, cast: Cast) -> None:
     for days_ago, seconds in ((3, 10.0), (0, 30.0), (0, 80.0)):
         make_task(project)
         rate(project, cast.alice, now=NOW - timedelta(days=days_ago), active_seconds=seconds)
-    found = own_work.amount(cast.alice, project, now=NOW)
-    assert (found.total, found.today, found.seconds_per_task) == (3, 2, 30.0)
-    assert [count for _, count in found.days][-4:] == [1, 0, 0, 2]
+    amounts = own_work.amount(cast.alice, project, now=NOW)
+    assert (amounts.total, amounts.today, amounts.seconds_per_task) == (3, 2, 30.0)
+    assert [count for _, count in amounts.days][-4:] == [1, 0, 0, 2]
 
 
 def test_a_revision_is_no_new_work(project: Project, cast: Cast) -> None:

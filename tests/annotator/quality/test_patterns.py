@@ -38,21 +38,21 @@ def test_nobody_has_to_read_for_hours() -> None:
 
 
 def test_the_median_is_each_ones_own() -> None:
-    found = work(
+    sample = work(
         *(done(task, who, active=time) for task, (who, time) in enumerate([(1, 5), (2, 90), (1, 7), (1, 100)]))
     )
-    assert patterns.median_seconds(found).tolist() == [7, 90]
+    assert patterns.median_seconds(sample).tolist() == [7, 90]
 
 
 # Same score everywhere --------------------------------------------------------------------------------------
 
 
 def test_one_score_throughout_is_compared_with_the_others_of_the_task() -> None:
-    found = patterns.sameness(work(done(1, 1, FLAT), done(1, 2), done(2, 1, FLAT), done(2, 2, FLAT), done(3, 1, FLAT)))
-    assert found.compared.tolist() == [2, 2]
-    assert found.own.tolist() == [2, 1]
-    assert found.expected.tolist() == [1, 2]
-    assert found.unlike.tolist() == [True, False, False, False, False]
+    result = patterns.sameness(work(done(1, 1, FLAT), done(1, 2), done(2, 1, FLAT), done(2, 2, FLAT), done(3, 1, FLAT)))
+    assert result.compared.tolist() == [2, 2]
+    assert result.own.tolist() == [2, 1]
+    assert result.expected.tolist() == [1, 2]
+    assert result.unlike.tolist() == [True, False, False, False, False]
 
 
 def test_few_scores_are_soon_the_same() -> None:
@@ -69,29 +69,29 @@ def test_an_answer_that_is_missing_is_no_score() -> None:
 
 def test_the_longest_run_is_found_in_the_order_of_submission() -> None:
     rows = [done(task, 1, FLAT if task != 3 else VARIED, submitted=10 - task) for task in range(1, 9)]
-    found = patterns.repeats(work(*rows, done(1, 2)))
-    assert found.longest.tolist() == [5, 1]
+    result = patterns.repeats(work(*rows, done(1, 2)))
+    assert result.longest.tolist() == [5, 1]
 
 
 def test_a_run_is_of_one_annotator() -> None:
-    found = patterns.repeats(work(done(1, 1, FLAT), done(1, 2, FLAT), done(2, 1, FLAT), done(2, 2)))
-    assert found.longest.tolist() == [2, 1]
+    result = patterns.repeats(work(done(1, 1, FLAT), done(1, 2, FLAT), done(2, 1, FLAT), done(2, 2)))
+    assert result.longest.tolist() == [2, 1]
 
 
 def test_the_same_scores_of_other_responses_are_another_rating() -> None:
-    found = patterns.repeats(work(done(1, 1, [[1, 2], [3, 4]]), done(2, 1, [[3, 4], [1, 2]])))
-    assert found.longest.tolist() == [1]
+    result = patterns.repeats(work(done(1, 1, [[1, 2], [3, 4]]), done(2, 1, [[3, 4], [1, 2]])))
+    assert result.longest.tolist() == [1]
 
 
 def test_imported_annotations_have_no_order() -> None:
-    found = patterns.repeats(work(*(done(task, 1, FLAT, imported=True) for task in range(5))))
-    assert found.longest.tolist() == [0]
+    result = patterns.repeats(work(*(done(task, 1, FLAT, imported=True) for task in range(5))))
+    assert result.longest.tolist() == [0]
 
 
 def test_the_chance_of_being_alike_is_the_others() -> None:
     others = [done(task, 2, FLAT) for task in range(3)] + [done(9, 2)]
-    found = patterns.repeats(work(*(done(task, 1) for task in range(5)), *others))
-    assert found.alike.tolist() == [pytest.approx((9 + 1) / 16), pytest.approx(1.0)]
+    result = patterns.repeats(work(*(done(task, 1) for task in range(5)), *others))
+    assert result.alike.tolist() == [pytest.approx((9 + 1) / 16), pytest.approx(1.0)]
 
 
 def test_alone_there_is_no_chance_to_compare_with() -> None:
@@ -103,8 +103,8 @@ def test_alone_there_is_no_chance_to_compare_with() -> None:
 
 @pytest.mark.parametrize(("preference", "shown_first", "first"), [(-2, 0, 1), (-2, 1, 0), (1, 1, 1), (1, 0, 0)])
 def test_what_counts_is_the_order_shown(preference: int, shown_first: int, first: int) -> None:
-    found = patterns.position(work(done(preference=preference, first=shown_first)))
-    assert (found.preferences.tolist(), found.first.tolist()) == ([1], [first])
+    result = patterns.position(work(done(preference=preference, first=shown_first)))
+    assert (result.preferences.tolist(), result.first.tolist()) == ([1], [first])
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ def settled(task: Task, cast: Cast, *levels: int, **fields: Any) -> Adjudication
 
 
 def helpfulness() -> list[int]:
-    found = Label.objects.in_force().order_by("response__position")
-    return [label.scores["helpfulness"] for label in found]
+    in_force = Label.objects.in_force().order_by("response__position")
+    return [label.scores["helpfulness"] for label in in_force]
 
 
 def everything() -> list[Any]:

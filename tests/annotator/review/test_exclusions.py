@@ -284,8 +284,8 @@ def test_very_many_tasks_are_counted_by_a_part(project: Project, cast: Cast, mon
     project.refresh_from_db()
     rated_alone(project, cast.bob, 7)
     monkeypatch.setattr("annotator.review.exclusion_previews.MOST_LOOKED_AT", 3)
-    found = exclusion_preview(project, cast.bob)
-    assert found == Foreseen(7, 7, tasks_losing_labels=7, tasks_reopened=7, estimated=True)
+    preview = exclusion_preview(project, cast.bob)
+    assert preview == Foreseen(7, 7, tasks_losing_labels=7, tasks_reopened=7, estimated=True)
 
 
 def test_a_preference_alone_takes_no_slot_that_others_give_up(project: Project, cast: Cast) -> None:
@@ -399,8 +399,8 @@ def _rate(
 
 
 def means_in_force() -> dict[tuple[int, int], Any]:
-    found = Label.objects.in_force().values_list("response__task", "response", "means")
-    return {(task, response): means for task, response, means in found}
+    rows = Label.objects.in_force().values_list("response__task", "response", "means")
+    return {(task, response): means for task, response, means in rows}
 
 
 def _what_changed(

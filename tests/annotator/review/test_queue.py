@@ -25,11 +25,11 @@ def following(project: Project, place: Place, *, manages: bool = False) -> Task 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_pages_leave_nothing_out_and_repeat_nothing(project: Project, queue: list[Task], size: int) -> None:
-    found: list[Task] = []
-    while more := page(waiting(project), after=Place.of(found[-1]) if found else None, size=size):
-        found += more
-    assert found == queue
-    assert [task.review_spread for task in found] == [4] * 6 + [3] * 2
+    walked: list[Task] = []
+    while more := page(waiting(project), after=Place.of(walked[-1]) if walked else None, size=size):
+        walked += more
+    assert walked == queue
+    assert [task.review_spread for task in walked] == [4] * 6 + [3] * 2
 
 
 def test_after_the_last_one_comes_the_first(project: Project, queue: list[Task]) -> None:

@@ -22,7 +22,7 @@ behind = {**host, "x-forwarded-proto": "https"}
 live = "/api/v1/health/live/"
 asked = [(host, "/login/?next=/"), (behind, "/login/"), (host, live), ({"host": "10.1.2.3"}, live)]
 answers = [Client(headers=headers).get(path) for headers, path in asked]
-print(json.dumps([[each.status_code, dict(each.headers)] for each in answers]))
+print(json.dumps([[answer.status_code, dict(answer.headers)] for answer in answers]))
 """
 
 

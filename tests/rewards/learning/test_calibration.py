@@ -10,9 +10,9 @@ RNG = np.random.default_rng(0)
 
 def test_predictions_that_are_right_on_average_are_calibrated() -> None:
     predicted = RNG.uniform(0, 4, 20_000)
-    found = calibration(predicted, predicted + RNG.normal(0, 1, 20_000))
-    assert (found["slope"], found["intercept"]) == (pytest.approx(1, abs=0.03), pytest.approx(0, abs=0.06))
-    assert found["error"] < 0.05
+    result = calibration(predicted, predicted + RNG.normal(0, 1, 20_000))
+    assert (result["slope"], result["intercept"]) == (pytest.approx(1, abs=0.03), pytest.approx(0, abs=0.06))
+    assert result["error"] < 0.05
 
 
 def test_labels_at_half_the_size_have_half_the_slope() -> None:
@@ -27,8 +27,8 @@ def test_the_bins_hold_all_rows_once() -> None:
 
 
 def test_constant_predictions_have_no_line() -> None:
-    found = calibration(np.full(5, 2.0), np.arange(5.0))
-    assert (found["slope"], found["intercept"], found["error"]) == (None, None, pytest.approx(1.2))
+    result = calibration(np.full(5, 2.0), np.arange(5.0))
+    assert (result["slope"], result["intercept"], result["error"]) == (None, None, pytest.approx(1.2))
 
 
 def test_pairs_drawn_by_their_own_probability_are_calibrated() -> None:
@@ -42,5 +42,5 @@ def test_certainty_that_is_always_wrong_is_the_worst_error() -> None:
 
 
 def test_a_tie_says_half_and_is_half_right() -> None:
-    found = pairwise_calibration(np.zeros(3))
-    assert found == {"n": 3, "ece": 0, "bins": [{"n": 3, "confidence": 0.5, "accuracy": 0.5}]}
+    result = pairwise_calibration(np.zeros(3))
+    assert result == {"n": 3, "ece": 0, "bins": [{"n": 3, "confidence": 0.5, "accuracy": 0.5}]}

@@ -35,5 +35,7 @@ def test_a_prompts_own_labels_do_not_move_what_is_expected_of_it() -> None:
 
 
 def test_rows_hold_only_what_tells_something() -> None:
-    found = list(expected_rows(["7"], np.array([[1.5, 2.5]]), ["helpfulness", "verbosity"], informative=[False, True]))
-    assert found == [{"id": "7", "scores": {"verbosity": 2.5}}]
+    yielded = list(
+        expected_rows(["7"], np.array([[1.5, 2.5]]), ["helpfulness", "verbosity"], informative=[False, True])
+    )
+    assert yielded == [{"id": "7", "scores": {"verbosity": 2.5}}]

@@ -25,9 +25,9 @@ def make_rows(prompts: int, *, features: int = 20, noise: float = 1.0, signal: f
 
 
 def curve(rows: Rows, *, alpha: float = 1.0, seed: int = 0) -> Any:
-    found = learning_curve(rows, alphas=[alpha, alpha], blocks=[rows.features.shape[1]], seed=seed)
-    assert found is not None
-    return found
+    outcome = learning_curve(rows, alphas=[alpha, alpha], blocks=[rows.features.shape[1]], seed=seed)
+    assert outcome is not None
+    return outcome
 
 
 def test_more_labels_lower_the_error_and_order_more_pairs() -> None:
@@ -40,13 +40,13 @@ def test_more_labels_lower_the_error_and_order_more_pairs() -> None:
 
 def test_the_outlook_holds_against_data_that_came_later() -> None:
     rows, noise = make_rows(150, features=60), 1.0
-    found = curve(rows)["outlook"]
+    outcome = curve(rows)["outlook"]
     more = make_rows(650, features=60)
     later = curve(more)["outlook"]
-    assert found["evidence"]
-    assert found["labels"] == 300
-    assert found["rmse_then"] == pytest.approx(later["rmse_now"], abs=0.06)
-    assert found["rmse_then"] > noise - 0.1
+    assert outcome["evidence"]
+    assert outcome["labels"] == 300
+    assert outcome["rmse_then"] == pytest.approx(later["rmse_now"], abs=0.06)
+    assert outcome["rmse_then"] > noise - 0.1
 
 
 def test_pure_noise_gives_no_evidence() -> None:
@@ -78,9 +78,9 @@ def test_it_refits_the_ridge_of_the_baseline() -> None:
 def test_missing_labels_do_not_count() -> None:
     rows = make_rows(60)
     rows.targets[::2] = np.nan
-    found = curve(rows)
-    assert found["outlook"]["labels"] == 60
-    assert np.isfinite([point["rmse"] for point in found["points"]]).all()
+    outcome = curve(rows)
+    assert outcome["outlook"]["labels"] == 60
+    assert np.isfinite([point["rmse"] for point in outcome["points"]]).all()
 
 
 def test_a_power_law_is_found_again() -> None:
@@ -98,6 +98,6 @@ def test_a_flat_curve_promises_nothing() -> None:
 def test_many_features_are_turned_to_fewer_and_it_stays_quick() -> None:
     rows = make_rows(500, features=1500)
     started = time.process_time()
-    found = curve(rows)
+    outcome = curve(rows)
     assert time.process_time() - started < 30
-    assert json.loads(json.dumps(found)) == found
+    assert json.loads(json.dumps(outcome)) == outcome

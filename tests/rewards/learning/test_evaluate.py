@@ -105,17 +105,17 @@ def test_a_snapshot_with_a_prompt_on_both_sides_is_refused(tmp_path: Path) -> No
 
 
 def test_a_constant_score_is_said_to_be_one() -> None:
-    found = measure(tasks(), np.full((20, 2), 2.0), manifest())
-    assert found["constant"] == list(ATTRIBUTES)
-    assert (found["pairwise"]["accuracy"], found["pairwise"]["ties"]) == (0, found["pairwise"]["pairs"])
+    measured = measure(tasks(), np.full((20, 2), 2.0), manifest())
+    assert measured["constant"] == list(ATTRIBUTES)
+    assert (measured["pairwise"]["accuracy"], measured["pairwise"]["ties"]) == (0, measured["pairwise"]["pairs"])
 
 
 def test_predictions_that_are_no_numbers_are_said_and_hide_nothing() -> None:
     predicted = np.full((20, 2), 2.0)
     predicted[3, 0] = np.nan
-    found = measure(tasks(), predicted, manifest())
-    assert (found["not_finite"], found["rmse"], found["attributes"]["helpfulness"]["rmse"]) == (1, None, None)
-    assert found["attributes"]["verbosity"]["rmse"] is not None
+    measured = measure(tasks(), predicted, manifest())
+    assert (measured["not_finite"], measured["rmse"], measured["attributes"]["helpfulness"]["rmse"]) == (1, None, None)
+    assert measured["attributes"]["verbosity"]["rmse"] is not None
 
 
 def test_the_metrics_are_json_that_a_database_takes() -> None:
@@ -127,9 +127,9 @@ def test_the_metrics_are_json_that_a_database_takes() -> None:
 def test_perfect_predictions_are_measured_as_perfect() -> None:
     rows = tasks(30)
     labels = np.array([[r.scores[name] for name in ATTRIBUTES] for task in rows for r in task.responses])
-    found = measure(rows, labels, manifest())
-    assert (found["rmse"], found["pairwise"]["accuracy"]) == (0, 1)
-    assert found["attributes"]["verbosity"]["calibration"]["slope"] == pytest.approx(1)
+    measured = measure(rows, labels, manifest())
+    assert (measured["rmse"], measured["pairwise"]["accuracy"]) == (0, 1)
+    assert measured["attributes"]["verbosity"]["calibration"]["slope"] == pytest.approx(1)
 
 
 @pytest.mark.slow
@@ -137,6 +137,6 @@ def test_part_of_rewardbench_is_reported_as_the_part_it_is(trained: Path, tmp_pa
     part = {"llmbar-adver-GPTInst": 5, "llmbar-adver-GPTOut": 3, "llmbar-natural": 6}
     rows = [pair_row(id=f"{name} {n}", subset=name) for name, count in part.items() for n in range(count)]
     metrics = evaluated(trained, tmp_path / "e", write_jsonl(tmp_path / "rows.jsonl", rows))
-    assert {name: found["n"] for name, found in metrics["subsets"].items()} == part
+    assert {name: subset["n"] for name, subset in metrics["subsets"].items()} == part
     assert "mt-bench-hard is not there" in metrics["sections"]["Chat Hard"]["reason"]
     assert (metrics["overall"]["accuracy"], metrics["all"]["n"]) == (None, 14)

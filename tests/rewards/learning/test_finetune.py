@@ -36,10 +36,10 @@ def trained(directory: Path, *, backbone: Path, **config: Any) -> dict[str, Any]
 
 
 def test_stages_follow_each_other(backbone: Path, tmp_path: Path) -> None:
-    found = trained(tmp_path, backbone=backbone, stages=["regression", "scaled"])
-    assert [point["stage"] for point in found["curve"]] == ["regression"] * 3 + ["scaled"] * 3
-    assert set(found["best_steps"]) == {"regression", "scaled"}
-    assert found["curve"][5]["validation_loss"] < found["curve"][3]["validation_loss"]
+    run_metrics = trained(tmp_path, backbone=backbone, stages=["regression", "scaled"])
+    assert [point["stage"] for point in run_metrics["curve"]] == ["regression"] * 3 + ["scaled"] * 3
+    assert set(run_metrics["best_steps"]) == {"regression", "scaled"}
+    assert run_metrics["curve"][5]["validation_loss"] < run_metrics["curve"][3]["validation_loss"]
 
 
 def test_the_second_stage_begins_where_the_first_was_best(decoder_directory: Path, tmp_path: Path) -> None:
@@ -171,13 +171,13 @@ def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> Non
     command = [sys.executable, "-m", "rewards.learning", "train", str(runs[1])]
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = [read_json(run / "metrics.json") for run in runs]
-    assert [metrics["training"]["processes"] for metrics in found] == [1, 2]
-    alone, together = (metrics["training"]["losses"] for metrics in found)
+    both_metrics = [read_json(run / "metrics.json") for run in runs]
+    assert [metrics["training"]["processes"] for metrics in both_metrics] == [1, 2]
+    alone, together = (metrics["training"]["losses"] for metrics in both_metrics)
     np.testing.assert_allclose(alone, together, atol=1e-5)
-    alone, together = ([point["validation_loss"] for point in metrics["training"]["curve"]] for metrics in found)
+    alone, together = ([point["validation_loss"] for point in metrics["training"]["curve"]] for metrics in both_metrics)
     np.testing.assert_allclose(alone, together, atol=1e-4)
-    assert [metrics["candidate"]["kind"] for metrics in found] == ["finetuned", "finetuned"]
+    assert [metrics["candidate"]["kind"] for metrics in both_metrics] == ["finetuned", "finetuned"]
     items = items_of(read_snapshot(tmp_path / "1" / "snapshot").validation)
     alone, together = ([float(score.uncertainty or 0) for score in load(run / "model").score(items)] for run in runs)
     np.testing.assert_allclose(alone, together, atol=1e-4)

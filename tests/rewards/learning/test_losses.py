@@ -32,9 +32,9 @@ def test_the_gradient_pulls_towards_the_label_and_spares_what_has_none() -> None
 
 def test_the_pair_losses_equal_the_values_computed_by_hand() -> None:
     chosen, rejected, strength = torch.tensor([2.0]), torch.tensor([1.0]), torch.tensor([3.0])
-    found = [loss(chosen, rejected, strength).item() for loss in PAIR_LOSSES]
+    values = [loss(chosen, rejected, strength).item() for loss in PAIR_LOSSES]
     expected = [math.log(1 + math.exp(-1)), math.log(1 + math.exp(2)), 3 * math.log(1 + math.exp(-1))]
-    assert found == pytest.approx(expected)
+    assert values == pytest.approx(expected)
 
 
 def test_of_strength_one_the_scaled_loss_is_the_plain_one() -> None:

@@ -44,9 +44,9 @@ def test_what_is_not_defined_is_none() -> None:
 
 def test_rounding_errors_are_no_order() -> None:
     scores = 2 + np.array([1e-9, 0.0, 2e-9, 3e-9])
-    found = attribute_measures(scores, np.array([0.0, 1.0, 2.0, 3.0]), mean=1.5)
-    assert (found["spearman"], found["qwk"]) == (None, 0)
-    assert found["reason"] == "the same score for every response"
+    measured = attribute_measures(scores, np.array([0.0, 1.0, 2.0, 3.0]), mean=1.5)
+    assert (measured["spearman"], measured["qwk"]) == (None, 0)
+    assert measured["reason"] == "the same score for every response"
 
 
 def test_the_mean_predictor_explains_nothing() -> None:

@@ -92,8 +92,8 @@ def test_a_label_counts_the_less_the_more_its_ratings_vary(tmp_path: Path) -> No
 def test_a_label_may_be_the_mean_or_the_rounded_one(tmp_path: Path) -> None:
     response = {**make_response("a", "a", {"helpfulness": 2.67}), "labels": {"helpfulness": 3}}
     tasks = read(tmp_path, make_row(1, responses=[response]))
-    found = [
+    answers = [
         answers_of(tasks, ["helpfulness"], reward=REWARD, rounded=rounded, by_agreement=False).labels[0, 0]
         for rounded in (False, True)
     ]
-    assert found == [2.67, 3]
+    assert answers == [2.67, 3]

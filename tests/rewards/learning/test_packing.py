@@ -78,8 +78,8 @@ def test_gradients_are_the_same_packed_and_apart() -> None:
 
 def gradient(network: DecoderReward, loss: Tensor) -> Tensor:
     weight = network.network.base_model.embed_tokens.weight
-    found: Tensor = torch.autograd.grad(loss, weight)[0]
-    return found
+    computed: Tensor = torch.autograd.grad(loss, weight)[0]
+    return computed
 
 
 def test_what_one_response_says_does_not_reach_the_other() -> None:

@@ -19,48 +19,48 @@ def make_task(
 
 
 def test_a_tie_of_rewards_is_wrong_and_reported() -> None:
-    found = pairwise([make_task(1, 2)], [0.5, 0.5], WEIGHTS)
-    assert (found["pairs"], found["ties"], found["accuracy"], found["longer_wins"]) == (1, 1, 0, 0)
+    result = pairwise([make_task(1, 2)], [0.5, 0.5], WEIGHTS)
+    assert (result["pairs"], result["ties"], result["accuracy"], result["longer_wins"]) == (1, 1, 0, 0)
 
 
 def test_every_pair_counts_the_same_whatever_its_task() -> None:
-    found = pairwise([make_task(1, 2, 3), make_task(4, 0)], [0.1, 0.2, 0.3, 0.0, 1.0], WEIGHTS)
+    result = pairwise([make_task(1, 2, 3), make_task(4, 0)], [0.1, 0.2, 0.3, 0.0, 1.0], WEIGHTS)
     # Three of three pairs of the first task, none of the second: 3/4, and not the mean of 1 and 0.
-    assert (found["pairs"], found["accuracy"]) == (4, 0.75)
+    assert (result["pairs"], result["accuracy"]) == (4, 0.75)
 
 
 def test_responses_with_equal_labels_are_no_pair() -> None:
-    found = pairwise([make_task(2, 2)], [0.0, 1.0], WEIGHTS)
-    assert (found["pairs"], found["accuracy"], found["calibration"]["ece"]) == (0, None, None)
+    result = pairwise([make_task(2, 2)], [0.0, 1.0], WEIGHTS)
+    assert (result["pairs"], result["accuracy"], result["calibration"]["ece"]) == (0, None, None)
 
 
 def test_a_preference_comes_before_the_labels() -> None:
-    found = pairwise([make_task(1, 2, preference=-3)], [1.0, 0.0], WEIGHTS)
-    assert found["accuracy"] == 1
-    assert found["by_strength"]["preference 3"]["pairs"] == 1
+    result = pairwise([make_task(1, 2, preference=-3)], [1.0, 0.0], WEIGHTS)
+    assert result["accuracy"] == 1
+    assert result["by_strength"]["preference 3"]["pairs"] == 1
 
 
 def test_longer_wins_is_counted_on_the_same_pairs() -> None:
-    found = pairwise([make_task(1, 2, texts=("long text", "short"))], [0.0, 1.0], WEIGHTS)
-    assert (found["accuracy"], found["longer_wins"]) == (1, 0)
+    result = pairwise([make_task(1, 2, texts=("long text", "short"))], [0.0, 1.0], WEIGHTS)
+    assert (result["accuracy"], result["longer_wins"]) == (1, 0)
 
 
 def test_pairs_are_told_apart_by_how_far_the_labels_are() -> None:
     tasks = [make_task(1, 1.25), make_task(1, 1.5), make_task(0, 4)]
-    found = pairwise(tasks, [0, 1, 1, 0, 0, 1], WEIGHTS)["by_strength"]
-    accuracies = {name: measured["accuracy"] for name, measured in found.items()}
+    result = pairwise(tasks, [0, 1, 1, 0, 0, 1], WEIGHTS)["by_strength"]
+    accuracies = {name: measured["accuracy"] for name, measured in result.items()}
     assert accuracies == {"labels 0-0.5": 1, "labels 0.5-1": 0, "labels 1+": 1}
 
 
 def test_the_strengths_of_the_preference_add_up_to_all_pairs() -> None:
     tasks = [make_task(1, 2, preference=strength) for strength in (1, -2, 3, 3)]
-    found = pairwise(tasks, [0.0, 1.0] * 4, WEIGHTS)
-    assert sum(measured["pairs"] for measured in found["by_strength"].values()) == found["pairs"] == 4
+    result = pairwise(tasks, [0.0, 1.0] * 4, WEIGHTS)
+    assert sum(measured["pairs"] for measured in result["by_strength"].values()) == result["pairs"] == 4
 
 
 def test_a_reward_that_is_no_number_is_wrong_and_counted() -> None:
-    found = pairwise([make_task(1, 2)], [math.nan, 1.0], WEIGHTS)
-    assert (found["accuracy"], found["not_finite"]) == (0, 1)
+    result = pairwise([make_task(1, 2)], [math.nan, 1.0], WEIGHTS)
+    assert (result["accuracy"], result["not_finite"]) == (0, 1)
 
 
 def test_the_interval_draws_prompts_again_not_pairs() -> None:

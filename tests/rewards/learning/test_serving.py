@@ -20,9 +20,9 @@ def test_plain_transformers_gives_our_reward(decoder_directory: Path, tmp_path: 
     run = make_run(tmp_path, backbone=decoder_directory, epochs=1)
     train(run)
     code = re.findall(r"```python\n(.*?)```", PAGE.read_text().split("## Plain transformers")[1], re.DOTALL)[0]
-    found: dict[str, Any] = {"DIR": str(run / "model")}
-    exec(code, found)  # ours, from the page
+    variables: dict[str, Any] = {"DIR": str(run / "model")}
+    exec(code, variables)  # ours, from the page
     item = Item("i", (Turn("user", "Name a prime above 10."),), "11 is one.")
     (expected,) = load(run / "model").score([item])
-    assert found["scores"] == pytest.approx(expected.scores, abs=1e-5)
-    assert found["reward"] == pytest.approx(expected.reward, abs=1e-5)
+    assert variables["scores"] == pytest.approx(expected.scores, abs=1e-5)
+    assert variables["reward"] == pytest.approx(expected.reward, abs=1e-5)

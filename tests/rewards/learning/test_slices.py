@@ -26,20 +26,20 @@ def sliced(tasks: list[Task], predicted: list[float]) -> Measures:
 
 
 def test_single_and_multi_turn_are_measured_apart() -> None:
-    found = sliced([make_task(1), make_task(2), make_task(3, turns=2)], [0, 1, 0, 1, 1, 0])["turns"]
-    assert (found["single"]["n"], found["single"]["rmse"], found["single"]["pairwise"]["accuracy"]) == (4, 0, 1)
-    assert (found["multi"]["n"], found["multi"]["rmse"], found["multi"]["pairwise"]["accuracy"]) == (2, 1, 0)
+    result = sliced([make_task(1), make_task(2), make_task(3, turns=2)], [0, 1, 0, 1, 1, 0])["turns"]
+    assert (result["single"]["n"], result["single"]["rmse"], result["single"]["pairwise"]["accuracy"]) == (4, 0, 1)
+    assert (result["multi"]["n"], result["multi"]["rmse"], result["multi"]["pairwise"]["accuracy"]) == (2, 1, 0)
 
 
 def test_terciles_of_length_hold_all_responses() -> None:
-    found = sliced([make_task(number) for number in range(6)], [0.0, 1.0] * 6)["length"]
-    assert {name: part["n"] for name, part in found.items()} == {"short": 4, "medium": 4, "long": 4}
+    result = sliced([make_task(number) for number in range(6)], [0.0, 1.0] * 6)["length"]
+    assert {name: part["n"] for name, part in result.items()} == {"short": 4, "medium": 4, "long": 4}
 
 
 def test_a_pair_counts_where_both_of_its_responses_are() -> None:
-    found = sliced([make_task(1, models=("a", "b")), make_task(2, models=("a", "a"))], [0, 1, 0, 1])["model"]
-    assert (found["a"]["n"], found["a"]["pairwise"]["pairs"]) == (3, 1)
-    assert (found["b"]["n"], found["b"]["pairwise"]["pairs"]) == (1, 0)
+    result = sliced([make_task(1, models=("a", "b")), make_task(2, models=("a", "a"))], [0, 1, 0, 1])["model"]
+    assert (result["a"]["n"], result["a"]["pairwise"]["pairs"]) == (3, 1)
+    assert (result["b"]["n"], result["b"]["pairwise"]["pairs"]) == (1, 0)
 
 
 def test_rows_that_name_no_model_have_no_such_slice() -> None:
@@ -60,6 +60,6 @@ def test_each_part_has_an_interval_over_its_prompts() -> None:
 def test_a_judge_of_length_alone_correlates_with_it_fully() -> None:
     tasks = [make_task(number) for number in range(5)]
     lengths = np.array([len(r.text) for task in tasks for r in task.responses], dtype=float)
-    found = length_correlation(tasks, lengths, targets_of(tasks, ["helpfulness"]), np.ones(1))
-    assert found["reward"] == pytest.approx(1)
-    assert 0 < found["label"] < 0.5
+    result = length_correlation(tasks, lengths, targets_of(tasks, ["helpfulness"]), np.ones(1))
+    assert result["reward"] == pytest.approx(1)
+    assert 0 < result["label"] < 0.5

@@ -69,13 +69,13 @@ def test_pairs_are_counted_over_all_and_by_source() -> None:
     rows = [judged("a", [1], [0], name=str(n)) for n in range(3)] + [judged("b", [0], [1], name="z")]
     measures = preferences.measure(rows)
     assert measures["overall"]["accuracy"] == 0.75
-    assert {name: found["n"] for name, found in measures["sources"].items()} == {"a": 3, "b": 1}
+    assert {name: measured["n"] for name, measured in measures["sources"].items()} == {"a": 3, "b": 1}
 
 
 def test_what_length_alone_would_give_stands_beside_the_accuracy() -> None:
     case = preferences.case(pair_row(chosen="long enough", rejected="no"))
-    found = preferences.measure([Judged(case, np.array([0.0]), np.array([1.0]))])["all"]
-    assert (found["accuracy"], found["longer_wins"], found["length_correlation"]) == (0, 1, pytest.approx(-1))
+    overall = preferences.measure([Judged(case, np.array([0.0]), np.array([1.0]))])["all"]
+    assert (overall["accuracy"], overall["longer_wins"], overall["length_correlation"]) == (0, 1, pytest.approx(-1))
 
 
 def test_equal_rewards_for_everything_are_said_to_be_constant() -> None:

@@ -42,8 +42,8 @@ def test_it_gives_the_published_section_scores() -> None:
 
 def test_whole_rows_give_the_published_scores_too() -> None:
     measures = measure(rows_with(PUBLISHED))
-    found = {name: section["accuracy"] for name, section in measures["sections"].items()}
-    assert found == pytest.approx(SCORES, abs=1e-6)
+    accuracies = {name: section["accuracy"] for name, section in measures["sections"].items()}
+    assert accuracies == pytest.approx(SCORES, abs=1e-6)
     assert measures["overall"]["accuracy"] == pytest.approx(sum(SCORES.values()) / 4, abs=1e-6)
     low, high = measures["overall"]["intervals"]["accuracy"]
     assert low < measures["overall"]["accuracy"] < high
@@ -55,13 +55,13 @@ def test_the_benchmark_has_its_published_size() -> None:
 
 
 def test_a_tie_is_wrong_and_counted() -> None:
-    found = measure([judged("llmbar-natural", [1], [1])])["subsets"]["llmbar-natural"]
-    assert (found["accuracy"], found["ties"]) == (0, 1)
+    measured = measure([judged("llmbar-natural", [1], [1])])["subsets"]["llmbar-natural"]
+    assert (measured["accuracy"], measured["ties"]) == (0, 1)
 
 
 def test_a_reward_that_is_no_number_is_wrong_and_counted() -> None:
-    found = measure([judged("llmbar-natural", [float("nan")], [1])])["all"]
-    assert (found["accuracy"], found["not_finite"]) == (0, 1)
+    measured = measure([judged("llmbar-natural", [float("nan")], [1])])["all"]
+    assert (measured["accuracy"], measured["not_finite"]) == (0, 1)
 
 
 def test_a_section_that_is_not_whole_has_a_reason_instead_of_a_score() -> None:

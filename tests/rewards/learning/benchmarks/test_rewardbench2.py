@@ -18,9 +18,9 @@ GOLDEN = [
 
 
 def test_ties_give_the_golden_score() -> None:
-    found = measure(GOLDEN)["domains"]["Ties"]
-    assert found["accuracy"] == pytest.approx(0.7705034855326052, abs=1e-6)
-    assert found["intervals"]["accuracy"][0] <= found["accuracy"] <= found["intervals"]["accuracy"][1]
+    ties = measure(GOLDEN)["domains"]["Ties"]
+    assert ties["accuracy"] == pytest.approx(0.7705034855326052, abs=1e-6)
+    assert ties["intervals"]["accuracy"][0] <= ties["accuracy"] <= ties["intervals"]["accuracy"][1]
 
 
 def test_a_margin_of_nothing_by_nothing_adds_nothing() -> None:
@@ -29,8 +29,8 @@ def test_a_margin_of_nothing_by_nothing_adds_nothing() -> None:
 
 
 def test_ties_need_a_prompt_as_ref_and_as_tied() -> None:
-    found = measure([judged("Ties", [1], [0], name="ref:0")])["domains"]["Ties"]
-    assert (found["accuracy"], found["reason"]) == (None, "no prompt is there as ref and as tied")
+    ties = measure([judged("Ties", [1], [0], name="ref:0")])["domains"]["Ties"]
+    assert (ties["accuracy"], ties["reason"]) == (None, "no prompt is there as ref and as tied")
 
 
 def test_the_right_answer_shares_its_point_with_those_that_tie_for_the_top() -> None:

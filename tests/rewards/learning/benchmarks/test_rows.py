@@ -30,9 +30,9 @@ FORMATS = {
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_is_told_by_its_columns(name: str) -> None:
-    found = recognise("rows", [FORMATS[name]])
-    assert found is not None
-    assert found.name == name
+    recognised = recognise("rows", [FORMATS[name]])
+    assert recognised is not None
+    assert recognised.name == name
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -73,10 +73,10 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 
 def test_a_row_that_does_not_fit_is_named() -> None:
     rows = [pair_row(), pair_row(rejected=None)]
-    found = recognise("rows", rows)
-    assert found is not None
+    recognised = recognise("rows", rows)
+    assert recognised is not None
     with pytest.raises(BadRow, match="rows, row 2: 'None' is not a text"):
-        cases_of("rows", rows, found)
+        cases_of("rows", rows, recognised)
 
 
 def test_a_file_that_is_not_there_is_said_so() -> None:
@@ -118,9 +118,9 @@ def test_the_same_rows_of_the_hub_have_the_same_hash() -> None:
 @needs_shared("rewardbench_rows.jsonl")
 def test_real_rows_of_rewardbench_are_recognised() -> None:
     rows = rows_of(str(shared("rewardbench_rows.jsonl")))
-    found = recognise("rows", rows)
-    assert found is not None
-    groups = [case.group for case in cases_of("rows", rows, found)]
+    recognised = recognise("rows", rows)
+    assert recognised is not None
+    groups = [case.group for case in cases_of("rows", rows, recognised)]
     assert {name: groups.count(name) for name in groups} == {
         "llmbar-natural": 100,
         "llmbar-adver-GPTInst": 92,

@@ -41,7 +41,7 @@ NOTHING = 1e-9
 
 @dataclass(frozen=True)
 class Effects:
-    """Holds, by rater, leaning (levels) and its standard error, stretch, scatter (a deviation in levels), and ratings.
+    """Holds, by rater, leaning (levels), its standard error, stretch, scatter (a deviation in levels), and ratings.
 
     `reliability` is the share of a rater's variance that the responses cause: 0 if all of it is noise, 1 if none is. It
     is NaN if the rater's scores hardly vary, as so little variance says nothing. By rating, `distance` is how far it

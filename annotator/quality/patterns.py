@@ -176,7 +176,7 @@ def _alike_by_chance(work: Work, vectors: Array) -> Array:
 
 @dataclass(frozen=True)
 class Position:
-    """Counts, by annotator, the preferences whose order on the page is known, and those for the response shown first."""
+    """Counts, by annotator, preferences whose order on the page is known, and those for the response shown first."""
 
     preferences: Array
     first: Array

@@ -127,16 +127,15 @@ def _judge(
         # Judged here whatever it has learnt from: its page shows both models on the same held-out rows.
         theirs = _champions_predictions(run, champion, snapshot.directory() / "validation.jsonl", "champion")
         learnt = _learnt_prompts(champion)
-        held_out = [task for task in held_out if task.prompt_hash not in learnt]
-        if train:
-            theirs |= _on_train_prompts(run, champion, train, learnt)
-            train = [task for task in train if _is_predicted(task, theirs)]
-        metrics_of_champion = _stored_metrics(run.directory() / "champion" / "metrics.json")
+        held_out = [task for task in held_out if task.prompt_hash not in (learnt or ())]
+        if train and learnt is not None:
+            theirs |= _on_train_prompts(run, snapshot, champion, train, learnt)
+        train = [task for task in train if _is_predicted(task, theirs)]
         rival = promotion.held_out(
             [*held_out, *train],
             theirs,
             weights=weights,
-            metrics=metrics_of_champion,
+            metrics=json.loads((run.directory() / "champion" / "metrics.json").read_text()),
             on_scale=_on_scale(champion.manifest),
         )
     tasks = [*held_out, *train]
@@ -170,14 +169,14 @@ def _cross_fitted(path: Path) -> tuple[dict[str, promotion.Predicted], dict[str,
     return {row["id"]: promotion.Predicted(row["scores"], row["reward"]) for row in rows}, means
 
 
-def _learnt_prompts(champion: RewardModel) -> set[str]:
-    """Returns the prompts that the champion has learnt from."""
+def _learnt_prompts(champion: RewardModel) -> set[str] | None:
+    """Returns the prompts that the champion has learnt from; None where its snapshot is gone and nobody knows."""
     train = champion.run.snapshot.directory() / "train.jsonl" if champion.run.snapshot else None
-    return {task.prompt_hash for task in read_tasks(train)} if train and train.is_file() else set()
+    return {task.prompt_hash for task in read_tasks(train)} if train and train.is_file() else None
 
 
 def _on_train_prompts(
-    run: TrainingRun, champion: RewardModel, train: list[Task], learnt: set[str]
+    run: TrainingRun, snapshot: Snapshot, champion: RewardModel, train: list[Task], learnt: set[str]
 ) -> dict[str, promotion.Predicted]:
     """Returns the champion's predictions, by response id, for those of the candidate's train prompts that are fair.
 
@@ -192,13 +191,11 @@ def _on_train_prompts(
         for response in task.responses
         if response.id in crossed
     }
-    new = {task.prompt_hash for task in train} - learnt
-    if new and run.snapshot:
-        work = run.directory() / "champion-new"
-        work.mkdir(exist_ok=True)
-        rows = (run.snapshot.directory() / "train.jsonl").read_text().splitlines(keepends=True)
-        (work / "tasks.jsonl").write_text("".join(row for row in rows if json.loads(row)["prompt_hash"] in new))
-        predicted |= _champions_predictions(run, champion, work / "tasks.jsonl", work.name)
+    new = [task for task in train if task.prompt_hash not in learnt]
+    if new:
+        # All of the train part is read, not a copy of the new rows: no file but a snapshot's may hold people's texts.
+        directly = _champions_predictions(run, champion, snapshot.directory() / "train.jsonl", "champion-train")
+        predicted |= {response.id: directly[response.id] for task in new for response in task.responses}
     return predicted
 
 
@@ -214,11 +211,6 @@ def _champions_predictions(
     except TrainerFailed as failed:
         raise TrainerFailed(f"The champion, version {champion.version}, could not be judged. {failed}") from failed
     return _predictions(work / "predictions.jsonl")
-
-
-def _stored_metrics(path: Path) -> dict[str, Any]:
-    stored: dict[str, Any] = json.loads(path.read_text())
-    return stored
 
 
 def _manifest(run: TrainingRun) -> dict[str, Any]:

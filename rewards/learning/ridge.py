@@ -14,6 +14,7 @@ Ints = NDArray[np.int64]
 # In standard errors. On real conversations with 200 prompts, half a standard error cost no accuracy and made the worst
 # splits better; a whole one cost some accuracy.
 CAUTION = 0.5
+PRECISION = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,22 @@ def fit_ridge(
     scaling = scaling_of(features, blocks)
     scaled = scaling.apply(features)
     groups = np.unique(np.asarray(prompts), return_inverse=True)[1]
-    known = [np.isfinite(column) for column in targets.T]
-    fits = [_fit(scaled[k], y[k], groups[k], alphas) for k, y in zip(known, targets.T, strict=True)]
+    known, fits = np.isfinite(targets), {}
+    # One decomposition, by far the longest part, serves all attributes that are labelled in the same rows.
+    for columns in labelled_alike(known):
+        rows = known[:, columns[0]]
+        pieces = _decompose(scaled[rows], groups[rows])
+        fits |= {column: _fit(pieces, targets[rows, column], alphas) for column in columns.tolist()}
+    in_order = [fits[column] for column in range(targets.shape[1])]
     # In the units of the features as they are: the network's head knows no scaling.
-    weight = np.stack([fit.weight for fit in fits]) / scaling.scale
-    bias = np.array([fit.bias for fit in fits]) - weight @ scaling.mean
+    weight = np.stack([fit.weight for fit in in_order]) / scaling.scale
+    bias = np.array([fit.bias for fit in in_order]) - weight @ scaling.mean
     left_out = features @ weight.T + bias
-    for column, (rows, fit) in enumerate(zip(known, fits, strict=True)):
-        left_out[rows, column] = fit.left_out
-    return Ridge(weight, bias, tuple(fit.alpha for fit in fits), tuple(fit.held_out_rmse for fit in fits), left_out)
+    for column, fit in enumerate(in_order):
+        left_out[known[:, column], column] = fit.left_out
+    return Ridge(
+        weight, bias, tuple(fit.alpha for fit in in_order), tuple(fit.held_out_rmse for fit in in_order), left_out
+    )
 
 
 def scaling_of(features: Floats, blocks: Sequence[int]) -> Scaling:
@@ -79,11 +87,26 @@ def scaling_of(features: Floats, blocks: Sequence[int]) -> Scaling:
     return Scaling(features.mean(axis=0), np.repeat(scales, blocks))
 
 
+def decomposed(rows: Floats) -> tuple[Floats, Floats, Floats]:
+    """Returns left [n, rank], singular values [rank] and right [rank, d], whose product is rows [n, d].
+
+    By the eigenvectors of the smaller Gram matrix: LAPACK's divide and conquer SVD does not converge on some rows of
+    low rank, such as differences and their negatives. Directions below the square root of the machine's precision are
+    lost; a penalty leaves nothing of them anyway.
+    """
+    is_wide = rows.shape[0] < rows.shape[1]
+    squares, vectors = np.linalg.eigh(rows @ rows.T if is_wide else rows.T @ rows)
+    kept = squares > max(squares[-1], 0.0) * PRECISION * len(squares)
+    singular, vectors = np.sqrt(squares[kept]), vectors[:, kept]
+    others = (rows.T if is_wide else rows) @ vectors / singular
+    return (vectors, singular, others.T) if is_wide else (others, singular, vectors.T)
+
+
 def constant_direction(features: Floats, *, penalty: float = 1e-6) -> Floats:
     """[d]: the smallest v with features @ v as near to 1 as possible, which stands for a bias in a head without one."""
     # The penalty, relative to the largest singular value, damps directions in which the features hardly vary: along
     # them an exact solution would be huge.
-    left, singular, right = np.linalg.svd(features, full_matrices=False)
+    left, singular, right = decomposed(features)
     shrunk = singular / (singular**2 + penalty * singular[0] ** 2)
     return np.asarray(right.T @ (shrunk * left.sum(axis=0)), dtype=np.float64)
 
@@ -127,23 +150,43 @@ class _Fit:
     left_out: Floats
 
 
-def _fit(features: Floats, targets: Floats, groups: Ints, alphas: Sequence[float]) -> _Fit:
-    centre, mean = features.mean(axis=0), targets.mean()
-    left, singular, right = np.linalg.svd(features - centre, full_matrices=False)
-    projected = left.T @ (targets - mean)
-    members = _by_size(groups)
-    order = sorted(alphas, reverse=True)
-    if len(members) == 1 and len(members[0]) == 1:
-        # Nothing is left to fit on when the only row is left out.
-        constant = np.full(len(targets), mean)
-        return _Fit(np.zeros(features.shape[1]), float(mean), order[0], float(targets.std()), constant)
-    # One decomposition serves all penalties: each is a few products on top of it.
-    errors = [_held_out(left, singular, projected, targets - mean, members, alpha) for alpha in order]
+@dataclass(frozen=True)
+class _Decomposed:
+    """Centred rows as left [n, rank] * singular [rank] @ right [rank, d], with their centre [d].
+
+    `members` are the rows of every prompt, stacked by size; `numbers` [n] is the prompt of each row.
+    """
+
+    centre: Floats
+    left: Floats
+    singular: Floats
+    right: Floats
+    members: Sequence[Ints]
+    numbers: Ints
+
+
+def _decompose(features: Floats, groups: Ints) -> _Decomposed:
+    centre = features.mean(axis=0)
+    left, singular, right = decomposed(features - centre)
     numbers = np.unique(groups, return_inverse=True)[1]
-    chosen = most_cautious(np.stack([np.bincount(numbers, row**2) for row in errors]))
-    weight = right.T @ (singular / (singular**2 + order[chosen]) * projected)
+    return _Decomposed(centre, left, singular, right, _by_size(groups), numbers)
+
+
+def _fit(rows: _Decomposed, targets: Floats, alphas: Sequence[float]) -> _Fit:
+    """Returns the ridge of one attribute with targets [n], which are all known."""
+    mean = targets.mean()
+    projected = rows.left.T @ (targets - mean)
+    order = sorted(alphas, reverse=True)
+    if len(rows.members) == 1 and len(rows.members[0]) == 1:
+        # Nothing is left to fit on when the only prompt is left out.
+        constant = np.full(len(targets), mean)
+        return _Fit(np.zeros(rows.right.shape[1]), float(mean), order[0], float(targets.std()), constant)
+    # Each penalty is a few products on top of the decomposition.
+    errors = [_held_out(rows, projected, targets - mean, alpha) for alpha in order]
+    chosen = most_cautious(np.stack([np.bincount(rows.numbers, row**2) for row in errors]))
+    weight = rows.right.T @ (rows.singular / (rows.singular**2 + order[chosen]) * projected)
     rmse = float(np.sqrt(np.mean(errors[chosen] ** 2)))
-    return _Fit(weight, float(mean - weight @ centre), order[chosen], rmse, targets - errors[chosen])
+    return _Fit(weight, float(mean - weight @ rows.centre), order[chosen], rmse, targets - errors[chosen])
 
 
 def most_cautious(errors: Floats) -> int:
@@ -157,21 +200,19 @@ def most_cautious(errors: Floats) -> int:
     return int(np.flatnonzero(excess.sum(axis=1) <= tolerance)[0])
 
 
-def _held_out(
-    left: Floats, singular: Floats, projected: Floats, centred: Floats, members: Sequence[Ints], alpha: float
-) -> Floats:
+def _held_out(rows: _Decomposed, projected: Floats, centred: Floats, alpha: float) -> Floats:
     """[rows]: the exact errors on each prompt's rows of a ridge that was fitted without them.
 
     All come from the one fit on all rows: with H the smoother's matrix, the errors on a left-out group G are
-    (I - H_GG)^-1 times its residuals. left [rows, rank], singular [rank], projected [rank], centred [rows].
+    (I - H_GG)^-1 times its residuals. projected [rank], centred [rows].
     """
-    shrink = singular**2 / (singular**2 + alpha)
-    residuals = centred - left @ (shrink * projected)
+    shrink = rows.singular**2 / (rows.singular**2 + alpha)
+    residuals = centred - rows.left @ (shrink * projected)
     errors = np.empty(len(centred))
-    for group in members:  # [groups of one size, size]
-        rows = left[group]  # [groups, size, rank]
+    for group in rows.members:  # [groups of one size, size]
+        left = rows.left[group]  # [groups, size, rank]
         # [groups, size, size]; 1/n is the intercept's part.
-        hat = 1 / len(centred) + (rows * shrink) @ rows.transpose(0, 2, 1)
+        hat = 1 / len(centred) + (left * shrink) @ left.transpose(0, 2, 1)
         kept = np.eye(group.shape[1]) - hat
         # The 1e-12 keeps a group that determines its own fit, where I - H is singular, from stopping the solver.
         errors[group] = np.linalg.solve(kept + 1e-12 * np.eye(group.shape[1]), residuals[group][:, :, None])[:, :, 0]

@@ -6,7 +6,7 @@ from sklearn.linear_model import Ridge as Oracle
 
 from rewards.learning.config import RIDGE_ALPHAS
 from rewards.learning.data import Floats
-from rewards.learning.ridge import constant_direction, fit_ridge, most_cautious, scaling_of
+from rewards.learning.ridge import constant_direction, decomposed, fit_ridge, most_cautious, scaling_of
 
 PROMPTS = [str(i // 2) for i in range(40)]
 
@@ -90,3 +90,19 @@ def test_a_single_column_is_heard_beside_a_wide_block() -> None:
 def test_the_constant_direction_stands_for_a_bias() -> None:
     x = np.random.default_rng(5).normal(size=(20, 30)) + 2
     np.testing.assert_allclose(x @ constant_direction(x), 1.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(12, 40), (40, 12), (1, 5)])
+def test_rows_of_low_rank_are_decomposed_into_what_they_are(shape: tuple[int, int]) -> None:
+    """LAPACK's SVD does not converge on some of the rows of pairs: every difference stands there with its negative."""
+    differences = np.random.default_rng(3).normal(size=shape)
+    rows = np.concatenate([differences, -differences])
+    left, singular, right = decomposed(rows)
+    assert len(singular) == min(shape)
+    np.testing.assert_allclose((left * singular) @ right, rows, atol=1e-9)
+    np.testing.assert_allclose(left.T @ left, np.eye(len(singular)), atol=1e-9)
+    np.testing.assert_allclose(right @ right.T, np.eye(len(singular)), atol=1e-9)
+
+
+def test_rows_that_are_all_zero_have_no_direction() -> None:
+    assert decomposed(np.zeros((4, 3)))[1].size == 0

@@ -31,51 +31,79 @@ def summary(metrics: Mapping[str, Any]) -> Summary | None:
     curve = metrics.get("learning_curve")
     if not curve:
         return None
-    axes = run_report.axes(_("labelled responses"), "RMSE")
-    return Summary(_sentence(curve["outlook"]), _order(curve["points"]), json.dumps(_chart(curve)), axes)
+    words = _words(curve)
+    axes = run_report.axes(words["labels_axis"], words["error_axis"])
+    return Summary(_sentence(curve, words), _order(curve["points"], words), json.dumps(_chart(curve)), axes)
 
 
-def _sentence(curve: Mapping[str, Any]) -> str:
+def _words(curve: Mapping[str, Any]) -> dict[str, str]:
+    """Returns what the curve's labels and its error are called: ratings and RMSE, or preferences and wrong pairs."""
+    if curve.get("measure") == "wrong":
+        return {
+            "labels_axis": _("preferences"),
+            "error_axis": _("share of pairs in the wrong order"),
+            "labels": _("preferences"),
+            "error": _("the share of pairs in the wrong order"),
+        }
+    return {"labels_axis": _("labelled responses"), "error_axis": "RMSE", "labels": _("labels"), "error": _("the RMSE")}
+
+
+def _sentence(curve: Mapping[str, Any], words: Mapping[str, str]) -> str:
+    outlook = curve["outlook"]
     numbers = {
-        "more": f"{curve['more']:,}",
-        "labels": f"{curve['labels']:,}",
-        **{name: f"{curve[name]:.3f}" for name in ("rmse_now", "rmse_then", "low", "high")},
+        "more": f"{outlook['more']:,}",
+        "count": f"{outlook['labels']:,}",
+        "now": f"{_either(outlook, 'now', 'rmse_now'):.3f}",
+        "then": f"{_either(outlook, 'then', 'rmse_then'):.3f}",
+        **{name: f"{outlook[name]:.3f}" for name in ("low", "high")},
+        **words,
     }
-    if not curve["evidence"]:
+    if not outlook["evidence"]:
         text = _(
-            "There is no evidence that the next %(more)s labels would lower the error: the fall of the RMSE from "
-            "%(rmse_now)s would lie between %(low)s and %(high)s (95 %% interval)."
+            "There is no evidence that the next %(more)s %(labels)s would lower %(error)s from %(now)s: the fall would "
+            "lie between %(low)s and %(high)s (95 %% interval)."
         )
-        return text % numbers
-    text = _(
-        "The next %(more)s labels would lower the RMSE from about %(rmse_now)s to %(rmse_then)s, by %(low)s to "
-        "%(high)s (95 %% interval)."
-    )
-    guess = _(" This reaches far beyond the existing %(labels)s labels, so treat it as a guess.")
-    return (text + guess if curve["far"] else text) % numbers
+    else:
+        text = _(
+            "The next %(more)s %(labels)s would lower %(error)s from about %(now)s to %(then)s, by %(low)s to %(high)s "
+            "(95 %% interval)."
+        )
+    if outlook.get("probability") is not None:
+        text += " " + _("The probability that they lower it at all is %(probability)s.")
+        numbers["probability"] = f"{outlook['probability']:.0%}"
+    if outlook["evidence"] and outlook["far"]:
+        text += " " + _("This reaches far beyond the existing %(count)s %(labels)s, so treat it as a guess.")
+    return text % numbers
 
 
-def _order(points: list[Mapping[str, Any]]) -> str:
+def _either(values: Mapping[str, Any], name: str, former: str) -> float:
+    """Returns a number that earlier versions stored under another name."""
+    value: float = values[name] if name in values else values[former]
+    return value
+
+
+def _order(points: list[Mapping[str, Any]], words: Mapping[str, str]) -> str:
     first, last = points[0], points[-1]
     if last["accuracy"] is None or first["accuracy"] is None:
         return ""
-    text = _("Pairs in the right order: %(few)s with %(fewer)s labels, %(many)s with %(more)s.")
+    text = _("Pairs in the right order: %(few)s with %(fewer)s %(labels)s, %(many)s with %(more)s.")
     return text % {
         "few": f"{first['accuracy']:.0%}",
         "fewer": f"{first['labels']:,}",
         "many": f"{last['accuracy']:.0%}",
         "more": f"{last['labels']:,}",
+        "labels": words["labels"],
     }
 
 
 def _chart(curve: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns Chart.js data: RMSE by labels with its interval as an area, and the power law up to the next labels."""
+    """Returns Chart.js data: the error by labels, its interval as an area, and the power law up to the next labels."""
     points, law, ahead = curve["points"], curve["law"], curve["outlook"]
     first, last = points[0]["labels"], ahead["labels"] + ahead["more"]
     # Even steps of a logarithm draw the bend at few labels as smoothly as the flat end.
     sizes = [first * (last / first) ** (step / LAW_STEPS) for step in range(LAW_STEPS + 1)]
-    fitted = [(size, law["floor"] + law["slope"] * size ** -law["exponent"]) for size in sizes]
-    measured = [(point["labels"], point["rmse"]) for point in points]
+    fitted = [(size, max(0.0, law["floor"] + law["slope"] * size ** -law["exponent"])) for size in sizes]
+    measured = [(point["labels"], _either(point, "error", "rmse")) for point in points]
     area = [(p["labels"], p["low"]) for p in points] + [(p["labels"], p["high"]) for p in reversed(points)]
 
     def line(label: str, points: list[tuple[float, float]], colour: str, **style: Any) -> dict[str, Any]:

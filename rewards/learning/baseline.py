@@ -18,6 +18,7 @@ from rewards.learning.cross_fit import cross_fitted, expected_rows, folds, is_in
 from rewards.learning.data import Floats, items_of
 from rewards.learning.depth import depths, read, settle
 from rewards.learning.ensemble import Ensemble, fit_ensemble
+from rewards.learning.examples import Examples, examples_of, only_compared
 from rewards.learning.inference import frozen_features
 from rewards.learning.model import Loaded
 from rewards.learning.objectives import Ints
@@ -34,7 +35,8 @@ class Baseline:
     """The features [rows, features] of all train rows from the frozen backbone, and the ridge fitted on them.
 
     `reward` [attributes] holds the attributes' weights in the scalar reward; `blocks` are the columns of each block of
-    features; `layers` is the number of the backbone's layers that were read.
+    features; `layers` is the number of the backbone's layers that were read. `depths` holds the features of every depth
+    that was tried.
     """
 
     features: Floats
@@ -44,6 +46,7 @@ class Baseline:
     reward: Reward
     seed: int
     layers: int
+    depths: Sequence[Floats]
 
     def labels(self) -> Floats:
         """[rows, attributes]: the labels of all train rows, NaN where one is missing."""
@@ -64,31 +67,13 @@ class Baseline:
         predicted difference, the worse row minus half of it.
         """
         predicted, pairs = self.ridge.left_out, self.pairs()
-        if not _only_compared(self.labels(), pairs):
+        if not only_compared(self.labels(), pairs):
             return predicted
         # The ridge was fitted on the differences and then on their negatives (`examples`): the first half is enough.
         scores = np.zeros((len(self.features), predicted.shape[1]))
         scores[pairs[:, 0]] += predicted[: len(pairs)] / 2
         scores[pairs[:, 1]] -= predicted[: len(pairs)] / 2
         return scores
-
-
-@dataclass(frozen=True)
-class Examples:
-    """The rows that a linear head is fitted on: features [n, features], targets [n, attributes] and prompts [n].
-
-    `origin` is the features' mean [features], at which the head is to give 0 because the targets fix no level; it is
-    None where they do.
-    """
-
-    features: Floats
-    targets: Floats
-    prompts: list[str]
-    origin: Floats | None
-
-    def bias(self, weight: Floats, bias: Floats) -> Floats:
-        """[..., attributes]: the bias for a fitted weight [..., attributes, features] and bias [..., attributes]."""
-        return bias if self.origin is None else -weight @ self.origin
 
 
 def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Baseline:
@@ -107,7 +92,8 @@ def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, rew
     read(loaded.network, layers)
     settle(loaded.network)
     set_head(loaded, features, ridge)
-    return Baseline(features, parts, ridge, loaded.network.blocks, reward, config.seed, len(layers))
+    every = [trial[1] for trial in tried]
+    return Baseline(features, parts, ridge, loaded.network.blocks, reward, config.seed, len(layers), every)
 
 
 def features_of(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, most: int | None = None) -> Floats:
@@ -136,33 +122,7 @@ def examples(features: Floats, parts: Sequence[Part], reward: Reward) -> Example
     labels = np.concatenate([part.rows.answers.labels for part in parts])[:count]
     prompts = [prompt for part in parts for prompt in part.prompts()][:count]
     pairs = pairs_of(parts)
-    return _examples(features, labels, prompts, pairs[(pairs < count).all(axis=1)], reward)
-
-
-def _examples(features: Floats, labels: Floats, prompts: Sequence[str], pairs: Ints, reward: Reward) -> Examples:
-    """Returns what a head is fitted on: features [n, d], labels [n, attributes], prompts [n], pairs [m, 2] of rows.
-
-    Where nothing is rated, these are the differences between the preferred response and the other one, and their
-    negatives. A difference cancels what both responses share, their prompt above all, which says nothing about which
-    of them is better.
-    """
-    if not _only_compared(labels, pairs):
-        return Examples(features, labels, list(prompts), None)
-    differences = features[pairs[:, 0]] - features[pairs[:, 1]]
-    # [pairs, attributes]: an attribute that the reward counts negatively must be lower in the better response.
-    targets = np.ones((len(pairs), 1)) * np.sign(reward)
-    pair_prompts = [prompts[better] for better in pairs[:, 0]]
-    return Examples(
-        # Both directions, so that the mean difference is 0 and the ridge's centring takes nothing away.
-        np.concatenate([differences, -differences]),
-        np.concatenate([targets, -targets]),
-        pair_prompts + pair_prompts,
-        features.mean(axis=0),
-    )
-
-
-def _only_compared(labels: Floats, pairs: Ints) -> bool:
-    return len(pairs) > 0 and not np.isfinite(labels).any()
+    return examples_of(features, labels, prompts, pairs[(pairs < count).all(axis=1)], reward)
 
 
 def pairs_of(parts: Sequence[Part]) -> Ints:
@@ -189,10 +149,13 @@ def ensemble(baseline: Baseline, features: Floats) -> Ensemble:
     return replace(heads, bias=rows.bias(heads.weight, heads.bias))
 
 
-def learning_curve(baseline: Baseline) -> dict[str, Any] | None:
-    """Returns the learning curve of the baseline's ridge as JSON; None where there are too few prompts for one."""
-    rows = curve.Rows(baseline.features, baseline.labels(), baseline.prompts(), baseline.reward, baseline.pairs())
-    return curve.learning_curve(rows, alphas=baseline.ridge.alphas, blocks=baseline.blocks, seed=baseline.seed)
+def learning_curve(baseline: Baseline, alphas: Sequence[float]) -> dict[str, Any] | None:
+    """Returns the learning curve of the baseline's ridge as JSON; None where there are too few prompts for one.
+
+    alphas: the penalties of which each refit chooses.
+    """
+    rows = curve.Rows(baseline.depths, baseline.labels(), baseline.prompts(), baseline.reward, baseline.pairs())
+    return curve.learning_curve(rows, alphas=alphas, blocks=baseline.blocks, seed=baseline.seed)
 
 
 def cross_fitted_scores(baseline: Baseline, alphas: Sequence[float]) -> tuple[Floats, Floats] | None:
@@ -212,7 +175,7 @@ def cross_fitted_scores(baseline: Baseline, alphas: Sequence[float]) -> tuple[Fl
         # Numbers of the rows that stay, as the rows of a fold are counted from 0 again.
         place = np.cumsum(~held) - 1
         known = pairs[~held[pairs].any(axis=1)]
-        rows = _examples(
+        rows = examples_of(
             baseline.features[~held], labels[~held], prompts[~held].tolist(), place[known], baseline.reward
         )
         if not len(rows.targets) or not np.isfinite(rows.targets).any(axis=0).all():

@@ -1,7 +1,8 @@
 """Computes the learning curve: what labels have brought so far, and what the next ones would bring. NumPy only.
 
-The ridge on frozen features is refitted on nested subsets of the train prompts and judged on train prompts held back
-for it, in several seeded draws; the rows by which promotion decides are not touched.
+The ridge on frozen features is refitted on nested subsets of the train prompts and judged on the prompts of a fold that
+is held back, fold by fold. Every refit chooses its depth and its penalties anew: with those of the whole data a small
+subset looks worse than it is, or better. The rows by which promotion decides are not touched.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewards.learning.data import Floats
-from rewards.learning.ridge import labelled_alike, scaling_of, solve_ridge
+from rewards.learning.examples import Ints, examples_of, only_compared
+from rewards.learning.paired_gain import t_quantile
+from rewards.learning.ridge import fit_ridge, labelled_alike, scaling_of, solve_ridge
 
-Ints = NDArray[np.int64]
-DRAWS = 10
+FOLDS = 10
 SIZES = 7
-HELD_BACK = 0.25
 FEWEST_PROMPTS = 30
 SMALLEST = 8
 """Prompts of the smallest subset."""
@@ -28,18 +29,28 @@ FAR = 3.0
 """Beyond this many times the present labels an extrapolation is a guess."""
 MOST_DIRECTIONS = 400
 """Features are first projected onto this many principal directions, so that a refit takes milliseconds."""
-EXPONENTS = np.linspace(0.1, 1.5, 29)
-RESAMPLES = 400
+EXPONENTS = np.linspace(0.05, 0.4, 8)
+"""How fast errors fall with more data: measured ones lie between 0.07 and 0.35 (Hestness et al. 2017, section 5)."""
+DOUBLINGS = 4
+"""The outlook follows this many of the largest sizes: what the first few labels brought says little about the next."""
+SAMPLES = 2_000
+OWN_SCATTER = 0.5
+"""The share of the last doubling's standard error by which one drawing of labels scatters about what to expect.
+
+Set by `make bench-evidence`, where labels are doubled and the gain is looked up.
+"""
+RMSE, WRONG = "rmse", "wrong"
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The labelled responses: features [n, d], targets [n, k] with NaN for a missing label, and prompts [n].
+    """The responses: targets [n, k] with NaN for a missing label, and prompts [n].
 
-    `weights` [k] make the scalar reward. Each of `pairs` holds two rows, the first of which people find better.
+    `features` are [n, d] for each depth of the backbone that may be read. `weights` [k] make the scalar reward. Each of
+    `pairs` holds two rows, the first of which people find better.
     """
 
-    features: Floats
+    features: Sequence[Floats]
     targets: Floats
     prompts: Sequence[str]
     weights: Sequence[float]
@@ -48,14 +59,15 @@ class Rows:
 
 @dataclass(frozen=True)
 class Point:
-    """The curve at one size of the training data, counted in labelled responses and in prompts.
+    """The curve at one size of the training data, counted in labels and in prompts.
 
-    RMSE and accuracy are means over the draws, with 95 % intervals; accuracy is None where no pairs were held back.
+    Labels are rated responses, or preferences where nothing is rated. The error and the accuracy are means over the
+    folds, with 95 % intervals; accuracy is None where no pairs were held back.
     """
 
     labels: int
     prompts: int
-    rmse: float
+    error: float
     low: float
     high: float
     accuracy: float | None
@@ -65,64 +77,110 @@ class Point:
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """The RMSE as a function of the labels: floor + slope * labels ** -exponent."""
+    """The error as a function of the labels: floor + slope * labels ** -exponent."""
 
     floor: float
     slope: float
     exponent: float
 
     def at(self, labels: float) -> float:
-        """Returns the RMSE with so many labels."""
-        return float(self.floor + self.slope * labels**-self.exponent)
+        """Returns the error with so many labels, which is never below 0."""
+        return max(0.0, float(self.floor + self.slope * labels**-self.exponent))
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """The fall of the RMSE that `more` labels would bring, with the bounds of a 95 % interval.
+    """The fall of the error that `more` labels would bring, with the bounds of a 95 % interval.
 
-    `evidence` says that the whole interval is above 0, `far` that the extrapolation leaves what was measured far
-    behind.
+    `probability` is that of any fall at all. `evidence` says that the whole interval is above 0, `far` that the
+    extrapolation leaves what was measured far behind.
     """
 
     labels: int
     more: int
-    rmse_now: float
-    rmse_then: float
+    now: float
+    then: float
     gain: float
     low: float
     high: float
+    probability: float
     evidence: bool
     far: bool
 
 
 @dataclass(frozen=True)
-class _Draw:
-    """The results of one split and order of the prompts: labels, RMSE and accuracy for each size [sizes]."""
+class _Material:
+    """What the heads are fitted on: [n, d] for each depth, targets [n, k], the prompt of each row, and pairs of rows.
+
+    Where responses were only compared, the rows are their differences.
+    """
+
+    features: Sequence[Floats]
+    targets: Floats
+    groups: Ints
+    weights: Floats
+    pairs: Ints
+    compared: bool
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """The results on one fold: labels, mean squared error or share of wrong pairs, and accuracy, for each size."""
 
     labels: Floats
-    rmse: Floats
+    errors: Floats
     accuracy: Floats
 
 
-def learning_curve(rows: Rows, *, alphas: Sequence[float], blocks: Sequence[int], seed: int) -> dict[str, Any] | None:
+def learning_curve(
+    rows: Rows, *, alphas: Sequence[float], blocks: Sequence[int], seed: int, more: int = NEXT
+) -> dict[str, Any] | None:
     """Returns the curve, its power law and the outlook as JSON; None where there are too few prompts for a curve.
 
-    alphas [k]: the ridge's penalty per attribute, as chosen on all rows; the best one hardly depends on their number.
+    alphas: the penalties to choose from; blocks: the columns of each block of the features. `measure` says what the
+    error is: the RMSE over all labels, or the share of pairs in the wrong order where nothing is rated.
     """
-    names, groups = np.unique(np.asarray(rows.prompts), return_inverse=True)
-    if len(names) < FEWEST_PROMPTS or not np.isfinite(rows.targets).any(axis=0).all():
+    material = _material(rows, blocks, seed)
+    prompts = int(material.groups.max()) + 1 if len(material.groups) else 0
+    if prompts < FEWEST_PROMPTS or not np.isfinite(material.targets).any(axis=0).all():
         return None
-    directions = _directions(scaling_of(rows.features, blocks).apply(rows.features), seed)
-    most = len(names) - round(HELD_BACK * len(names))
-    # Even steps of a logarithm, as a power law is a straight line there; rounding may make two sizes equal.
-    sizes = sorted({round(size) for size in np.geomspace(min(SMALLEST, most), most, SIZES)})
-    draws = [
-        _draw(directions, rows, groups, np.asarray(alphas), sizes, np.random.default_rng([seed, number]))
-        for number in range(DRAWS)
+    sizes = _sizes(prompts - -(-prompts // FOLDS))
+    random = np.random.default_rng(seed)
+    fold = random.permutation(prompts) % FOLDS
+    folds = [
+        # Half of the penalties are enough here: the others lie between them.
+        _fold(material, np.flatnonzero(fold == number), sizes, alphas[::2], random)
+        for number in range(FOLDS)
     ]
-    law, outlook = _outlook(draws, labels=int(np.isfinite(rows.targets).any(axis=1).sum()), seed=seed)
-    points = [asdict(point) for point in _points(draws, sizes)]
-    return {"points": points, "law": asdict(law), "outlook": asdict(outlook), "draws": DRAWS}
+    measure = WRONG if material.compared else RMSE
+    labelled = len(material.targets) // 2 if material.compared else np.isfinite(material.targets).any(axis=1).sum()
+    law, outlook = outlook_of(
+        np.stack([one.labels for one in folds]).mean(axis=0),
+        np.stack([one.errors for one in folds]),
+        now=int(labelled),
+        more=more,
+        measure=measure,
+        seed=seed,
+    )
+    points = [asdict(point) for point in _points(folds, sizes, measure)]
+    return {"measure": measure, "points": points, "law": asdict(law), "outlook": asdict(outlook), "draws": FOLDS}
+
+
+def _sizes(most: int) -> list[int]:
+    """Returns the numbers of prompts, each half of the next, up to the most that a fold leaves."""
+    sizes = [most]
+    while len(sizes) < SIZES and sizes[0] // 2 >= SMALLEST:
+        sizes.insert(0, sizes[0] // 2)
+    return sizes
+
+
+def _material(rows: Rows, blocks: Sequence[int], seed: int) -> _Material:
+    pairs = np.asarray(rows.pairs, dtype=np.int64).reshape(-1, 2)
+    depths = [examples_of(depth, rows.targets, rows.prompts, pairs, rows.weights) for depth in rows.features]
+    groups = np.unique(np.asarray(depths[0].prompts), return_inverse=True)[1]
+    features = [_directions(scaling_of(depth.features, blocks).apply(depth.features), seed) for depth in depths]
+    compared = only_compared(rows.targets, pairs)
+    return _Material(features, depths[0].targets, groups, np.asarray(rows.weights, dtype=np.float64), pairs, compared)
 
 
 def _directions(features: Floats, seed: int) -> Floats:
@@ -137,31 +195,60 @@ def _directions(features: Floats, seed: int) -> Floats:
     return np.asarray(features @ basis, dtype=np.float64)
 
 
-# One draw --------------------------------------------------------------------------------------------------
+# One fold --------------------------------------------------------------------------------------------------
 
 
-def _draw(
-    features: Floats, rows: Rows, groups: Ints, alphas: Floats, sizes: list[int], random: np.random.Generator
-) -> _Draw:
-    order = random.permutation(groups.max() + 1)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
+def _fold(
+    material: _Material, held: Ints, sizes: Sequence[int], alphas: Sequence[float], random: np.random.Generator
+) -> _Fold:
+    prompts = int(material.groups.max()) + 1
+    others = random.permutation(np.setdiff1d(np.arange(prompts), held))
+    rank = np.full(prompts, prompts)
+    rank[others] = np.arange(len(others))
     # [n]: the place of the row's prompt in this order. Every size takes the first prompts, so the subsets are nested:
     # a curve over separate draws of each size would jump by the luck of the draw.
-    place = rank[groups]
-    held_out = place >= sizes[-1]
-    # Both rows of a pair have the same prompt, so one of them tells where both are.
-    pairs = np.array([pair for pair in rows.pairs if held_out[pair[0]]], dtype=np.int64).reshape(-1, 2)
+    place = rank[material.groups]
+    held_back = np.isin(material.groups, held)
     labels, errors, accuracies = [], [], []
     for size in sizes:
         fit = place < size
-        predicted = refitted(features, rows.targets, fit, alphas)
-        labels.append(np.isfinite(rows.targets[fit]).any(axis=1).sum())
-        errors.append(np.sqrt(np.nanmean((predicted[held_out] - rows.targets[held_out]) ** 2)))
-        rewards = predicted @ np.asarray(rows.weights)
-        right = rewards[pairs[:, 0]] > rewards[pairs[:, 1]]
-        accuracies.append(float(np.mean(right)) if len(pairs) else float("nan"))
-    return _Draw(np.array(labels, dtype=np.float64), np.array(errors), np.array(accuracies))
+        predicted = _predicted(material, fit, alphas)
+        answered = int(np.isfinite(material.targets[fit]).any(axis=1).sum())
+        labels.append(answered // 2 if material.compared else answered)
+        error, accuracy = _judged(material, predicted, held_back)
+        errors.append(error)
+        accuracies.append(accuracy)
+    return _Fold(np.array(labels, dtype=np.float64), np.array(errors), np.array(accuracies))
+
+
+def _predicted(material: _Material, fit: NDArray[np.bool_], alphas: Sequence[float]) -> Floats:
+    """[n, k]: the predictions for all rows of the ridge that is chosen and fitted on the rows of `fit` [n]."""
+    # Attributes without a label in the fit are predicted by the middle of the scale 0..4.
+    predicted = np.full(material.targets.shape, 2.0)
+    columns = np.flatnonzero(np.isfinite(material.targets[fit]).any(axis=0))
+    prompts = material.groups[fit].astype(str).tolist()
+    targets = material.targets[fit][:, columns]
+    ridges = [
+        (depth, fit_ridge(depth[fit], targets, prompts, alphas=alphas, blocks=[depth.shape[1]]))
+        for depth in material.features
+    ]
+    depth, ridge = min(ridges, key=lambda pair: float(np.mean(np.square(pair[1].held_out_rmse))))
+    predicted[:, columns] = depth @ ridge.weight.T + ridge.bias
+    return predicted
+
+
+def _judged(material: _Material, predicted: Floats, held: NDArray[np.bool_]) -> tuple[float, float]:
+    """Returns the mean squared error, or the share of wrong pairs, and the accuracy, over the held rows [n]."""
+    if material.compared:
+        ahead = (predicted[held] * material.targets[held]) @ np.abs(material.weights)
+        wrong = float(np.mean(np.where(ahead == 0, 0.5, ahead < 0)))
+        return wrong, 1 - wrong
+    error = float(np.nanmean((predicted[held] - material.targets[held]) ** 2))
+    # Both rows of a pair have the same prompt, so one of them tells where both are.
+    pairs = material.pairs[held[material.pairs[:, 0]]]
+    rewards = predicted @ material.weights
+    ahead = rewards[pairs[:, 0]] - rewards[pairs[:, 1]]
+    return error, float(np.mean(np.where(ahead == 0, 0.5, ahead > 0))) if len(pairs) else float("nan")
 
 
 def refitted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: Floats) -> Floats:
@@ -183,61 +270,74 @@ def refitted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: 
     return predicted
 
 
-# All draws -------------------------------------------------------------------------------------------------
+# All folds -------------------------------------------------------------------------------------------------
 
 
-def _spread(values: Floats) -> Floats:
-    """[sizes]: the standard errors of the means over the draws of values [draws, sizes].
+def _shared(folds: int) -> float:
+    """Returns by how much the variance over folds is multiplied to become the variance of their mean.
 
-    Draws share their data, so they scatter less than new data would. The corrected variance multiplies their sample
-    variance by 1/J + n2/n1 instead of 1/J, for J draws with n1 rows in the fit and n2 held back: Nadeau and Bengio
-    2003, equation 9.
+    Folds share most of their data, so they scatter less than new data would. The corrected variance multiplies by
+    1/J + n2/n1 instead of 1/J, for J folds with n1 rows in the fit and n2 held back: Nadeau and Bengio 2003,
+    equation 9.
     """
-    return np.asarray(values.std(axis=0, ddof=1) * np.sqrt(1 / len(values) + HELD_BACK / (1 - HELD_BACK)))
+    return 1 / folds + 1 / (folds - 1)
 
 
-def _points(draws: Sequence[_Draw], sizes: Sequence[int]) -> Iterator[Point]:
-    labels = np.stack([draw.labels for draw in draws]).mean(axis=0)
-    errors, accuracies = (np.stack([vars(draw)[name] for draw in draws]) for name in ("rmse", "accuracy"))
+def _points(folds: Sequence[_Fold], sizes: Sequence[int], measure: str) -> Iterator[Point]:
+    labels = np.stack([fold.labels for fold in folds]).mean(axis=0)
+    errors, accuracies = np.stack([fold.errors for fold in folds]), np.stack([fold.accuracy for fold in folds])
     for i, size in enumerate(sizes):
-        error, accuracy = _interval(errors, i), _interval(accuracies, i)
-        paired = accuracy if np.isfinite(accuracy).all() else (None, None, None)
-        yield Point(round(labels[i]), size, *error, *paired)
+        error = _as_shown(np.array(_interval(errors[:, i])), measure).tolist()
+        # A fold without a pair says nothing about accuracy.
+        judged = accuracies[np.isfinite(accuracies[:, i]), i]
+        accuracy = np.clip(_interval(judged), 0, 1).tolist() if len(judged) > 1 else (None, None, None)
+        yield Point(round(labels[i]), size, *error, *accuracy)
 
 
-def _interval(values: Floats, column: int) -> tuple[float, float, float]:
-    mean, error = float(values[:, column].mean()), 1.96 * float(_spread(values)[column])
-    return mean, mean - error, mean + error
+def _interval(values: Floats) -> tuple[float, float, float]:
+    """Returns the mean over the folds [folds] and the bounds of its 95 % interval."""
+    mean = float(values.mean())
+    reach = t_quantile(0.975, len(values) - 1) * float(values.std(ddof=1)) * np.sqrt(_shared(len(values)))
+    return mean, mean - reach, mean + reach
 
 
-def fit_power_law(labels: Floats, errors: Floats) -> PowerLaw:
-    """Fits the power law to labels [sizes] and errors [sizes] by least squares over a grid of exponents.
+def _as_shown(errors: Floats, measure: str) -> Floats:
+    """[...]: the RMSE of mean squared errors [...], and shares of wrong pairs between 0 and 1."""
+    return np.sqrt(np.maximum(errors, 0)) if measure == RMSE else np.clip(errors, 0, 1)
 
-    The floor is not below 0; the slope is, where errors rise with the labels.
+
+def fit_power_law(labels: Floats, errors: Floats, exponent: float) -> PowerLaw:
+    """Returns the power law of this exponent that fits labels [sizes] and errors [sizes] best by least squares."""
+    falling = labels**-exponent
+    centred = falling - falling.mean()
+    slope = float(centred @ (errors - errors.mean()) / (centred @ centred)) if len(labels) > 1 else 0.0
+    return PowerLaw(float(errors.mean() - slope * falling.mean()), slope, exponent)
+
+
+def outlook_of(
+    labels: Floats, errors: Floats, *, now: int, more: int, measure: str, seed: int
+) -> tuple[PowerLaw, Outlook]:
+    """Extrapolates errors [folds, sizes] at labels [sizes] from `now` labels to `more` of them.
+
+    The interval holds three kinds of doubt. The curve's own: curves are drawn from what the folds scatter, with
+    Student's t as there are few folds. The law's: of each curve one exponent is drawn, because so few sizes cannot tell
+    them apart. And the luck of the labels that will come.
     """
-    # For a fixed exponent the law is linear in floor and slope, so each has a closed form: no iteration can diverge.
-    falling = labels ** -EXPONENTS[:, None]  # [exponents, sizes]
-    centred = falling - falling.mean(axis=1, keepdims=True)
-    slopes = centred @ (errors - errors.mean()) / (centred**2).sum(axis=1)
-    floors = errors.mean() - slopes * falling.mean(axis=1)
-    # An RMSE cannot fall below 0: where the best floor would, the slope is fitted again without a floor.
-    slopes = np.where(floors < 0, falling @ errors / (falling**2).sum(axis=1), slopes)
-    floors = np.maximum(floors, 0)
-    best = ((floors[:, None] + slopes[:, None] * falling - errors) ** 2).sum(axis=1).argmin()
-    return PowerLaw(float(floors[best]), float(slopes[best]), float(EXPONENTS[best]))
-
-
-def _outlook(draws: Sequence[_Draw], *, labels: int, seed: int) -> tuple[PowerLaw, Outlook]:
-    sizes = np.stack([draw.labels for draw in draws])
-    errors = np.stack([draw.rmse for draw in draws])
-    law = fit_power_law(sizes.mean(axis=0), errors.mean(axis=0))
-    now, then = law.at(labels), law.at(labels + NEXT)
-    chosen = np.random.default_rng([seed, DRAWS]).integers(0, len(draws), size=(RESAMPLES, len(draws)))
-    laws = (fit_power_law(sizes[rows].mean(axis=0), errors[rows].mean(axis=0)) for rows in chosen)
-    gains = np.array([fitted.at(labels) - fitted.at(labels + NEXT) for fitted in laws])
-    # A bootstrap over draws gives the variance with 1/J only, and draws share their data: the root brings it to
-    # 1/J + n2/n1, as in _spread.
-    wider = np.sqrt(1 + len(draws) * HELD_BACK / (1 - HELD_BACK))
-    low, high = now - then + wider * (np.quantile(gains, [0.025, 0.975]) - gains.mean())
-    far = labels + NEXT > FAR * labels
-    return law, Outlook(labels, NEXT, now, then, now - then, float(low), float(high), bool(low > 0), far)
+    labels, errors = labels[-DOUBLINGS:], errors[:, -DOUBLINGS:]
+    folds, sizes = errors.shape
+    random = np.random.default_rng([seed, folds])
+    root = np.linalg.cholesky(np.atleast_2d(np.cov(errors.T)) * _shared(folds) + 1e-12 * np.eye(sizes))
+    stretch = np.sqrt((folds - 1) / random.chisquare(folds - 1, size=(SAMPLES, 1)))
+    means = errors.mean(axis=0)
+    curves = _as_shown(means + random.normal(size=(SAMPLES, sizes)) @ root.T * stretch, measure)
+    drawn = random.choice(EXPONENTS, size=SAMPLES)
+    laws = [fit_power_law(labels, curve, exponent) for curve, exponent in zip(curves, drawn.tolist(), strict=True)]
+    gains = np.array([law.at(now) - law.at(now + more) for law in laws])
+    last_doubling = curves[:, -min(2, sizes)] - curves[:, -1]
+    gains += random.normal(size=SAMPLES) * OWN_SCATTER * last_doubling.std()
+    law = fit_power_law(labels, _as_shown(means, measure), float(np.median(EXPONENTS)))
+    present, then = law.at(now), law.at(now + more)
+    low, high = np.quantile(gains, [0.025, 0.975]).tolist()
+    far = now + more > FAR * now
+    probability = float(np.mean(gains > 0))
+    return law, Outlook(now, more, present, then, present - then, low, high, probability, low > 0, far)

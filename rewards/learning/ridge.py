@@ -60,7 +60,8 @@ def fit_ridge(
     scaling = scaling_of(features, blocks)
     scaled = scaling.apply(features)
     groups = np.unique(np.asarray(prompts), return_inverse=True)[1]
-    known, fits = np.isfinite(targets), {}
+    known = np.isfinite(targets)
+    fits: dict[int, _Fit] = {}
     # One decomposition, by far the longest part, serves all attributes that are labelled in the same rows.
     for columns in labelled_alike(known):
         rows = known[:, columns[0]]
@@ -106,7 +107,13 @@ def constant_direction(features: Floats, *, penalty: float = 1e-6) -> Floats:
     """[d]: the smallest v with features @ v as near to 1 as possible, which stands for a bias in a head without one."""
     # The penalty, relative to the largest singular value, damps directions in which the features hardly vary: along
     # them an exact solution would be huge.
-    left, singular, right = decomposed(features)
+    # Not `decomposed`: here the penalty is so small that the directions which that loses count.
+    try:
+        left, singular, right = np.linalg.svd(features, full_matrices=False)
+    except np.linalg.LinAlgError:
+        # LAPACK's divide and conquer does not converge on a few matrices, on whose transposes it does.
+        turned, singular, left = np.linalg.svd(features.T, full_matrices=False)
+        left, right = left.T, turned.T
     shrunk = singular / (singular**2 + penalty * singular[0] ** 2)
     return np.asarray(right.T @ (shrunk * left.sum(axis=0)), dtype=np.float64)
 

@@ -188,7 +188,7 @@ def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -
         else measure(tasks, candidate.fine_tuned, candidate.manifest),
         "candidate": {**measure(tasks, candidate.scores, candidate.manifest), "kind": candidate.manifest.kind},
         "mean": _mean_predictor(work.parts.validation, work.manifest),
-        "learning_curve": learning_curve(baseline),
+        "learning_curve": learning_curve(baseline, work.config.alphas),
         "data": work.parts.counts(),
         "training": candidate.training,
         **_provenance(work.config),

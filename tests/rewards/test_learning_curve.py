@@ -12,16 +12,16 @@ from rewards.models import RewardModel, TrainingRun
 from tests.annotator.models.test_constraints import make_model
 from tests.conftest import Cast
 
-POINT = {"labels": 40, "prompts": 20, "rmse": 1.1, "low": 1.0, "high": 1.2}
+POINT = {"labels": 40, "prompts": 20, "error": 1.1, "low": 1.0, "high": 1.2}
 ORDER = {"accuracy": 0.55, "accuracy_low": 0.5, "accuracy_high": 0.6}
 OUTLOOK = {
-    "labels": 300, "more": 1000, "rmse_now": 0.9, "rmse_then": 0.85, "gain": 0.05, "low": 0.02, "high": 0.08,
+    "labels": 300, "more": 1000, "now": 0.9, "then": 0.85, "gain": 0.05, "low": 0.02, "high": 0.08, "probability": 0.99,
     "evidence": True, "far": False,
 }  # fmt: skip
 
 
 def metrics(**outlook: Any) -> dict[str, Any]:
-    later = POINT | {"labels": 225, "rmse": 0.92, "accuracy": 0.7}
+    later = POINT | {"labels": 225, "error": 0.92, "accuracy": 0.7}
     law = {"floor": 0.8, "slope": 2.0, "exponent": 0.5}
     points = [POINT | ORDER, POINT | ORDER | later]
     return {"learning_curve": {"points": points, "law": law, "outlook": OUTLOOK | outlook, "draws": 12}}
@@ -36,14 +36,15 @@ def told(**fields: Any) -> learning_curve.Summary:
 def test_it_says_what_the_next_labels_would_bring() -> None:
     outlook = told()
     assert outlook.sentence == (
-        "The next 1,000 labels would lower the RMSE from about 0.900 to 0.850, by 0.020 to 0.080 (95 % interval)."
+        "The next 1,000 labels would lower the RMSE from about 0.900 to 0.850, by 0.020 to 0.080 (95 % interval). "
+        "The probability that they lower it at all is 99%."
     )
     assert outlook.order == "Pairs in the right order: 55% with 40 labels, 70% with 225."
 
 
 def test_a_flat_curve_is_no_evidence() -> None:
     said = told(evidence=False, low=-0.01, high=0.02).sentence
-    assert said.startswith("There is no evidence that the next 1,000 labels would lower the error")
+    assert said.startswith("There is no evidence that the next 1,000 labels would lower the RMSE from 0.900")
     assert "between -0.010 and 0.020 (95 % interval)" in said
 
 
@@ -57,6 +58,26 @@ def test_the_chart_goes_on_to_the_next_labels() -> None:
     assert [point["x"] for point in interval["data"]] == [40, 225, 225, 40]
     assert (law["data"][0]["x"], law["data"][-1]["x"]) == (40, 1300)
     assert json.loads(told().axes)["scales"]["x"]["type"] == "linear"
+
+
+def test_preferences_are_called_so() -> None:
+    stored = metrics()
+    stored["learning_curve"]["measure"] = "wrong"
+    outlook = learning_curve.summary(stored)
+    assert outlook
+    assert "The next 1,000 preferences would lower the share of pairs in the wrong order" in outlook.sentence
+    assert json.loads(outlook.axes)["scales"]["y"]["title"]["text"] == "share of pairs in the wrong order"
+
+
+def test_a_curve_of_an_earlier_version_is_still_shown() -> None:
+    stored = json.loads(
+        json.dumps(metrics())
+        .replace('"error"', '"rmse"')
+        .replace('"now"', '"rmse_now"')
+        .replace('"then"', '"rmse_then"')
+    )
+    del stored["learning_curve"]["outlook"]["probability"]
+    assert learning_curve.summary(stored)
 
 
 def test_runs_without_a_curve_say_nothing() -> None:

@@ -67,7 +67,7 @@ def test_a_left_out_pair_is_its_difference_up_and_down() -> None:
     given = examples(features, parts, (1.0,))
     ridge = fit_ridge(given.features, given.targets, given.prompts, alphas=[1.0], blocks=[3])
 
-    scores = Baseline(features, parts, ridge, [3], (1.0,), 0, 1).left_out()[:, 0]
+    scores = Baseline(features, parts, ridge, [3], (1.0,), 0, 1, [features]).left_out()[:, 0]
 
     np.testing.assert_allclose(scores[[1, 2, 4, 7]] - scores[[0, 3, 5, 6]], ridge.left_out[:4, 0])
 
@@ -75,7 +75,7 @@ def test_a_left_out_pair_is_its_difference_up_and_down() -> None:
 def baseline_of(features: Floats, labels: Floats) -> Baseline:
     parts = [part([], labels, tasks=len(labels) // 2)]
     ridge = fit_ridge(features, labels, parts[0].prompts(), alphas=ALPHAS, blocks=[features.shape[1]])
-    return Baseline(features, parts, ridge, [features.shape[1]], (1.0,), 0, 1)
+    return Baseline(features, parts, ridge, [features.shape[1]], (1.0,), 0, 1, [features])
 
 
 def test_no_label_of_a_prompt_reaches_the_cross_fitted_predictions_for_it() -> None:
@@ -113,7 +113,7 @@ def test_of_pairs_alone_the_left_out_ones_are_put_in_order() -> None:
     parts = [part(pairs, tasks=30)]
     given = examples(features, parts, (1.0,))
     ridge = fit_ridge(given.features, given.targets, given.prompts, alphas=ALPHAS, blocks=[4])
-    crossed = cross_fitted_scores(Baseline(features, parts, ridge, [4], (1.0,), 0, 1), ALPHAS)
+    crossed = cross_fitted_scores(Baseline(features, parts, ridge, [4], (1.0,), 0, 1, [features]), ALPHAS)
     assert crossed is not None
     scores, means = crossed
     assert np.mean([scores[better, 0] > scores[worse, 0] for better, worse in pairs]) > 0.8

@@ -12,7 +12,7 @@ from tests.rewards.learning.test_curve import make_rows
 
 
 def expected_of(rows: Rows, *, alpha: float = 1.0) -> Floats:
-    return cross_fitted(rows.features, rows.targets, rows.prompts, alphas=[alpha, alpha], blocks=[20], seed=0)
+    return cross_fitted(rows.features[0], rows.targets, rows.prompts, alphas=[alpha, alpha], blocks=[20], seed=0)
 
 
 def test_it_comes_near_labels_that_it_has_not_seen() -> None:

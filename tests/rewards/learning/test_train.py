@@ -215,7 +215,7 @@ def test_it_leaves_a_learning_curve_and_what_it_expects(encoder_directory: Path,
     run = make_run(tmp_path, backbone=encoder_directory, tasks=48, epochs=0)
     train(run)
     curve = read_json(run / "metrics.json")["learning_curve"]
-    assert [point["prompts"] for point in curve["points"]][-1] == 27  # of 36 train prompts
+    assert [point["prompts"] for point in curve["points"]][-1] == 32  # of 36 train prompts
     assert curve["outlook"]["labels"] == 72
     rows = [json.loads(line) for line in (run / "expected.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 96

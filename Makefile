@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages bench bench-agreement bench-annotation bench-growth bench-learning bench-pages bench-pii bench-scoring bench-training
+.PHONY: run test test-pythons check lock format messages bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-pages bench-pii bench-scoring bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -34,6 +34,9 @@ bench-agreement:  ## the agreement page at a million annotations; ARGS: a number
 
 bench-annotation:  ## annotations a second over HTTP; ARGS: --tasks, --annotators, --seconds
 	@$(BOOTSTRAP) bench annotation $(ARGS)
+
+bench-evidence:  ## whether the gate and the learning curve keep their word, on real labels; ARGS: --quick, --seed, --features
+	@$(BOOTSTRAP) bench evidence $(ARGS)
 
 bench-growth:  ## what a claim and a submission cost as the tasks grow; ARGS: numbers of tasks
 	@$(BOOTSTRAP) bench growth $(ARGS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -75,6 +76,7 @@ def confidence_at(look: int) -> float:
     return 1 - 2 * LEVEL / (look * (look + 1))
 
 
+@cache
 def t_quantile(probability: float, freedom: int) -> float:
     """Returns the quantile of Student's t distribution, by numerical integration.
 

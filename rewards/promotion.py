@@ -41,8 +41,8 @@ class FilesErased(Refusal):
 class HeldOut:
     """A model's errors on the held-out prompts: by prompt, the summed squared error and the number of labels in it.
 
-    Of a prompt's `compared` pairs, `wrong` are in the wrong order, a tie counting half. Over all prompts, `right` of
-    `pairs` are in the right order, a tie counting as wrong. `constant` attributes get the same score everywhere. Unless
+    Of a prompt's `compared` pairs, `wrong` are in the wrong order, and over all prompts `right` of `pairs` in the right
+    one; a tie counts half on both sides. `constant` attributes get the same score everywhere. Unless
     the model is `on_scale`, only the order of its scores has a meaning.
     """
 
@@ -221,7 +221,7 @@ def held_out(
         labels={prompt: len(errors) for prompt, errors in squares.items()},
         rmse={key: (sum(errors) / len(errors)) ** 0.5 for key, errors in by_attribute.items()},
         pairs=sum(map(len, pairs.values())),
-        right=sum(wrong == 0 for of_prompt in pairs.values() for wrong in of_prompt),
+        right=sum(1 - wrong for of_prompt in pairs.values() for wrong in of_prompt),
         constant=frozenset(metrics.get("constant", ())),
         wrong={prompt: sum(pair) for prompt, pair in pairs.items()},
         compared={prompt: len(pair) for prompt, pair in pairs.items()},

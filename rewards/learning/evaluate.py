@@ -109,10 +109,8 @@ def _encoded(checkpoint: Checkpoint, items: Sequence[Item]) -> list[Encoded]:
 
 
 def _predicted(checkpoint: Checkpoint, encoded: Sequence[Encoded], config: EvaluateConfig) -> Floats:
-    """[items, attributes]: the predictions. Equal tokens are read once, so that no rounding error breaks their tie."""
-    places = {sample: place for place, sample in enumerate(dict.fromkeys(encoded))}
-    rows = predict(checkpoint.loaded, list(places), batch_tokens=config.batch_tokens)
-    return rows[[places[sample] for sample in encoded]]
+    """[items, attributes]: the predictions."""
+    return predict(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens)
 
 
 def _trained_on(config: EvaluateConfig) -> set[str]:

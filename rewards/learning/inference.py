@@ -49,13 +49,16 @@ def frozen_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens:
 def _gather(
     loaded: Loaded, encoded: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Tensor]
 ) -> Floats:
+    # Equal tokens are read once: in another batch a rounding error would break their tie.
+    places = {sample: place for place, sample in enumerate(dict.fromkeys(encoded))}
+    samples = list(places)
     by_row: dict[int, Floats] = {}
     budget = min(batch_tokens, CPU_TOKENS) if loaded.device.type == "cpu" else batch_tokens
-    for groups, _ in distributed.share(loaded.batches(encoded, budget)):
-        values = compute(loaded.arranged([[encoded[i] for i in group] for group in groups]))
+    for groups, _ in distributed.share(loaded.batches(samples, budget)):
+        values = compute(loaded.arranged([[samples[i] for i in group] for group in groups]))
         rows = [i for group in groups for i in group]
         # float64 from here on: sums over many rows must not add rounding errors of their own.
         by_row |= dict(zip(rows, values.double().cpu().numpy(), strict=True))
     distributed.settle(loaded.network)
     by_row = distributed.gathered(by_row)
-    return np.stack([by_row[i] for i in range(len(encoded))])
+    return np.stack([by_row[places[sample]] for sample in encoded])

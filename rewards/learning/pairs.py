@@ -1,6 +1,7 @@
 """Measures whether the better one of two responses to a prompt gets the higher reward.
 
-Every count is over all pairs, never a mean of means. A tie of rewards is wrong, and is reported.
+Every count is over all pairs, never a mean of means. A tie of rewards is half right, as the toss of a coin would be,
+and is reported.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Pair:
     """Two responses of a prompt; `better` and `worse` are their rows among all responses.
 
     `strength` is the strength of people's preference (1..3), None where labels decide. `apart` is the difference
-    between the labels in levels of the scale, NaN where one is missing. `longer` says that the better one is longer.
+    between the labels in levels of the scale, NaN where one is missing. `longer` is 1 where the better one is longer, and a half where
+    both are equally long.
     """
 
     prompt: str
@@ -32,7 +34,7 @@ class Pair:
     worse: int
     strength: int | None
     apart: float
-    longer: bool
+    longer: float
 
 
 def pairs_of(tasks: Sequence[Task], weights: Mapping[str, float]) -> list[Pair]:
@@ -42,7 +44,8 @@ def pairs_of(tasks: Sequence[Task], weights: Mapping[str, float]) -> list[Pair]:
     for task in tasks:
         for first, second, by in better(task, weights):
             strength = int(by) if task.is_compared else None
-            longer = len(task.responses[first].text) > len(task.responses[second].text)
+            ahead = len(task.responses[first].text) - len(task.responses[second].text)
+            longer = 0.5 if ahead == 0 else float(ahead > 0)
             apart = _apart(task, first, second, weights)
             pairs.append(Pair(task.prompt_hash, start + first, start + second, strength, apart, longer))
         start += len(task.responses)
@@ -70,10 +73,13 @@ def differences_of(pairs: Sequence[Pair], rewards: Sequence[float]) -> Floats:
 
 
 def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
-    """Returns the share of pairs with a positive difference [pairs], its interval over prompts, and the ties."""
+    """Returns the share of pairs with a positive difference [pairs], its interval over prompts, and the ties.
+
+    A tie counts half; a difference that is not a number is wrong.
+    """
     if not pairs:
         return {"pairs": 0, "ties": 0, "not_finite": 0, "accuracy": None, "intervals": {}}
-    right = (differences > 0).astype(np.float64)
+    right = (differences > 0) + 0.5 * (differences == 0)
     return {
         "pairs": len(pairs),
         "ties": int((differences == 0).sum()),

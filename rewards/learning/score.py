@@ -62,9 +62,15 @@ class Scorer:
         return UUID(bytes=hashlib.blake2b(array("I", read).tobytes(), digest_size=16).digest())
 
     def score_encoded(self, encoded: Sequence[Encoded]) -> list[Scored]:
-        """Returns the scores of items that `encode` has turned into tokens, in their order."""
-        parts = [encoded[start : start + AT_ONCE] for start in range(0, len(encoded), AT_ONCE)]
-        return [result for part in parts for result in self._score(part)]
+        """Returns the scores of items that `encode` has turned into tokens, in their order.
+
+        Equal tokens are read once, so that no rounding error breaks their tie.
+        """
+        different = list(dict.fromkeys(encoded))
+        parts = [different[start : start + AT_ONCE] for start in range(0, len(different), AT_ONCE)]
+        results = [result for part in parts for result in self._score(part)]
+        of = dict(zip(different, results, strict=True))
+        return [of[sample] for sample in encoded]
 
     def _score(self, encoded: Sequence[Encoded]) -> list[Scored]:
         manifest = self.checkpoint.manifest

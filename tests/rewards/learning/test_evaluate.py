@@ -107,7 +107,7 @@ def test_a_snapshot_with_a_prompt_on_both_sides_is_refused(tmp_path: Path) -> No
 def test_a_constant_score_is_said_to_be_one() -> None:
     measured = measure(tasks(), np.full((20, 2), 2.0), manifest())
     assert measured["constant"] == list(ATTRIBUTES)
-    assert (measured["pairwise"]["accuracy"], measured["pairwise"]["ties"]) == (0, measured["pairwise"]["pairs"])
+    assert (measured["pairwise"]["accuracy"], measured["pairwise"]["ties"]) == (0.5, measured["pairwise"]["pairs"])
 
 
 def test_predictions_that_are_no_numbers_are_said_and_hide_nothing() -> None:

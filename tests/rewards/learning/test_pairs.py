@@ -18,9 +18,9 @@ def make_task(
     return Task("t", prompt, (Turn("user", "q"),), responses, preference)
 
 
-def test_a_tie_of_rewards_is_wrong_and_reported() -> None:
+def test_a_tie_of_rewards_is_half_right_and_reported() -> None:
     result = pairwise([make_task(1, 2)], [0.5, 0.5], WEIGHTS)
-    assert (result["pairs"], result["ties"], result["accuracy"], result["longer_wins"]) == (1, 1, 0, 0)
+    assert (result["pairs"], result["ties"], result["accuracy"], result["longer_wins"]) == (1, 1, 0.5, 0.5)
 
 
 def test_every_pair_counts_the_same_whatever_its_task() -> None:

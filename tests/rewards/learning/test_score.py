@@ -46,6 +46,12 @@ def test_results_come_in_the_order_of_the_items(trained: Path) -> None:
     assert together == pytest.approx([scorer.score([item])[0].reward for item in items], abs=1e-5)
 
 
+def test_equal_responses_tie_whatever_they_are_scored_with(trained: Path) -> None:
+    twice, others = make_item("good " * 9), [make_item("bad " * n) for n in range(1, 12)]
+    results = load(trained / "model", batch_tokens=64).score([twice, *others, twice])
+    assert results[0] == results[-1]
+
+
 def test_an_empty_response_has_a_score(trained: Path) -> None:
     assert math.isfinite(load(trained / "model").score([make_item("")])[0].reward)
 

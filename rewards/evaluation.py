@@ -18,6 +18,8 @@ from rewards.models import Evaluation, RewardModel
 
 HUB = "hub:"
 LONGEST_NAME = 100
+VALIDATION = "validation"
+"""The name of an evaluation on a snapshot's held-out rows."""
 
 
 class EvaluationFailed(Refusal):

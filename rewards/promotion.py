@@ -63,7 +63,8 @@ class Verdict:
 
     `detectable` is the gain that so many prompts would show four times in five. `look` counts the comparisons with the
     same rival. `over_length` is the gain in the order of pairs over the rule that the longer response is the better
-    one; None where nothing is compared.
+    one; None where nothing is compared. `before` is the measure of the rival, from which the candidate's differs by the
+    gain; None for verdicts of earlier versions.
     """
 
     promote: bool
@@ -78,6 +79,7 @@ class Verdict:
     look: int = 1
     confidence: float = 0.95
     over_length: float | None = None
+    before: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Returns the verdict for the run's row, with None for NaN and infinity, which PostgreSQL refuses in JSON."""
@@ -115,7 +117,15 @@ def decide(
         look,
         gain.confidence,
         length.mean if length else None,
+        _mean_error(rival, measure=measure),
     )
+
+
+def _mean_error(measured: HeldOut, *, measure: str) -> float | None:
+    errors, counts = (
+        (measured.wrong, measured.compared) if measure == PAIRS else (measured.squared_errors, measured.labels)
+    )
+    return sum(errors.values()) / sum(counts.values()) if counts else None
 
 
 def _gain(candidate: HeldOut, rival: HeldOut, *, measure: str, look: int = 1) -> Gain:

@@ -1,13 +1,84 @@
 """Presents a run to people: its verdict, its predictors side by side, which one is the candidate, and its losses."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from rewards.promotion import PAIRS, SQUARES
 
 DIGITS = 3
+
+
+def in_words(decision: Mapping[str, Any]) -> str:
+    """Returns the decision in two sentences: how much better or worse the new model is, and what follows from it.
+
+    Decisions that were made on too little, or by an earlier version, give their reason alone.
+    """
+    if not decision:
+        return ""
+    gain, before = decision.get("gain"), decision.get("before")
+    if not decision.get("prompts") or gain is None or not before:
+        return str(decision["reason"])
+    return f"{_difference(decision, gain, before)} {_consequence(decision, gain)}"
+
+
+def _difference(decision: Mapping[str, Any], gain: float, before: float) -> str:
+    first = decision["against"] != "the champion"
+    numbers = {"prompts": decision["prompts"], "after": f"{1 - before + gain:.1%}", "before": f"{1 - before:.1%}"}
+    if decision.get("measure", SQUARES) == PAIRS:
+        if first:
+            text = _(
+                "On %(prompts)s prompts that it has not learnt from, the new model puts %(after)s of the pairs in the "
+                "right order, where the toss of a coin would put %(before)s."
+            )
+        else:
+            text = _(
+                "On %(prompts)s prompts that neither has learnt from, the new model puts %(after)s of the pairs in the "
+                "right order, the champion %(before)s."
+            )
+        return text % numbers
+    numbers["share"] = f"{abs(gain) / before:.1%}"
+    if first and gain >= 0:
+        text = _(
+            "On %(prompts)s prompts that it has not learnt from, the squared error of the new model is %(share)s "
+            "smaller than that of predicting the mean."
+        )
+    elif first:
+        text = _(
+            "On %(prompts)s prompts that it has not learnt from, the squared error of the new model is %(share)s "
+            "larger than that of predicting the mean."
+        )
+    elif gain >= 0:
+        text = _(
+            "On %(prompts)s prompts that neither has learnt from, the squared error of the new model is %(share)s "
+            "smaller than the champion’s."
+        )
+    else:
+        text = _(
+            "On %(prompts)s prompts that neither has learnt from, the squared error of the new model is %(share)s "
+            "larger than the champion’s."
+        )
+    return text % numbers
+
+
+def _consequence(decision: Mapping[str, Any], gain: float) -> str:
+    if decision["promote"]:
+        return _("Chance hardly ever does that: the new model may take over.")
+    if (decision.get("low") or 0) > 0:
+        # Something else holds it back, which the reason names.
+        return str(decision["reason"])
+    if gain <= 0:
+        return _("It is not promoted.")
+    enough = math.ceil(decision["prompts"] * (decision["detectable"] / gain) ** 2) if decision.get("detectable") else 0
+    text = _(
+        "That may be chance, so it is not promoted: if it is really that much better, about %(enough)s prompts would "
+        "show it."
+    )
+    return text % {"enough": f"{enough:,}"} if enough else _("That may be chance, so it is not promoted.")
 
 
 def verdict(decision: Mapping[str, Any]) -> str:
@@ -79,6 +150,11 @@ class Predictor:
         value: float | None = self.metrics.get("attributes", {}).get(attribute, {}).get(name)
         return value
 
+    def of_one_rater(self, attribute: str) -> float | None:
+        """Returns the RMSE against the ratings of single people; None where nobody's is left to compare with."""
+        value: float | None = self.metrics.get("human", {}).get(attribute, {}).get("model_rmse")
+        return value
+
     def accuracy(self) -> float | None:
         """Returns the share of pairs in the right order; None where there are no pairs."""
         accuracy: float | None = self.metrics.get("pairwise", {}).get("accuracy")
@@ -86,7 +162,8 @@ class Predictor:
 
     def is_measured(self, attributes: Sequence[str]) -> bool:
         """Returns whether there is anything to show."""
-        return self.accuracy() is not None or any(self.of(key, "rmse") is not None for key in attributes)
+        values = [value for key in attributes for value in (self.of(key, "rmse"), self.of_one_rater(key))]
+        return self.accuracy() is not None or any(value is not None for value in values)
 
 
 @dataclass(frozen=True)
@@ -105,20 +182,28 @@ class SideBySide:
     groups: list[tuple[str, list[Line]]]
 
 
-def side_by_side(metrics: Mapping[str, Any], attributes: Sequence[str]) -> SideBySide | None:
-    """Returns the measures of each predictor of a run on the held-out prompts; None before they are known."""
-    predictors = [predictor for predictor in _predictors(metrics) if predictor.is_measured(attributes)]
+def side_by_side(
+    metrics: Mapping[str, Any], attributes: Sequence[str], *, champion: Mapping[str, Any] | None = None
+) -> SideBySide | None:
+    """Returns the measures of each predictor of a run on the held-out prompts; None before they are known.
+
+    champion: the metrics on the same prompts of the model that the run was judged against. Where several people rated
+    a response, each of them in turn is predicted by the mean of the others as well: no model can be asked for more.
+    """
+    predictors = [predictor for predictor in _predictors(metrics, champion or {}) if predictor.is_measured(attributes)]
     by_attribute = [
         (title, [Line(key, [predictor.of(key, name) for predictor in predictors]) for key in attributes])
         for title, name in (("RMSE", "rmse"), ("Spearman", "spearman"))
     ]
     accuracies = Line("in the right order", [predictor.accuracy() for predictor in predictors])
-    groups = [(title, _known(lines)) for title, lines in [*by_attribute, (_pairs(metrics), [accuracies])]]
+    one_rater = [Line(key, [predictor.of_one_rater(key) for predictor in predictors]) for key in attributes]
+    every = [*by_attribute, (_("RMSE against one rater at a time"), one_rater), (_pairs(metrics), [accuracies])]
+    groups = [(title, _known(lines)) for title, lines in every]
     kept = [(title, lines) for title, lines in groups if lines]
     return SideBySide([predictor.title for predictor in predictors], kept) if kept else None
 
 
-def _predictors(metrics: Mapping[str, Any]) -> Iterator[Predictor]:
+def _predictors(metrics: Mapping[str, Any], champion: Mapping[str, Any]) -> Iterator[Predictor]:
     candidate = metrics.get("candidate", {})
     kind = candidate.get("kind")
     # The metrics of older runs leave out a fine-tuned model that was not kept.
@@ -127,6 +212,10 @@ def _predictors(metrics: Mapping[str, Any]) -> Iterator[Predictor]:
     for name, evaluation in evaluations.items():
         if evaluation:
             yield Predictor(PREDICTORS[name] + (CANDIDATE if name == kind else ""), evaluation)
+    if champion:
+        yield Predictor(_("the champion"), champion)
+    people = {key: {"model_rmse": measured.get("rmse")} for key, measured in candidate.get("human", {}).items()}
+    yield Predictor(_("the other raters"), {"human": people})
 
 
 PREDICTORS = {"mean": "the mean", "ridge": "ridge on frozen features", "finetuned": "fine-tuned"}

@@ -21,8 +21,6 @@ from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.trainer_process import TrainerFailed, supervise
 
-VALIDATION = "validation"
-"""The name of an evaluation on a snapshot's held-out rows."""
 CROSS_FITTED = "cross_fitted.jsonl"
 """What the candidate predicts of each train row, having learnt from the other prompts only."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -265,8 +263,8 @@ def _stored(run: TrainingRun, snapshot: Snapshot, champion: RewardModel | None) 
         manifest=manifest,
     )
     data_hash = snapshot.manifest["files"]["validation.jsonl"]
-    evaluation.store(model, name=VALIDATION, data_hash=data_hash, metrics=run.metrics["candidate"])
+    evaluation.store(model, name=evaluation.VALIDATION, data_hash=data_hash, metrics=run.metrics["candidate"])
     if champion:
         judged = json.loads((run.directory() / "champion" / "metrics.json").read_text())
-        evaluation.store(champion, name=VALIDATION, data_hash=data_hash, metrics=judged)
+        evaluation.store(champion, name=evaluation.VALIDATION, data_hash=data_hash, metrics=judged)
     return model

@@ -13,8 +13,8 @@ from annotator.storage.hidden_paths import value_without_places
 from annotator.templatetags.scales import level
 from rewards import champions, learning_curve, registry, run_report, scoring
 from rewards.admin.dashboard import headline
-from rewards.evaluation import newest_by_name
-from rewards.models import ACTIVE_STATES, RewardModel, RunState, Score, Snapshot, TrainingRun
+from rewards.evaluation import VALIDATION, newest_by_name
+from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunState, Score, Snapshot, TrainingRun
 
 REFRESH_SECONDS = 5
 """The seconds after which the page of an active run loads itself again."""
@@ -78,21 +78,35 @@ class TrainingRunAdmin(OfManagedProjects):
         return answer
 
 
+def _champions_metrics(model: RewardModel | None) -> dict[str, Any] | None:
+    """Returns the measures of the champion that the model was judged against, on the same held-out rows."""
+    if model is None or model.parent_id is None:
+        return None
+    hashes = model.evaluations.filter(name=VALIDATION).values("data_hash")
+    same = Evaluation.objects.filter(reward_model=model.parent_id, name=VALIDATION, data_hash__in=hashes)
+    metrics: dict[str, Any] | None = same.order_by("-pk").values_list("metrics", flat=True).first()
+    return metrics
+
+
 def _shown(run: TrainingRun) -> dict[str, Any]:
     """Returns what the page of a run shows above its fields."""
+    model = RewardModel.objects.filter(run=run).first()
     return {
         "run": run,
         "active": run.state in ACTIVE_STATES,
         "waits": run.waits_for_decision(),
         "ended_badly": run.state in (RunState.FAILED, RunState.CANCELLED),
+        "in_words": run_report.in_words(run.verdict),
         "verdict": run_report.verdict(run.verdict),
         "winner": run_report.winner(run.metrics),
         "held_out": run_report.held_out(run.snapshot.manifest) if run.snapshot else "",
         "curve": run_report.losses(run.losses),
         "curve_axes": run_report.axes(gettext("step"), gettext("loss")),
-        "model": RewardModel.objects.filter(run=run).first(),
+        "model": model,
         "outlook": learning_curve.summary(run.metrics),
-        "side_by_side": run_report.side_by_side(run.metrics, run.project.attribute_keys()),
+        "side_by_side": run_report.side_by_side(
+            run.metrics, run.project.attribute_keys(), champion=_champions_metrics(model)
+        ),
     }
 
 

@@ -25,8 +25,8 @@ class Pair:
     """Two responses of a prompt; `better` and `worse` are their rows among all responses.
 
     `strength` is the strength of people's preference (1..3), None where labels decide. `apart` is the difference
-    between the labels in levels of the scale, NaN where one is missing. `longer` is 1 where the better one is longer, and a half where
-    both are equally long.
+    between the labels in levels of the scale, NaN where one is missing. `longer` is 1 where the better one is longer,
+    and a half where both are equally long.
     """
 
     prompt: str

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from rewards import run_report
-from rewards.promotion import PAIRS
+from rewards.promotion import PAIRS, SQUARES
 
 VERDICT = {"gain": 0.1234, "low": 0.05, "high": 0.2, "against": "the champion", "prompts": 40}
 
@@ -33,6 +33,42 @@ def test_what_rounds_to_nothing_stays_the_same() -> None:
 
 def test_it_says_why_pairs_are_judged_by() -> None:
     assert told(measure=PAIRS).endswith(run_report.BY_PAIRS)
+
+
+DECISION = VERDICT | {
+    "promote": True, "reason": "Because.", "before": 0.8, "measure": SQUARES, "detectable": 0.1,
+}  # fmt: skip
+
+
+def in_words(**fields: Any) -> str:
+    return run_report.in_words(DECISION | fields)
+
+
+def test_a_decision_is_two_sentences_for_people() -> None:
+    assert in_words() == (
+        "On 40 prompts that neither has learnt from, the squared error of the new model is 15.4% smaller than the "
+        "champion’s. Chance hardly ever does that: the new model may take over."
+    )
+    said = in_words(against="predicting the mean", promote=False, low=-0.1)
+    assert said.startswith("On 40 prompts that it has not learnt from, the squared error of the new model is 15.4%")
+    assert said.endswith("if it is really that much better, about 27 prompts would show it.")
+    said = in_words(gain=-0.2, low=-0.4, promote=False)
+    assert said.endswith("25.0% larger than the champion’s. It is not promoted.")
+
+
+def test_pairs_are_put_in_the_right_order() -> None:
+    said = in_words(measure=PAIRS, before=0.5, gain=0.08, against="predicting the mean")
+    assert "puts 58.0% of the pairs in the right order, where the toss of a coin would put 50.0%." in said
+    assert "the champion 70.0%" in in_words(measure=PAIRS, before=0.3, gain=0.08)
+
+
+def test_what_holds_a_better_model_back_is_said() -> None:
+    assert in_words(promote=False).endswith("smaller than the champion’s. Because.")
+
+
+def test_a_decision_on_too_little_gives_its_reason() -> None:
+    assert [in_words(before=None), in_words(prompts=0), in_words(gain=None)] == ["Because."] * 3
+    assert run_report.in_words({}) == ""
 
 
 def test_without_prompts_or_a_number_nothing_is_said() -> None:
@@ -84,6 +120,20 @@ def test_a_fine_tuned_model_that_was_not_kept_is_told_of() -> None:
     assert table.columns == ["ridge on frozen features (candidate)", "fine-tuned"]
     assert [(title, lines[0].values) for title, lines in table.groups] == [
         ("1,200 pairs (of which the longer response is right in 0.550)", [0.65, 0.6])
+    ]
+
+
+def test_champion_and_people_stand_beside_the_candidate() -> None:
+    """People are compared with what they can be: each rater with the mean of the others."""
+    own = rated(0.8, 0.6) | {"human": {"helpfulness": {"n": 9, "rmse": 0.9, "model_rmse": 0.95}}}
+    metrics = {"baseline": own, "candidate": own | {"kind": "ridge"}}
+    table = run_report.side_by_side(metrics, ["helpfulness"], champion=rated(0.85, 0.55))
+    assert table is not None
+    assert table.columns == ["ridge on frozen features (candidate)", "the champion", "the other raters"]
+    assert [(title, lines[0].values) for title, lines in table.groups] == [
+        ("RMSE", [0.8, 0.85, None]),
+        ("Spearman", [0.6, 0.55, None]),
+        ("RMSE against one rater at a time", [0.95, None, 0.9]),
     ]
 
 

@@ -4,7 +4,7 @@
 import { freshToken } from "./csrf.js";
 
 const WAIT = 400, RETRY = 4000, PATIENCE = 10_000, BEACON = 60_000;
-let timer = null, sending = false, submitting = false, unsubmitted = false;
+let timer = null, sending = false, submitting = false, unsubmitted = false, leaving = false;
 let skew = 0, base = 0; // the server's clock less ours; when the server last stored the draft
 
 const formOf = () => document.querySelector("form[data-draft]");
@@ -90,7 +90,8 @@ async function send(form) {
   base = Date.parse((await answer.json()).saved_at);
   // A choice that was changed while the request was under way is sent next.
   const left = Object.entries(read(form)).filter(([name, { at }]) => at !== sent[name]?.at);
-  write(form, Object.fromEntries(left));
+  // The page that comes next may have been drawn before this answer: only what is still kept here corrects it.
+  if (!leaving) write(form, Object.fromEntries(left));
   say(unsubmitted ? "back" : "saved");
   unsubmitted = false;
   if (left.length) sendSoon(WAIT);
@@ -115,6 +116,10 @@ document.addEventListener("input", ({ target }) => {
 });
 document.addEventListener("visibilitychange", () => { if (document.hidden) send(formOf()); });
 addEventListener("online", () => send(formOf()));
+addEventListener("beforeunload", () => {
+  leaving = true;
+  setTimeout(() => { leaving = false; sendSoon(0); }, PATIENCE); // the person stayed, or something was downloaded
+});
 addEventListener("beforeunload", (event) => { if (memory.size > 0 && !submitting) event.preventDefault(); });
 
 // Put back into the form, and kept until a submission has been stored.

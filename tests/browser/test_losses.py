@@ -54,6 +54,28 @@ def test_a_dropped_line_keeps_the_choices_and_sends_them_later(page: Page, compl
     chosen(page, 5)
 
 
+def test_a_page_drawn_before_the_last_choice_arrived_shows_it(page: Page) -> None:
+    """The old page sends the choice while it is reloaded, and hears of its success before the new page is there."""
+    box = page.get_by_label("Key information is missing").first
+    box.check()
+    expect(page.locator("#saved")).to_contain_text("saved")
+    sent: list[Route] = []
+    page.route("**/draft/", lambda route: sent.append(route))
+    box.uncheck()
+    page.wait_for_timeout(1_000)
+
+    def answered_late(route: Route) -> None:
+        drawn = route.fetch()
+        sent.pop().continue_()
+        page.wait_for_timeout(1_000)
+        route.fulfill(response=drawn)
+
+    page.route("**/annotate/", answered_late)
+    page.reload()
+    expect(box).not_to_be_checked()
+    assert Draft.objects.get().form.get(str(box.get_attribute("name")), []) == []
+
+
 def test_choices_that_never_reached_the_server_survive_a_reload(page: Page, complaints: Complaints) -> None:
     page.route("**/draft/", lambda route: route.abort())
     rate_everything(page, 3, scales=2)

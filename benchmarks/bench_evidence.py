@@ -496,19 +496,19 @@ def main() -> None:
     quick, seed = options.quick, options.seed
     sets = data_sets(quick=quick, folder=options.features)
     once = {
-        "shuffled_promoted": (shuffled_promoted, 30 if quick else 200),
+        "shuffled_promoted": (shuffled_promoted, 25 if quick else 200),
         "true_promoted": (true_promoted, 10 if quick else 50),
-        "curve_covers": (curve_covers, 15 if quick else 100),
+        "curve_covers": (curve_covers, 12 if quick else 100),
     }
     learnt = [learns(data) for data in sets]
     shares = {name: measured_once_per_set(name, try_it, sets, tries, seed) for name, (try_it, tries) in once.items()}
     fitted = 3 if quick else 10
     pairs = [[rivals(data, np.random.default_rng([seed, number])) for number in range(fitted)] for data in sets]
     sizes = (5, 20, 100) if quick else HELD_OUT
-    tries = 300 if quick else 2_000
+    tries = 300 if quick else 4_000
     shares["equal_replaces"] = measured_by_size("equal_replaces", equal_replaces, pairs, sizes, tries, seed)
     shares["worse_replaces"] = measured_by_size("worse_replaces", worse_replaces, pairs, sizes, tries, seed)
-    tries = 60 if quick else 500
+    tries = 200 if quick else 1_000
     shares["any_of_20_replaces"] = measured_by_size("any_of_20_replaces", any_of_20_replaces, pairs, sizes, tries, seed)
     shares["true_promoted"] = [one for one, did in zip(shares["true_promoted"], learnt, strict=True) if did]
     upper = ("shuffled_promoted", "equal_replaces", "worse_replaces", "any_of_20_replaces")

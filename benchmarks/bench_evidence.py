@@ -6,7 +6,8 @@ from the default backbone; FOLDER keeps them for the next time. Everything after
 
 - first models, on shuffled and on true labels, with the evidence that a training run writes;
 - later models that are exactly as good as the champion, or worse, at 5 to 200 prompts, once and twenty times in a row;
-- learning curves, whose interval for doubling the labels is compared with what doubling them brings.
+- learning curves, whose interval for doubling the labels is compared with what doubling them brings;
+- without --quick, labelling in the order of the ensemble's uncertainty beside labelling in random order.
 
 The last line is JSON: the worst share over the data sets and sizes where a target is an upper one, the mean share where
 it is a lower one. Models of data from which all prompts together teach nothing beyond length are not asked to pass.
@@ -30,7 +31,7 @@ from benchmarks.real_data import DATA
 from benchmarks.training.pairs import read_hh
 from rewards import promotion
 from rewards.learning.backbones import find_backbone
-from rewards.learning.baseline import Baseline, cross_fitted_scores, examples
+from rewards.learning.baseline import Baseline, cross_fitted_scores, ensemble, examples
 from rewards.learning.config import RIDGE_ALPHAS, TrainConfig
 from rewards.learning.curve import Rows as CurveRows
 from rewards.learning.curve import learning_curve
@@ -41,11 +42,13 @@ from rewards.learning.inference import frozen_features
 from rewards.learning.metrics import CONSTANT
 from rewards.learning.model import load_backbone
 from rewards.learning.objectives import answers_of
+from rewards.learning.paired_gain import t_quantile
 from rewards.learning.ridge import Ridge, fit_ridge
 from rewards.learning.splits import Part
 
 HELD_OUT = (5, 10, 20, 50, 100, 200)
 RETRAININGS = 20
+ORDERED_AT_ONCE, MOST_ORDERED = 30, 300
 WORSE = 0.017
 """By how much the squared error of a worse candidate is larger than the champion's."""
 Random = np.random.Generator
@@ -401,6 +404,55 @@ def error_of(model: Baseline, data: DataSet) -> float:
     return sum(measured.wrong.values()) / measured.pairs
 
 
+# The order of labelling -----------------------------------------------------------------------------------
+
+
+def ordering_gain(data: DataSet, random: Random) -> float:
+    """By how much the error is lower, on the way to all labels, where the least certain prompts are labelled first.
+
+    Both orders begin with the same prompts and end with all; in between the gain is the mean over the steps.
+    """
+    third = len(data.prompts()) // 3
+    rest, pool = divided(data, random, third)
+    prompts = random.permutation(pool.prompts()).tolist()[:MOST_ORDERED]
+    by_chance, by_doubt = (errors_on_the_way(pool, rest, prompts, uncertain=uncertain) for uncertain in (False, True))
+    return float(np.mean(by_chance[1:-1]) - np.mean(by_doubt[1:-1]))
+
+
+def errors_on_the_way(pool: DataSet, rest: DataSet, prompts: Sequence[str], *, uncertain: bool) -> list[float]:
+    """The errors on the rest after each step of ORDERED_AT_ONCE prompts, from as many to all."""
+    labelled, waiting, errors = list(prompts[:ORDERED_AT_ONCE]), list(prompts[ORDERED_AT_ONCE:]), []
+    while True:
+        model = baseline_of(some_of(pool, labelled))
+        errors.append(error_of(model, rest))
+        if not waiting:
+            return errors
+        if uncertain:
+            doubts = doubts_of(model, some_of(pool, waiting))
+            waiting.sort(key=lambda prompt: -doubts[prompt])
+        labelled += waiting[:ORDERED_AT_ONCE]
+        del waiting[:ORDERED_AT_ONCE]
+
+
+def doubts_of(model: Baseline, data: DataSet) -> dict[str, float]:
+    """The ensemble's uncertainty about each prompt, as the mean over its responses."""
+    deviations = ensemble(model, model.features).deviation(data.features[model.layers], model.reward)
+    by_prompt: dict[str, list[float]] = {}
+    for task, rows in zip(data.tasks, data.places, strict=True):
+        by_prompt.setdefault(task.prompt_hash, []).extend(deviations[rows].tolist())
+    return {prompt: float(np.mean(values)) for prompt, values in by_prompt.items()}
+
+
+def tell_ordering(sets: Sequence[DataSet], tries: int, seed: int) -> None:
+    for number, data in enumerate(sets):
+        began = time.monotonic()
+        gains = np.array([ordering_gain(data, np.random.default_rng([seed, number, n])) for n in range(tries)])
+        reach = t_quantile(0.975, tries - 1) * gains.std(ddof=1) / np.sqrt(tries)
+        mean, low, high = (float(value) for value in (gains.mean(), gains.mean() - reach, gains.mean() + reach))
+        seconds = time.monotonic() - began
+        tell("ordering by uncertainty", data=data.name, gain=mean, low=low, high=high, tries=tries, seconds=seconds)
+
+
 # All of it -------------------------------------------------------------------------------------------------
 
 
@@ -511,6 +563,8 @@ def main() -> None:
     tries = 200 if quick else 1_000
     shares["any_of_20_replaces"] = measured_by_size("any_of_20_replaces", any_of_20_replaces, pairs, sizes, tries, seed)
     shares["true_promoted"] = [one for one, did in zip(shares["true_promoted"], learnt, strict=True) if did]
+    if not quick:
+        tell_ordering(sets, 30, seed)
     upper = ("shuffled_promoted", "equal_replaces", "worse_replaces", "any_of_20_replaces")
     lower = ("true_promoted", "curve_covers")
     result = {name: round(worst(shares[name]), 4) for name in upper} | {

@@ -27,15 +27,18 @@ hypothesis.settings.register_profile("patient", deadline=None, suppress_health_c
 hypothesis.settings.load_profile("patient")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Tests that share a server or the like stay in one worker, which starts it once.
 
     The longest groups come first and the browser's tests last: no worker is left alone with a long one at the end.
     """
+    # Marked before pytest-xdist reads the groups, sorted after pytest-django has sorted by the use of the database:
+    # tests/emptying.py leaves the tables as they were, so that needs no order.
     for item in items:
         if shares_with_its_module(item) and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    yield
     items.sort(key=place_in_the_queue)
 
 
@@ -46,7 +49,7 @@ def shares_with_its_module(item: pytest.Item) -> bool:
 
 def place_in_the_queue(item: pytest.Item) -> int:
     groups = [mark.args[0] for mark in item.iter_markers("xdist_group")]
-    if "training" in groups:
+    if "training" in groups or "scoring" in groups:
         return 0
     if "storm" in groups:
         return 1

@@ -7,7 +7,7 @@ import pytest
 by_several_workers = pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="one worker runs everything")
 
 
-@pytest.mark.xdist_group("training")
+@pytest.mark.xdist_group("scoring")
 @by_several_workers
 def test_a_group_keeps_its_tests_in_one_worker(request: pytest.FixtureRequest) -> None:
     """Its name in the node's is all that pytest-xdist goes by; a pytest that drops it drops the group."""

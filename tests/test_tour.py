@@ -20,7 +20,7 @@ from tests.web import free_port
 PASSWORD = "only-for-this-tour"
 SECONDS = 900
 """Enough for a slow machine, which trains the demo's model before the tour's."""
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("training")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scoring")]
 
 
 @pytest.fixture(scope="module")

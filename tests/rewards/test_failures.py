@@ -20,7 +20,7 @@ from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project
 from tests.rewards.labelled import labelled_project
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("training")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("scoring")]
 CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512}
 
 

@@ -20,7 +20,7 @@ from tests.builders import imported, make_project, task_row
 from tests.celery_workers import wait_for, worker
 from tests.rewards.scored import make_model
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("training")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("scoring")]
 TASKS = 300
 
 

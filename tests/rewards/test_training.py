@@ -12,7 +12,7 @@ from rewards.models import RewardModel, RunState, TrainingRun
 from tests.builders import NOW, imported, label_row, make_user
 from tests.rewards.labelled import labelled_project, preferred_project
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("training")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("scoring")]
 CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "seed": 5}
 
 

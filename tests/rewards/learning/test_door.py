@@ -14,11 +14,6 @@ from rewards.learning.__main__ import main
 from tests.rewards.learning.builders import make_run, read_events
 
 COMMAND = [sys.executable, "-m", "rewards.learning"]
-WITHOUT_DJANGO = """
-import sys
-sys.modules.update(dict.fromkeys(["django", "celery", "annotator"]))
-import rewards.learning.train, rewards.learning.evaluate, rewards.learning.score
-"""
 SPAWN = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-m", "rewards.learning", "train", sys.argv[1]], stdout=subprocess.DEVNULL)
@@ -38,11 +33,6 @@ def test_only_existing_commands_are_listed(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "{train,evaluate,score}" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_it_needs_no_django() -> None:
-    assert subprocess.run([sys.executable, "-c", WITHOUT_DJANGO], check=False).returncode == 0
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The fixed cast and a project to work in. alice, bob and erin annotate, carol manages, dave is a stranger."""
 
 import math
+import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ hypothesis.settings.load_profile("patient")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
     """Tests that share a server or the like stay in one worker, which starts it once.
 
-    The longest groups come first and the browser's tests last: no worker is left alone with a long one at the end.
+    The longest groups come first: no worker is left alone with a long one at the end.
     """
     # Marked before pytest-xdist reads the groups, sorted after pytest-django has sorted by the use of the database:
     # tests/emptying.py leaves the tables as they were, so that needs no order.
@@ -47,13 +48,14 @@ def shares_with_its_module(item: pytest.Item) -> bool:
     return any(definition.scope == "module" for definitions in fixtures for definition in definitions)
 
 
-def place_in_the_queue(item: pytest.Item) -> int:
+def place_in_the_queue(item: pytest.Item) -> tuple[int, int]:
     groups = [mark.args[0] for mark in item.iter_markers("xdist_group")]
     if "training" in groups or "scoring" in groups:
-        return 0
+        return 0, 0
     if "storm" in groups:
-        return 1
-    return 3 if item.get_closest_marker("browser") else 2
+        return 1, 0
+    # The browser's tests, which mostly wait, are mixed with those that compute.
+    return 2, zlib.crc32(item.nodeid.partition("::")[0].encode())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,7 +11,7 @@ by_several_workers = pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ,
 @by_several_workers
 def test_a_group_keeps_its_tests_in_one_worker(request: pytest.FixtureRequest) -> None:
     """Its name in the node's is all that pytest-xdist goes by; a pytest that drops it drops the group."""
-    assert request.node.nodeid.endswith("@training")
+    assert request.node.nodeid.endswith("@scoring")
 
 
 @pytest.fixture(scope="module")

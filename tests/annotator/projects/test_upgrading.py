@@ -50,6 +50,8 @@ def connected_to_copy(name: str, *, of: str) -> Iterator[None]:
     disconnect()
     drop(name)
     with connection._nodb_cursor() as cursor:
+        # What an earlier test left connected, such as a thread that waits for nothing any more, is in the way.
+        cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [of])
         cursor.execute(f'CREATE DATABASE "{name}" TEMPLATE "{of}"')
     connection.settings_dict["NAME"] = name
     try:

@@ -23,6 +23,8 @@ GUARD_TOLERANCE = 0.05
 SQUARES, PAIRS = "mean squared error", "share of pairs in the wrong order"
 ON_SCALE = ("regression", "joint")
 """Last stages of training after which scores are on the scale of the labels; after others only their order counts."""
+NO_EVIDENCE = "No evidence that it is better"
+"""How the reason begins where chance alone could have made the difference."""
 SAME = 1e-9
 """A gain below this is only a rounding error."""
 SMALLEST = 0.001
@@ -42,8 +44,8 @@ class HeldOut:
     """A model's errors on the held-out prompts: by prompt, the summed squared error and the number of labels in it.
 
     Of a prompt's `compared` pairs, `wrong` are in the wrong order, and over all prompts `right` of `pairs` in the right
-    one; a tie counts half on both sides. `constant` attributes get the same score everywhere. Unless
-    the model is `on_scale`, only the order of its scores has a meaning.
+    one; a tie counts half on both sides. `constant` attributes get the same score everywhere. Unless the model is
+    `on_scale`, only the order of its scores has a meaning.
     """
 
     squared_errors: Mapping[str, float]
@@ -173,7 +175,7 @@ def _no_evidence(gain: Gain, measure: str, against: str) -> str:
         return f"It predicts the same as {against} on every prompt."
     reach = "reaches 0 or below" if gain.high >= 0 else "lies below 0"
     return (
-        f"No evidence that it is better: the interval of the gain {reach}. "
+        f"{NO_EVIDENCE}: the interval of the gain {reach}. "
         f"These {gain.prompts} prompts would show a gain of about {max(gain.detectable(), SMALLEST):.3f} or more."
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from rewards.promotion import PAIRS, SQUARES
+from rewards.promotion import NO_EVIDENCE, PAIRS, SQUARES
 
 DIGITS = 3
 
@@ -68,8 +68,8 @@ def _difference(decision: Mapping[str, Any], gain: float, before: float) -> str:
 def _consequence(decision: Mapping[str, Any], gain: float) -> str:
     if decision["promote"]:
         return _("Chance hardly ever does that: the new model may take over.")
-    if (decision.get("low") or 0) > 0:
-        # Something else holds it back, which the reason names.
+    if not decision["reason"].startswith(NO_EVIDENCE):
+        # Something else holds it back: too few prompts, a constant score, or what has become worse.
         return str(decision["reason"])
     if gain <= 0:
         return _("It is not promoted.")

@@ -15,13 +15,12 @@ import torch
 from rewards.learning import curve, distributed
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_fit import cross_fitted, expected_rows, folds, is_informative
-from rewards.learning.data import Floats, items_of
+from rewards.learning.data import Floats, Ints, items_of
 from rewards.learning.depth import depths, read, settle
 from rewards.learning.ensemble import Ensemble, fit_ensemble
 from rewards.learning.examples import Examples, examples_of, only_compared
 from rewards.learning.inference import frozen_features
 from rewards.learning.model import Loaded
-from rewards.learning.objectives import Ints
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
 from rewards.learning.splits import Part
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewards.learning.curve import refitted
-from rewards.learning.data import Floats
-from rewards.learning.ridge import scaling_of
+from rewards.learning.data import Floats, Ints
+from rewards.learning.ridge import labelled_alike, scaling_of, solve_ridge
 
 FOLDS = 5
 
@@ -43,7 +42,26 @@ def cross_fitted(
     return expected
 
 
-def folds(prompts: NDArray[np.str_], *, seed: int) -> NDArray[np.int64] | None:
+def refitted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: Floats) -> Floats:
+    """[n, k]: the predictions for all rows of ridges fitted on the rows of `fit` [n].
+
+    features [n, d], targets [n, k] with NaN for a missing label, alphas [k]. Attributes that are labelled in the same
+    rows share one decomposition.
+    """
+    predicted = np.empty(targets.shape)
+    known = np.isfinite(targets) & fit[:, None]
+    for columns in labelled_alike(known):
+        labelled = known[:, columns[0]]
+        if not labelled.any():
+            # No row of the fit has a label of these attributes: predict the middle of the scale 0..4.
+            predicted[:, columns] = 2.0
+            continue
+        weight, bias = solve_ridge(features[labelled], targets[labelled][:, columns], alphas[columns])
+        predicted[:, columns] = features @ weight.T + bias
+    return predicted
+
+
+def folds(prompts: NDArray[np.str_], *, seed: int) -> Ints | None:
     """[rows]: the number of each row's fold; all rows of a prompt are in one. None with fewer prompts than folds."""
     names, groups = np.unique(prompts, return_inverse=True)
     if len(names) < FOLDS:

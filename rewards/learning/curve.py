@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewards.learning.data import Floats
-from rewards.learning.examples import Ints, examples_of, only_compared
+from rewards.learning.data import Floats, Ints
+from rewards.learning.examples import examples_of, only_compared
 from rewards.learning.paired_gain import t_quantile
-from rewards.learning.ridge import fit_ridge, labelled_alike, scaling_of, solve_ridge
+from rewards.learning.ridge import fit_ridge, scaling_of
 
 FOLDS = 10
 SIZES = 7
@@ -249,25 +249,6 @@ def _judged(material: _Material, predicted: Floats, held: NDArray[np.bool_]) -> 
     rewards = predicted @ material.weights
     ahead = rewards[pairs[:, 0]] - rewards[pairs[:, 1]]
     return error, float(np.mean(np.where(ahead == 0, 0.5, ahead > 0))) if len(pairs) else float("nan")
-
-
-def refitted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: Floats) -> Floats:
-    """[n, k]: the predictions for all rows of ridges fitted on the rows of `fit` [n].
-
-    features [n, d], targets [n, k] with NaN for a missing label, alphas [k]. Attributes that are labelled in the same
-    rows share one decomposition.
-    """
-    predicted = np.empty(targets.shape)
-    known = np.isfinite(targets) & fit[:, None]
-    for columns in labelled_alike(known):
-        labelled = known[:, columns[0]]
-        if not labelled.any():
-            # No row of the fit has a label of these attributes: predict the middle of the scale 0..4.
-            predicted[:, columns] = 2.0
-            continue
-        weight, bias = solve_ridge(features[labelled], targets[labelled][:, columns], alphas[columns])
-        predicted[:, columns] = features @ weight.T + bias
-    return predicted
 
 
 # All folds -------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from rewards.learning.refusals import Refused
 
 FORMAT = 1
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class MissingFile(Refused):

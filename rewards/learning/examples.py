@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rewards.learning.data import Floats
-
-Ints = NDArray[np.int64]
+from rewards.learning.data import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from rewards.learning.config import JOINT, REGRESSION
-from rewards.learning.data import Floats, Task, better, targets_of
+from rewards.learning.data import Floats, Ints, Task, better, targets_of
 from rewards.learning.losses import bradley_terry, margin_bradley_terry, scaled_bradley_terry, squared_errors
 
 PAIR_LOSSES = {
@@ -24,7 +23,6 @@ PAIR_LOSSES = {
     "scaled": scaled_bradley_terry,
     JOINT: bradley_terry,
 }
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

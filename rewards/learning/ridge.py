@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rewards.learning.data import Floats
+from rewards.learning.data import Floats, Ints
 
-Ints = NDArray[np.int64]
 # In standard errors. On real conversations with 200 prompts, half a standard error cost no accuracy and made the worst
 # splits better; a whole one cost some accuracy.
 CAUTION = 0.5

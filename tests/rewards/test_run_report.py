@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from rewards import run_report
-from rewards.promotion import PAIRS, SQUARES
+from rewards.promotion import NO_EVIDENCE, PAIRS, SQUARES
 
 VERDICT = {"gain": 0.1234, "low": 0.05, "high": 0.2, "against": "the champion", "prompts": 40}
 
@@ -49,10 +49,11 @@ def test_a_decision_is_two_sentences_for_people() -> None:
         "On 40 prompts that neither has learnt from, the squared error of the new model is 15.4% smaller than the "
         "champion’s. Chance hardly ever does that: the new model may take over."
     )
-    said = in_words(against="predicting the mean", promote=False, low=-0.1)
+    unproved = {"promote": False, "reason": f"{NO_EVIDENCE}: the interval of the gain reaches 0 or below."}
+    said = in_words(**unproved, against="predicting the mean", low=-0.1)
     assert said.startswith("On 40 prompts that it has not learnt from, the squared error of the new model is 15.4%")
     assert said.endswith("if it is really that much better, about 27 prompts would show it.")
-    said = in_words(gain=-0.2, low=-0.4, promote=False)
+    said = in_words(**unproved, gain=-0.2, low=-0.4)
     assert said.endswith("25.0% larger than the champion’s. It is not promoted.")
 
 
@@ -62,7 +63,8 @@ def test_pairs_are_put_in_the_right_order() -> None:
     assert "the champion 70.0%" in in_words(measure=PAIRS, before=0.3, gain=0.08)
 
 
-def test_what_holds_a_better_model_back_is_said() -> None:
+def test_whatever_else_holds_a_model_back_is_said() -> None:
+    assert in_words(promote=False, prompts=3, low=None).endswith("Because.")
     assert in_words(promote=False).endswith("smaller than the champion’s. Because.")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rewards.learning.cross_fit import cross_fitted, expected_rows, is_informative
+from rewards.learning.cross_fit import cross_fitted, expected_rows, is_informative, refitted
 from rewards.learning.curve import Rows
 from rewards.learning.data import Floats
+from rewards.learning.ridge import fit_ridge, scaling_of
 from tests.rewards.learning.test_curve import make_rows
 
 
@@ -39,3 +40,14 @@ def test_rows_hold_only_what_tells_something() -> None:
         expected_rows(["7"], np.array([[1.5, 2.5]]), ["helpfulness", "verbosity"], informative=[False, True])
     )
     assert yielded == [{"id": "7", "scores": {"verbosity": 2.5}}]
+
+
+def test_it_refits_the_ridge_of_the_baseline() -> None:
+    rows = make_rows(40)
+    rows.targets[5, 0] = np.nan
+    ridge = fit_ridge(rows.features[0], rows.targets, rows.prompts, alphas=[0.3], blocks=[20])
+    scaled = scaling_of(rows.features[0], [20]).apply(rows.features[0])
+    ours = refitted(scaled, rows.targets, np.ones(80, dtype=bool), np.array([0.3, 0.3]))
+    known = np.isfinite(rows.targets).all(axis=1)
+    theirs = rows.features[0] @ ridge.weight.T + ridge.bias
+    assert ours[known] == pytest.approx(theirs[known], abs=1e-8)

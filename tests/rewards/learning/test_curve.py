@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from rewards.learning.config import RIDGE_ALPHAS
-from rewards.learning.curve import PowerLaw, Rows, fit_power_law, learning_curve, refitted
-from rewards.learning.ridge import fit_ridge, scaling_of
+from rewards.learning.curve import PowerLaw, Rows, fit_power_law, learning_curve
 
 
 def make_rows(prompts: int, *, features: int = 20, noise: float = 1.0, signal: float = 1.0, seed: int = 0) -> Rows:
@@ -47,15 +46,18 @@ def test_more_labels_lower_the_error_and_order_more_pairs() -> None:
 
 
 def test_the_outlook_holds_against_data_that_came_later() -> None:
-    outlook = curve(make_rows(150, features=60))["outlook"]
-    later = curve(make_rows(650, features=60))["outlook"]
+    noise = 1.0
+    outlook, later = (curve(make_rows(prompts, features=60, noise=noise))["outlook"] for prompts in (150, 650))
     assert (outlook["labels"], outlook["evidence"]) == (300, True)
     assert outlook["probability"] > 0.95
     assert outlook["low"] < outlook["now"] - later["now"] < outlook["high"]
+    # The law is cautious: what later data bring is nearer to the upper end of the interval than to its middle.
+    assert later["now"] - 0.06 < outlook["then"] < later["now"] + 0.12
+    assert outlook["then"] > noise - 0.1
 
 
 def test_pure_noise_gives_no_evidence() -> None:
-    flat = [curve(make_rows(60, signal=0.0, seed=seed))["outlook"]["evidence"] for seed in range(10)]
+    flat = [curve(make_rows(100, signal=0.0, seed=seed))["outlook"]["evidence"] for seed in range(10)]
     assert sum(flat) <= 1
 
 
@@ -99,17 +101,6 @@ def test_a_few_prompts_draw_no_curve() -> None:
     assert learning_curve(make_rows(29), alphas=[1.0], blocks=[20], seed=0) is None
 
 
-def test_it_refits_the_ridge_of_the_baseline() -> None:
-    rows = make_rows(40)
-    rows.targets[5, 0] = np.nan
-    ridge = fit_ridge(rows.features[0], rows.targets, rows.prompts, alphas=[0.3], blocks=[20])
-    scaled = scaling_of(rows.features[0], [20]).apply(rows.features[0])
-    ours = refitted(scaled, rows.targets, np.ones(80, dtype=bool), np.array([0.3, 0.3]))
-    known = np.isfinite(rows.targets).all(axis=1)
-    theirs = rows.features[0] @ ridge.weight.T + ridge.bias
-    assert ours[known] == pytest.approx(theirs[known], abs=1e-8)
-
-
 def test_missing_labels_do_not_count() -> None:
     rows = make_rows(60)
     rows.targets[::2] = np.nan
@@ -131,7 +122,7 @@ def test_a_flat_curve_promises_nothing() -> None:
 
 
 def test_many_features_are_turned_to_fewer_and_it_stays_quick() -> None:
-    rows = make_rows(150, features=1500)
+    rows = make_rows(500, features=1500)
     started = time.process_time()
     outcome = curve(rows)
     assert time.process_time() - started < 20

@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from annotator.launch.install import ROOT
+from benchmarks.real_data import DATA
 from benchmarks.training.pairs import read_hh
 from rewards.learning.data import Item, items_of, read_snapshot
 from rewards.learning.inference import frozen_features
@@ -34,7 +34,6 @@ from rewards.learning.objectives import answers_of
 from rewards.learning.ridge import scaling_of, solve_ridge
 from rewards.learning.train import train
 
-DATA = ROOT.parent / "shared" / "data"
 HH = Path(os.environ.get("HH_PAIRS", DATA / "hh_pairs_train.jsonl.gz"))
 RATINGS = Path(os.environ.get("JUDGE_RATINGS", DATA / "llm_judge_ratings.jsonl"))
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -278,7 +278,6 @@ CELERY_BEAT_SCHEDULE = {
     "sweep-files": {"task": "rewards.tasks.sweep_files", "schedule": 60.0, "options": {"expires": 60}},
     "recover-lost-runs": {"task": "rewards.tasks.recover_lost_runs", "schedule": 15.0},
     "score-new-responses": {"task": "rewards.tasks.start_due_scoring", "schedule": 30.0},
-    "order-queues": {"task": "rewards.tasks.order_queues", "schedule": 60.0, "options": {"expires": 60}},
 }
 WORKER_HEARTBEAT_SECONDS = 5
 

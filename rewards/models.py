@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from django.conf import settings
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
@@ -273,16 +272,13 @@ class Score(models.Model):
 class ScoringPass(models.Model):
     """The progress of a model through its project's tasks, in the order of their ids.
 
-    Tasks up to `handed_out` are scored, or a lane has them. Tasks up to `doubted` have their place in the queue by the
-    nine uncertainties in `doubt_edges`.
+    Tasks up to `handed_out` are scored, or a lane has them.
     """
 
     reward_model = models.OneToOneField(RewardModel, on_delete=models.CASCADE, related_name="scoring_pass")
     handed_out = models.BigIntegerField(default=0)
     began_at = models.DateTimeField()
     error = models.TextField(blank=True)
-    doubt_edges = ArrayField(models.FloatField(), default=list)
-    doubted = models.BigIntegerField(default=0)
 
 
 class ScoringLane(models.Model):

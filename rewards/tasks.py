@@ -11,7 +11,7 @@ from annotator.background import failures, messages
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
-from rewards import erasure, runs, scoring, training, uncertainty_order, unlikely_ratings
+from rewards import erasure, runs, scoring, training, unlikely_ratings
 from rewards.models import ScoringJob, TrainingRun
 from rewards.scoring import pass_lanes
 
@@ -122,9 +122,3 @@ def start_due_scoring() -> int:
     with failures.as_whole("resend_waiting"):
         scoring.resend_waiting(now=database_now())
     return scoring.start_due(now=database_now())
-
-
-@shared_task
-def order_queues() -> int:
-    """Orders the queues of projects that begin with the tasks of which the champion is least certain."""
-    return uncertainty_order.order_queues()

@@ -116,7 +116,7 @@ class ProjectAdmin(OfManagedProjects):
                 ]
             },
         ),
-        (_("Work"), {"fields": ["paused", "quota", "queue_order"]}),
+        (_("Work"), {"fields": ["paused", "quota"]}),
         (_("Questions"), {"fields": [("ask_preference", "ask_safety", "ask_confidence")]}),
         (
             _("Qualification and gold tasks"),

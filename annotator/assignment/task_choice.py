@@ -90,17 +90,17 @@ def _look_from(seeker: Seeker, line: int) -> None:
 # one that reaches lower priorities.
 _UNTOUCHED = f"""
 WITH top AS (
-    SELECT t.priority, t.doubt FROM annotator_task t
-    WHERE {_ROOM} AND NOT t.begun {{language}} ORDER BY t.priority DESC, t.doubt DESC LIMIT 1
+    SELECT t.priority FROM annotator_task t
+    WHERE {_ROOM} AND NOT t.begun {{language}} ORDER BY t.priority DESC LIMIT 1
 ), onwards AS (
     SELECT t.id FROM annotator_task t
     WHERE {_ROOM} AND NOT t.begun {{language}} AND t.priority = (SELECT priority FROM top)
-        AND t.doubt = (SELECT doubt FROM top) AND t.shuffle >= %(place)s AND NOT EXISTS {_MINE}
+        AND t.shuffle >= %(place)s AND NOT EXISTS {_MINE}
     ORDER BY t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
 ), around AS (
     SELECT t.id FROM annotator_task t
     WHERE {_ROOM} AND NOT t.begun {{language}} AND NOT EXISTS (SELECT FROM onwards) AND NOT EXISTS {_MINE}
-    ORDER BY t.priority DESC, t.doubt DESC, t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+    ORDER BY t.priority DESC, t.shuffle LIMIT 1 FOR UPDATE OF t SKIP LOCKED
 )
 SELECT id FROM onwards UNION ALL SELECT id FROM around
 """
@@ -109,9 +109,9 @@ _IN_ANY_LANGUAGE = Statement(_UNTOUCHED.format(language=""))
 _IN_ONE_LANGUAGE = Statement(_UNTOUCHED.format(language="AND t.language = %(language)s"))
 _LANGUAGES_BY_PRIORITY = Statement(f"""
 SELECT spoken.language FROM unnest(%(languages)s::text[]) AS spoken (language), LATERAL (
-    SELECT t.priority, t.doubt FROM annotator_task t
-    WHERE {_ROOM} AND NOT t.begun AND t.language = spoken.language ORDER BY t.priority DESC, t.doubt DESC LIMIT 1
-) best ORDER BY best.priority DESC, best.doubt DESC, random()
+    SELECT t.priority FROM annotator_task t
+    WHERE {_ROOM} AND NOT t.begun AND t.language = spoken.language ORDER BY t.priority DESC LIMIT 1
+) best ORDER BY best.priority DESC, random()
 """)
 
 
@@ -145,7 +145,7 @@ def plans(seeker: Seeker) -> list[str]:
 _ANY = Statement(f"""
 SELECT t.id, CASE WHEN t.begun THEN t.line END FROM annotator_task t
 WHERE {_ROOM} AND {_SPOKEN} AND NOT EXISTS {_MINE}
-ORDER BY t.begun DESC, t.line, t.priority DESC, t.doubt DESC LIMIT 1 FOR UPDATE OF t SKIP LOCKED
+ORDER BY t.begun DESC, t.line, t.priority DESC LIMIT 1 FOR UPDATE OF t SKIP LOCKED
 """)
 _ONE_OF = Statement("""
 SELECT t.id FROM annotator_task t WHERE t.id = ANY(%(tasks)s) AND t.state = 'open' AND t.open_slots > 0

@@ -146,10 +146,6 @@ class Project(models.Model):
         KEPT = "kept", _("Kept")
         ALL = "all", _("All")
 
-    class QueueOrder(models.TextChoices):
-        PRIORITY = "priority", _("By priority")
-        UNCERTAIN = "uncertain", _("By priority, then the tasks that the model is least certain about")
-
     slug = models.SlugField(_("slug"), unique=True)
     name = models.CharField(_("name"), max_length=120)
     description = models.TextField(_("description"), blank=True)
@@ -205,13 +201,6 @@ class Project(models.Model):
         help_text=_("How long an annotator who does nothing keeps a task."),
     )
 
-    queue_order = models.CharField(
-        _("queue order"),
-        max_length=9,
-        choices=QueueOrder.choices,
-        default=QueueOrder.PRIORITY,
-        help_text=_("Which untouched task comes next. The model's uncertainty is known for tasks that it has scored."),
-    )
     paused = models.BooleanField(
         _("paused"), default=False, help_text=_("Nobody gets a task. Annotators can still submit what they have begun.")
     )

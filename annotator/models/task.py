@@ -42,8 +42,7 @@ class Task(models.Model):
     submitted; the stage functions keep both right. `shuffle` spreads annotators over untouched tasks. Begun tasks with
     room stand in a line: a trigger puts a task at its end whenever the task is begun or gets room. A gold task measures
     annotators: anybody may rate it, and it yields no label. `review_because` says why a reviewer should look at the
-    task. `doubt`, from 0 to 9, says how uncertain the reward model is of it; among untouched tasks of one priority the
-    most doubtful come first.
+    task.
     """
 
     class State(models.TextChoices):
@@ -67,7 +66,6 @@ class Task(models.Model):
     conversation = models.JSONField()
     metadata = models.JSONField(_("metadata"), default=dict, blank=True)
     priority = models.SmallIntegerField(_("priority"), default=0)
-    doubt = models.SmallIntegerField(db_default=0)
     state = models.CharField(_("state"), max_length=12, choices=State.choices, default=State.OPEN)
     slots_wanted = models.PositiveSmallIntegerField(_("slots wanted"), default=3)
     open_slots = models.PositiveSmallIntegerField(_("open slots"), default=3)
@@ -111,7 +109,6 @@ class Task(models.Model):
             models.CheckConstraint(
                 condition=Q(open_slots__lte=F("slots_wanted") - F("done")), name="open_slots_within_wanted"
             ),
-            models.CheckConstraint(condition=Q(doubt__range=(0, 9)), name="doubt_from_0_to_9"),
         ]
         indexes = [
             models.Index(fields=["project", "id"], name="task_by_project"),
@@ -124,12 +121,12 @@ class Task(models.Model):
                 fields=["project", "line"], condition=Q(state="open", open_slots__gt=0, begun=True), name="task_in_line"
             ),
             models.Index(
-                fields=["project", "-priority", "-doubt", "shuffle"],
+                fields=["project", "-priority", "shuffle"],
                 condition=Q(state="open", open_slots__gt=0, begun=False),
                 name="task_untouched",
             ),
             models.Index(
-                fields=["project", "language", "-priority", "-doubt", "shuffle"],
+                fields=["project", "language", "-priority", "shuffle"],
                 condition=Q(state="open", open_slots__gt=0, begun=False) & ~Q(language=""),
                 name="task_untouched_by_language",
             ),

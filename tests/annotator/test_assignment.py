@@ -46,12 +46,11 @@ def test_priority_comes_before_age(project: Project, cast: Cast) -> None:
     assert claimed(project, cast.alice).task == urgent
 
 
-def test_of_one_priority_the_most_doubtful_comes_first(project: Project, cast: Cast) -> None:
-    urgent, plain, doubtful = (make_task(project, priority=priority) for priority in (1, 0, 0))
-    Task.objects.filter(pk=doubtful.pk).update(doubt=9)
+def test_once_a_task_has_its_annotators_the_next_priority_follows(project: Project, cast: Cast) -> None:
+    plain, later, urgent = (make_task(project, priority=priority) for priority in (1, 0, 2))
     order = [claimed(project, annotator).task for annotator in cast.annotators]
     assert order == [urgent, urgent, urgent]
-    assert task_choice.pick(task_choice.Seeker(project.pk, make_user("frank").pk)) == doubtful.pk != plain.pk
+    assert task_choice.pick(task_choice.Seeker(project.pk, make_user("frank").pk)) == plain.pk != later.pk
 
 
 def test_nobody_gets_a_task_twice(project: Project, cast: Cast) -> None:

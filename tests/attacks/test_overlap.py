@@ -341,7 +341,7 @@ def test_what_a_changed_protocol_lets_in_again_is_news(cast: Cast) -> None:
     assert {label.made_at for label in Label.objects.in_force()} == {LATER}
 
 
-def test_a_model_that_doubts_is_no_difference_to_a_recount(project: Project, cast: Cast) -> None:
+def test_a_model_s_unlikely_rating_is_no_difference_to_a_recount(project: Project, cast: Cast) -> None:
     task = make_task(project)
     for user in cast.annotators:
         rate(project, user)

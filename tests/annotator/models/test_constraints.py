@@ -189,12 +189,6 @@ def test_a_detected_span_is_marked_by_nobody(project: Project, cast: Cast) -> No
     refused("a_pii_span_is_marked_by_annotators_only", lambda: make_span(task, marked_by=cast.alice))
 
 
-@pytest.mark.parametrize("doubt", [-1, 10])
-def test_a_doubt_off_the_scale_is_refused(project: Project, doubt: int) -> None:
-    tasks = Task.objects.filter(pk=make_task(project).pk)
-    refused("doubt_from_0_to_9", lambda: tasks.update(doubt=doubt))
-
-
 def test_a_span_twice_is_refused(project: Project) -> None:
     task = make_task(project)
     make_span(task)

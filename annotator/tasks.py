@@ -7,7 +7,7 @@ from celery import shared_task
 
 from annotator import agreement, assignment, quality
 from annotator.accounts import logins
-from annotator.background import failures, heartbeats
+from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.db.clock import database_now
 from annotator.importing import withdrawal
 from annotator.models import Import, Project

@@ -51,6 +51,7 @@ WEB_THREADS = environment.count("WEB_THREADS", 4)
 FORM_MAX_BYTES = environment.count("FORM_MAX_BYTES", 1_000_000)
 JSON_MAX_BYTES = environment.count("JSON_MAX_BYTES", 10_000_000)
 IMPORT_MAX_BYTES = environment.count("IMPORT_MAX_BYTES", 1_000_000_000)
+EVALUATION_MAX_BYTES = environment.count("EVALUATION_MAX_BYTES", 200_000_000)
 # How long PostgreSQL may work on one statement of a request, and of an import or export; 0: without limit.
 WEB_STATEMENT_SECONDS = environment.number("WEB_STATEMENT_SECONDS", 30)
 WEB_FILE_STATEMENT_SECONDS = environment.number("WEB_FILE_STATEMENT_SECONDS", 900)
@@ -245,7 +246,11 @@ CELERY_BROKER_URL = REDIS_URL
 # Results are rows in the database: nothing reads them from Redis.
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "light"
-CELERY_TASK_ROUTES = {"rewards.tasks.train": {"queue": "train"}, "rewards.tasks.score*": {"queue": "score"}}
+CELERY_TASK_ROUTES = {
+    "rewards.tasks.train": {"queue": "train"},
+    "rewards.tasks.evaluate": {"queue": "train"},
+    "rewards.tasks.score*": {"queue": "score"},
+}
 # A worker that is busy for long must not hold messages that another one could take.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -277,6 +282,11 @@ CELERY_BEAT_SCHEDULE = {
     "note-unlikely": {"task": "rewards.tasks.note_unlikely_left", "schedule": 60.0, "options": {"expires": 60}},
     "sweep-files": {"task": "rewards.tasks.sweep_files", "schedule": 60.0, "options": {"expires": 60}},
     "recover-lost-runs": {"task": "rewards.tasks.recover_lost_runs", "schedule": 15.0},
+    "recover-lost-evaluations": {
+        "task": "rewards.tasks.recover_lost_evaluations",
+        "schedule": 15.0,
+        "options": {"expires": 15},
+    },
     "score-new-responses": {"task": "rewards.tasks.start_due_scoring", "schedule": 30.0},
 }
 WORKER_HEARTBEAT_SECONDS = 5

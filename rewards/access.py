@@ -10,9 +10,10 @@ from django.shortcuts import get_object_or_404
 
 from annotator.access import managed_project, reviewed_project
 from annotator.models import Project, User
-from rewards.models import RewardModel, Snapshot, TrainingRun
+from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot, TrainingRun
 
 Row = TypeVar("Row", Snapshot, TrainingRun, RewardModel)
+Judged = TypeVar("Judged", Evaluation, EvaluationJob)
 
 
 def managed_snapshot(user: User, pk: int) -> Snapshot:
@@ -37,8 +38,41 @@ def reviewed_run(user: User, pk: int) -> TrainingRun:
     return run
 
 
+def reviewed_evaluation(user: User, pk: int) -> Evaluation:
+    """Returns an evaluation in a project that the user manages or reviews; 403 for its annotators."""
+    row = get_object_or_404(_of_models(user, Evaluation.objects.all()), pk=pk)
+    reviewed_project(user, row.reward_model.project.slug)
+    return row
+
+
+def managed_evaluation(user: User, pk: int) -> Evaluation:
+    """Returns an evaluation in a project that the user manages; 403 for the project's other members."""
+    row = get_object_or_404(_of_models(user, Evaluation.objects.all()), pk=pk)
+    managed_project(user, row.reward_model.project.slug)
+    return row
+
+
+def reviewed_job(user: User, pk: int) -> EvaluationJob:
+    """Returns an evaluation job in a project that the user manages or reviews; 403 for its annotators."""
+    row = get_object_or_404(_of_models(user, EvaluationJob.objects.all()), pk=pk)
+    reviewed_project(user, row.reward_model.project.slug)
+    return row
+
+
+def managed_job(user: User, pk: int) -> EvaluationJob:
+    """Returns an evaluation job in a project that the user manages; 403 for the project's other members."""
+    row = get_object_or_404(_of_models(user, EvaluationJob.objects.all()), pk=pk)
+    managed_project(user, row.reward_model.project.slug)
+    return row
+
+
 _RUNS = TrainingRun.objects.select_related("project", "snapshot", "reward_model")
 _MODELS = RewardModel.objects.select_related("project", "run__snapshot")
+
+
+def _of_models(user: User, rows: QuerySet[Judged]) -> QuerySet[Judged]:
+    visible = Project.objects.visible_to(user)
+    return rows.select_related("reward_model__project").filter(reward_model__project__in=visible)
 
 
 def _visible(user: User, rows: QuerySet[Row], pk: int) -> Row:

@@ -19,7 +19,7 @@ from annotator.background import failures
 from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.storage import artifacts
-from rewards.models import OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
+from rewards.models import EvaluationJob, OwnerlessFolder, RewardModel, RunState, Snapshot, TrainingRun
 
 
 class NothingToErase(Refusal):
@@ -151,9 +151,11 @@ def _sweep_project(project: Project, *, asked: QuerySet[Snapshot], removed: list
 
 
 def _leftovers() -> Iterator[Path]:
-    """Yields the folders that a failed or cancelled run did not finish writing: nobody goes on from there."""
+    """Yields what nobody goes on from: folders that a run did not finish writing, files of ended evaluation jobs."""
     ended = TrainingRun.objects.filter(state__in=(RunState.FAILED, RunState.CANCELLED))
     over = {str(pk) for pk in ended.values_list("pk", flat=True)}
     for name in ("checkpoint", ".*.unfinished"):
         folders = (settings.ARTIFACTS / "runs").glob(f"*/{name}")
         yield from (folder for folder in folders if folder.parent.name in over)
+    active = {str(pk) for pk in EvaluationJob.objects.active().values_list("pk", flat=True)}
+    yield from (folder for folder in (settings.ARTIFACTS / "evaluations").glob("*") if folder.name not in active)

@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from django.db import transaction
 
 from annotator import audit
 from annotator.refusals import Refusal
-from rewards.models import Evaluation, RewardModel
+from rewards.models import Evaluation, RewardModel, Snapshot
+from rewards.trainer_process import end_group
 
 HUB = "hub:"
 LONGEST_NAME = 100
@@ -28,6 +30,12 @@ class EvaluationFailed(Refusal):
     code = "evaluation_failed"
 
 
+class BelongsToRun(Refusal):
+    """The evaluation is a run's own, by which its model was promoted or rejected."""
+
+    code = "belongs_to_run"
+
+
 def evaluate(model: RewardModel, data: str, *, name: str = "") -> Evaluation:
     """Evaluates the model on `data`, a path or `hub:NAME@SPLIT`, and stores the metrics.
 
@@ -38,11 +46,15 @@ def evaluate(model: RewardModel, data: str, *, name: str = "") -> Evaluation:
     """
     if not data.startswith(HUB) and not Path(data).is_file():
         raise EvaluationFailed(f"There is no file {data}.")
-    metrics = measured(model, data)
+    return record(model, measured(model, data), name=name or name_of(data))
+
+
+@transaction.atomic
+def record(model: RewardModel, metrics: dict[str, Any], *, name: str) -> Evaluation:
+    """Stores the metrics that somebody asked for, and notes it in the audit."""
     digest = metrics["data"]["sha256"]
-    with transaction.atomic():
-        row = store(model, name=name or name_of(data), data_hash=digest, metrics=metrics)
-        audit.record("model.evaluated", f"model version {model.version}", project=model.project, data=digest)
+    row = store(model, name=name, data_hash=digest, metrics=metrics)
+    audit.record("model.evaluated", f"model version {model.version}", project=model.project, data=digest)
     return row
 
 
@@ -52,6 +64,30 @@ def store(model: RewardModel, *, name: str, data_hash: str, metrics: dict[str, A
         reward_model=model, name=name[:LONGEST_NAME], data_hash=data_hash, defaults={"metrics": metrics}
     )
     return row
+
+
+@transaction.atomic
+def delete(evaluation: Evaluation) -> None:
+    """Deletes an evaluation that somebody asked for.
+
+    Raises:
+        BelongsToRun: a run judged its model by it.
+    """
+    model = evaluation.reward_model
+    if is_of_a_run(evaluation):
+        raise BelongsToRun(
+            f"A run judged version {model.version} by this evaluation, so it is kept as long as the model is."
+        )
+    evaluation.delete()
+    details = {"name": evaluation.name, "data": evaluation.data_hash}
+    audit.record("evaluation.deleted", f"model version {model.version}", project=model.project, **details)
+
+
+def is_of_a_run(evaluation: Evaluation) -> bool:
+    """Returns whether the evaluation is on the held-out rows of one of the project's snapshots."""
+    rows = {"validation.jsonl": evaluation.data_hash}
+    snapshots = Snapshot.objects.filter(project=evaluation.reward_model.project_id, manifest__files__contains=rows)
+    return evaluation.name == VALIDATION and snapshots.exists()
 
 
 def newest_by_name(evaluations: Iterable[Evaluation]) -> dict[str, dict[str, Any]]:
@@ -64,20 +100,51 @@ def name_of(data: str) -> str:
     return data.removeprefix(HUB) if data.startswith(HUB) else Path(data).name.split(".")[0]
 
 
-def measured(model: RewardModel, data: str) -> dict[str, Any]:
+def measured(model: RewardModel, data: str, *, beat: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Returns the metrics of `python -m rewards.learning evaluate`, which runs in a process of its own.
 
-    The learning core imports torch, which takes seconds and does not belong into this process.
+    The learning core imports torch, which takes seconds and does not belong into this process. `beat` is called every
+    RUN_HEARTBEAT_SECONDS; the process is ended when it raises.
+
+    Raises:
+        EvaluationFailed: the data cannot be read, the model cannot be loaded, or it took longer than RUN_HOURS.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "config.json").write_text(json.dumps(_config(model, data)))
-        command = [sys.executable, "-m", "rewards.learning", "evaluate", folder]
-        done = subprocess.run(command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            words = done.stderr.strip().splitlines()
-            raise EvaluationFailed(words[-1] if words else f"The evaluation ended with code {done.returncode}.")
-        metrics: dict[str, Any] = json.loads((Path(folder) / "metrics.json").read_text())
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "config.json").write_text(json.dumps(_config(model, data)))
+        with (folder / "errors.txt").open("wb") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rewards.learning", "evaluate", name],
+                cwd=settings.BASE_DIR,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        try:
+            _wait(process, beat)
+        finally:
+            end_group(process)
+        if process.returncode != 0:
+            words = (folder / "errors.txt").read_text(errors="replace").strip().splitlines()
+            raise EvaluationFailed(words[-1] if words else f"The evaluation ended with code {process.returncode}.")
+        metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
         return metrics
+
+
+def _wait(process: "subprocess.Popen[bytes]", beat: Callable[[], None]) -> None:
+    end = time.monotonic() + settings.RUN_HOURS * 3600
+    while time.monotonic() < end:
+        try:
+            process.wait(timeout=settings.RUN_HEARTBEAT_SECONDS)
+        except subprocess.TimeoutExpired:
+            beat()
+        else:
+            return
+    raise EvaluationFailed(
+        f"The evaluation was ended after {settings.RUN_HOURS:g} hours. Send fewer rows, or ask the operator for a "
+        "higher RUN_HOURS."
+    )
 
 
 def _config(model: RewardModel, data: str) -> dict[str, str]:

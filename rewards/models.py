@@ -240,6 +240,51 @@ class Evaluation(models.Model):
         ]
 
 
+class EvaluationJobQuerySet(models.QuerySet["EvaluationJob"]):
+    def active(self) -> EvaluationJobQuerySet:
+        """Returns the jobs that have not ended."""
+        return self.filter(state__in=[EvaluationJob.State.QUEUED, EvaluationJob.State.WORKING])
+
+
+class EvaluationJob(models.Model):
+    """A file that somebody sent to judge a model by: a train worker measures the model and stores an evaluation.
+
+    `attempt` is a fencing number, as a run's is. The file is kept until the job has ended.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued", _("Queued")
+        WORKING = "working", _("Evaluating")
+        DONE = "done", _("Done")
+        FAILED = "failed", _("Failed")
+
+    reward_model = models.ForeignKey(RewardModel, on_delete=models.CASCADE, related_name="evaluation_jobs")
+    requested_by = models.ForeignKey("annotator.User", on_delete=models.SET_NULL, null=True, related_name="+")
+    name = models.CharField(max_length=100)
+    file_name = models.CharField(max_length=100)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    heartbeat_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+    evaluation = models.ForeignKey(Evaluation, on_delete=models.SET_NULL, null=True, related_name="jobs")
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = EvaluationJobQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"evaluation job {self.pk}"
+
+    def is_active(self) -> bool:
+        return self.state in (self.State.QUEUED, self.State.WORKING)
+
+    def directory(self) -> Path:
+        return settings.ARTIFACTS / "evaluations" / str(self.pk)
+
+
 class Score(models.Model):
     """The scores of one response by one model: a value per attribute (not clamped) and the weighted reward.
 

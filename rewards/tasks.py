@@ -11,7 +11,7 @@ from annotator.background import failures, messages
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
-from rewards import erasure, runs, scoring, training, unlikely_ratings
+from rewards import erasure, evaluation_jobs, runs, scoring, training, unlikely_ratings
 from rewards.models import ScoringJob, TrainingRun
 from rewards.scoring import pass_lanes
 
@@ -46,6 +46,19 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         pass_lanes.wake(model, now=database_now())
     if model:
         messages.send("rewards.tasks.note_unlikely", [run.pk])
+
+
+@shared_task
+def evaluate(job_id: int) -> None:
+    """Judges a model by the file of a queued job; what happens to it is written to its row."""
+    evaluation_jobs.work(job_id)
+
+
+@shared_task
+def recover_lost_evaluations() -> int:
+    """Requeues the evaluation jobs of workers that have gone silent, and sends forgotten ones again."""
+    with failures.as_whole("recover_lost_evaluations"):
+        return evaluation_jobs.recover_lost(now=database_now())
 
 
 @shared_task

@@ -62,7 +62,7 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     try:
         _wait(run, process, folder)
     finally:
-        _stop(process)
+        end_group(process)
     tail = _tail(log, start)
     # Appended, as the champion's evaluation follows the trainer in the same run.
     runs.write(run, log=run.log + tail, **_progress(folder))
@@ -100,7 +100,7 @@ def _refuse_overtime(run: TrainingRun) -> None:
     )
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
+def end_group(process: "subprocess.Popen[bytes]") -> None:
     """Ends the process group with SIGTERM, and with SIGKILL after GRACE_SECONDS, unless it has ended by itself."""
     if process.poll() is not None:
         return

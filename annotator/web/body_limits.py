@@ -17,17 +17,20 @@ WAITS = "rewardloop.body_waits"
 The value is the length that is announced, 0 where none is.
 """
 GO_ON = 204
-_FILES = re.compile(r"(?:/api/v1)?/projects/[^/]+/import/")
+_IMPORTS = re.compile(r"(?:/api/v1)?/projects/[^/]+/import/")
+_EVALUATIONS = re.compile(r"(?:/api/v1)?/projects/[^/]+/evaluation-jobs/")
 
 
 def takes_files(path: str) -> bool:
-    return _FILES.fullmatch(path) is not None
+    return bool(_IMPORTS.fullmatch(path) or _EVALUATIONS.fullmatch(path))
 
 
 def most_bytes(path: str) -> int:
     """The largest body that the address takes."""
-    if takes_files(path):
+    if _IMPORTS.fullmatch(path):
         return int(settings.IMPORT_MAX_BYTES)
+    if _EVALUATIONS.fullmatch(path):
+        return int(settings.EVALUATION_MAX_BYTES)
     return int(settings.JSON_MAX_BYTES if is_rest(path) else settings.FORM_MAX_BYTES)
 
 

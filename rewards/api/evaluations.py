@@ -1,13 +1,15 @@
-"""REST: evaluations of reward models, and their comparison across versions for download."""
+"""REST: evaluations of reward models, the jobs that make them, and their comparison across versions for download."""
 
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpResponseBase, StreamingHttpResponse
+from django.urls import reverse
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import generics, serializers
+from rest_framework import generics, serializers, status
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -17,8 +19,10 @@ from annotator.api.transfer import WhateverIsAccepted
 from annotator.exporting.spreadsheets import csv_lines
 from annotator.models import Project
 from annotator.web import query_parameters
-from rewards import comparison
-from rewards.models import Evaluation
+from rewards import comparison, evaluation, evaluation_jobs
+from rewards.access import managed_evaluation, managed_job, reviewed_evaluation, reviewed_job
+from rewards.evaluation import LONGEST_NAME
+from rewards.models import Evaluation, EvaluationJob
 
 FORMATS = ("json", "csv")
 
@@ -36,6 +40,46 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
     class Meta:
         model = Evaluation
         fields = ["id", "project", "model", "version", "name", "data_hash", "metrics", "created_at"]
+
+
+class EvaluationRequestSerializer(serializers.Serializer[Any]):
+    """The form of an upload."""
+
+    model = serializers.IntegerField(help_text="a reward model's id")
+    file = serializers.FileField(
+        help_text="rows like a snapshot's validation.jsonl, or RewardBench, RewardBench 2, RM-Bench, JudgeBench or "
+        "preference pairs as published; JSON lines, a JSON list or Parquet, the first two also gzipped"
+    )
+    name = serializers.CharField(
+        required=False, max_length=LONGEST_NAME, help_text="of the evaluation; by default the file's name"
+    )
+
+
+class EvaluationJobSerializer(serializers.ModelSerializer[EvaluationJob]):
+    """`evaluation` is the id of the result once the state is `done`; `error` says why there is none."""
+
+    project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(
+        source="reward_model.project", slug_field="slug", read_only=True
+    )
+    model = serializers.IntegerField(source="reward_model_id")
+    version = serializers.IntegerField(source="reward_model.version")
+    evaluation = serializers.IntegerField(source="evaluation_id", allow_null=True)
+
+    class Meta:
+        model = EvaluationJob
+        fields = [
+            "id",
+            "project",
+            "model",
+            "version",
+            "name",
+            "file_name",
+            "state",
+            "error",
+            "evaluation",
+            "created_at",
+            "finished_at",
+        ]
 
 
 class ComparisonRowSerializer(serializers.Serializer[Any]):
@@ -74,6 +118,61 @@ class Evaluations(generics.ListAPIView[Evaluation]):
     def get_queryset(self) -> QuerySet[Evaluation]:
         projects = access.reviewed_projects(access.user_of(self.request))
         return Evaluation.objects.filter(reward_model__project__in=projects).select_related("reward_model__project")
+
+
+class OneEvaluation(APIView):
+    """One evaluation; managers delete those that no run judged its model by."""
+
+    @extend_schema(responses=EvaluationSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(EvaluationSerializer(reviewed_evaluation(access.user_of(request), pk)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        evaluation.delete(managed_evaluation(access.user_of(request), pk))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class EvaluationJobs(generics.ListCreateAPIView[EvaluationJob]):
+    """The files that a project's models are or were judged by; a POST sends one, as a multipart form."""
+
+    serializer_class = EvaluationJobSerializer
+    queryset = EvaluationJob.objects.none()
+    parser_classes = [MultiPartParser]
+
+    def get_queryset(self) -> QuerySet[EvaluationJob]:
+        project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])
+        return EvaluationJob.objects.filter(reward_model__project=project).select_related("reward_model__project")
+
+    @extend_schema(
+        request={"multipart/form-data": EvaluationRequestSerializer}, responses={202: EvaluationJobSerializer}
+    )
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        user = access.user_of(request)
+        project = access.managed_project(user, self.kwargs["slug"])
+        serializer = EvaluationRequestSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        fields = serializer.validated_data
+        model = project.reward_models.select_related("project").filter(pk=fields["model"]).first()
+        if model is None:
+            raise serializers.ValidationError({"model": ["The project has no reward model with this id."]})
+        file = fields["file"]
+        job = evaluation_jobs.request(model, file, file_name=file.name, name=fields.get("name", ""), by=user)
+        location = {"Location": reverse("api:evaluation-job", args=[job.pk])}
+        return Response(EvaluationJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
+
+
+class OneEvaluationJob(APIView):
+    """One job; deleting it stops the work. An evaluation that it has made stays."""
+
+    @extend_schema(responses=EvaluationJobSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(EvaluationJobSerializer(reviewed_job(access.user_of(request), pk)).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        evaluation_jobs.remove(managed_job(access.user_of(request), pk))
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class Comparison(APIView):

@@ -14,8 +14,10 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
+from rewards import evaluation
 from rewards.comparison import DIGITS, Cell, Group, Line, compare, groups_of
 from rewards.models import Evaluation
+from rewards.views.evaluations import EvaluationForm, shown_jobs
 
 MEASURES = {
     "accuracy": gettext_lazy("Accuracy"),
@@ -91,9 +93,14 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.reviewed_project(user_of(request), slug)
     groups = groups_of(project)
     chosen = _chosen(groups, request.GET.get("of", ""))
-    page = {"project": project, "groups": groups, "chosen": chosen}
+    page = {"groups": groups, "chosen": chosen, **shown_jobs(user_of(request), project)}
+    page["has_models"] = bool(groups) or project.reward_models.exists()
+    page["form"] = EvaluationForm(project)
     if chosen:
         comparison = compare(project, name=chosen.name, data_hash=chosen.data_hash)
+        # All of a group share their name and their data, by which a run's own are known.
+        if page["manages"] and not evaluation.is_of_a_run(comparison.evaluations[0]):
+            page["deletable"] = comparison.evaluations
         names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
         page["evaluations"] = comparison.evaluations
         page["notes"] = [note for evaluation in comparison.evaluations for note in _notes(evaluation, names)]

@@ -2,8 +2,11 @@
 
 from django.urls import path
 
-from rewards.views import pages
+from rewards.views import evaluations, pages
 
 urlpatterns = [
     path("projects/<slug:slug>/comparison/", pages.comparison, name="comparison"),
+    path("projects/<slug:slug>/evaluation-jobs/", evaluations.jobs, name="evaluation-jobs"),
+    path("evaluation-jobs/<int:pk>/remove/", evaluations.remove_job, name="remove-evaluation-job"),
+    path("evaluations/<int:pk>/delete/", evaluations.delete_evaluation, name="delete-evaluation"),
 ]

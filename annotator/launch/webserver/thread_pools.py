@@ -54,7 +54,7 @@ def lanes(threads: int) -> tuple[Lane, ...]:
         Lane("rewards", lambda _method, path: path.startswith("/api/v1/openrlhf/"), threads, 4 * threads),
         # A slow client's download holds its thread for as long as it lasts.
         Lane("exports", lambda _method, path: path.endswith("/export/"), few, 4 * few),
-        Lane("imports", lambda _method, path: body_limits.takes_files(path), few, 4 * few),
+        Lane("imports", lambda method, path: method == "POST" and body_limits.takes_files(path), few, 4 * few),
         # What reads or writes whole files takes as long as they are large.
         Lane("artifacts", _works_on_artifacts, 1, 4),
         Lane("pages", lambda _method, path: True, threads, 10_000),

@@ -117,7 +117,7 @@ class ProjectAdmin(OfManagedProjects):
             },
         ),
         (_("Work"), {"fields": ["paused", "quota"]}),
-        (_("Questions"), {"fields": [("ask_preference", "ask_safety", "ask_confidence")]}),
+        (_("Questions"), {"fields": [("ask_preference", "allow_ties"), ("ask_safety", "ask_confidence")]}),
         (
             _("Qualification and gold tasks"),
             {

@@ -7,7 +7,7 @@ from django.db import connection
 
 from annotator.agreement.array_parameters import array
 from annotator.agreement.pair_counts import Columns, Flag, Records
-from annotator.models import NEITHER_VALID
+from annotator.models import NEITHER_VALID, TIE
 
 # OFFSET 0 keeps the subquery whole, so that it runs once per task and through the indexes: for some hundreds of tasks
 # the planner would otherwise read whole tables. The send functions write big-endian numbers, in the order of _FIELDS.
@@ -16,7 +16,8 @@ SELECT string_agg(ratings, ''::bytea) FROM unnest(%s::bigint[]) AS chosen (id) C
     SELECT int8send(t.id) || int8send(COALESCE(r.response_id, 0)) || int8send(a.id) || int8send(s.annotator_id)
            || float8send(extract(epoch FROM a.submitted_at)::float8)
            || boolsend(COALESCE(a.id = ANY(c.kept) AND c.dropped_because = '', false))
-           || int2send(COALESCE(a.preference, 0::int2)) || int2send(COALESCE(r.safe::int, -1)::int2) {scores} AS ratings
+           || int2send(COALESCE(a.preference, -1000::int2)) || int2send(COALESCE(r.safe::int, -1)::int2)
+           {scores} AS ratings
     FROM annotator_task t
     JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
     JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
@@ -40,7 +41,8 @@ _FIELDS = (
 # In seconds: 1 January 1970 was a Thursday.
 FIRST_MONDAY = 4 * 86_400
 WEEK = 7 * 86_400
-_RANK = {-3: 0, -2: 1, -1: 2, 1: 3, 2: 4, 3: 5}
+_NO_PREFERENCE = -1000
+_RANK = {-3: 0, -2: 1, -1: 2, TIE: 3, 1: 4, 2: 5, 3: 6}
 
 
 _RANKED_FIELDS = (
@@ -86,7 +88,7 @@ def read(tasks: Sequence[int], columns: Columns) -> Records:
     rows, ranked = _rows(tasks, columns), _ranked(tasks)
     # A preference concerns the whole task, but stands in the row of every response: one row per annotation is enough.
     _, once = np.unique(rows["annotation"], return_index=True)
-    preferring = rows[once][rows[once]["preference"] != 0]
+    preferring = rows[once][rows[once]["preference"] != _NO_PREFERENCE]
     rating = rows[rows["response"] != 0]
     records = np.concatenate(
         [_of_ratings(rating, columns), _of_preferences(preferring, columns), _of_rankings(ranked, columns)]

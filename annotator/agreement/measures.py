@@ -88,6 +88,16 @@ def kappa(tables: Floats) -> Floats:
     return 1 - _mean(tables, DIFFERENCE**2) / _nan_for_zero(by_chance)
 
 
+def nominal_kappa(tables: Floats) -> Floats:
+    """Returns Cohen's kappa without weights, for which every two different ratings differ alike.
+
+    NaN where all ratings are the same.
+    """
+    one, other = _shares(tables.sum(-1)), _shares(tables.sum(-2))
+    by_chance = 1 - (one * other).sum(-1)
+    return 1 - _mean(tables, DIFFERENCE != 0) / _nan_for_zero(by_chance)
+
+
 def exact(tables: Floats) -> Floats:
     """Returns the share of pairs with the same rating."""
     return _mean(tables, DIFFERENCE == 0)

@@ -18,13 +18,14 @@ Records = NDArray[np.void]
 Kind = AgreementTotal.Kind
 
 LEVELS = 5
-CELLS = 6
+CELLS = 7
 """Steps of the longest scale, that of preferences; a table of two ratings has CELLS * CELLS places."""
 MOST_RATINGS = 4096
 """One more than the most ratings that a sample can have."""
 BUCKETS = 200
 SHARED = 2**32 - 1
 """The key under which raters and pairs count responses, whatever was rated of them."""
+_TIED = 3
 _LOW = 2**32 - 1
 _NONE = np.zeros(0, np.int64)
 
@@ -58,13 +59,15 @@ class Columns:
     """
 
     attributes: tuple[str, ...]
+    ties: bool = True
+    """Whether a preference may be a tie, which stands in the middle; without it six strengths are compared."""
 
     def __len__(self) -> int:
         return len(self.attributes) + 4
 
     @property
     def preference(self) -> int:
-        """The column of preferences: the six strengths as 0 to 5, absent for "neither"."""
+        """The column of preferences: strengths from -3 to 3 as 0 to 6, absent for "neither"."""
         return len(self.attributes)
 
     @property
@@ -173,6 +176,10 @@ class Keys:
         rest, ratings = np.divmod(rest, MOST_RATINGS)
         selection, column = np.divmod(rest, len(columns))
         low, high = np.divmod(cell, CELLS)
+        if not columns.ties:
+            # Without ties the strengths -1 and 1 are neighbours.
+            preferred = column == columns.preference
+            low, high = (np.where(preferred & (place > _TIED), place - 1, place) for place in (low, high))
         return cls(selection, column, ratings, low, high)
 
 

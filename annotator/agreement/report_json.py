@@ -28,6 +28,7 @@ def to_json(report: Report, *, name: Callable[[User], str]) -> dict[str, Any]:
         "confusion": by_attribute(lambda closeness: closeness.confusion),
         "preference": {
             **asdict(report.preference.agreement),
+            "nominal_kappa": report.preference.nominal,
             "same_side": report.preference.same_side,
             "neither": report.preference.neither,
         },

@@ -11,7 +11,7 @@ from annotator.agreement import intervals, measures, raters, totals
 from annotator.agreement.measures import Floats, Tables, known
 from annotator.agreement.pair_counts import LEVELS, SELECTIONS, Columns, Kind, Selection, tallied_by_task
 from annotator.agreement.raters import Pair, Rater, Week
-from annotator.agreement.totals_refresh import up_to_date
+from annotator.agreement.totals_refresh import Standing, up_to_date
 from annotator.models import Project, User
 
 FEW = 1_000
@@ -51,13 +51,15 @@ class Closeness:
 
 @dataclass(frozen=True)
 class Preferences:
-    """Agreement on preferences, over the six strengths without "neither".
+    """Agreement on preferences, over the strengths without "neither": six, or seven where ties are allowed.
 
-    `same_side` is the share of pairs of raters who prefer the same response, `neither` the share of preferences that
-    are "neither".
+    The agreement's kappa is the ordinal one, with quadratic weights; for `nominal` every two strengths differ alike.
+    `same_side` is the share of pairs of raters who prefer the same response, or none; `neither` the share of
+    preferences that are "neither".
     """
 
     agreement: Agreement
+    nominal: float | None
     same_side: float | None
     neither: float | None
 
@@ -111,8 +113,8 @@ def agreement(project: Project, selection: Selection, *, now: datetime) -> dict[
 
 def kappas(project: Project, *, now: datetime) -> dict[Selection, dict[str, Agreement]]:
     """Returns kappa of each selection and attribute, without intervals."""
-    columns = up_to_date(project, now=now).columns
-    return _kappas(Tables.of(totals.stored(project, Kind.PROJECT), columns), columns)
+    standing = up_to_date(project, now=now)
+    return _kappas(_Counted(Tables.of(totals.stored(project, Kind.PROJECT), standing.columns), standing))
 
 
 def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> Report:
@@ -120,19 +122,28 @@ def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> 
     standing = up_to_date(project, now=now)
     columns = standing.columns
     tables = Tables.of(totals.stored(project, Kind.PROJECT), columns)
-    ends = _intervals(project, columns)
+    counted = _Counted(tables, standing, _intervals(project, columns))
     return Report(
-        selections=_kappas(tables, columns, ends),
+        selections=_kappas(counted),
         closeness=_closeness(tables, columns),
-        preference=_preferences(tables, columns, ends),
-        ranking=_rankings(tables, columns, ends),
-        safety=_safety(tables, columns, ends),
+        preference=_preferences(counted),
+        ranking=_rankings(counted),
+        safety=_safety(counted),
         raters=raters.raters(project, columns),
         pairs=raters.pairs(project, columns, of=pairs_of),
         weeks=raters.weeks(project, columns),
         as_of=standing.as_of,
         pending=standing.pending,
     )
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What has been counted, how up to date it is, and the ends of the intervals, where these are wanted."""
+
+    tables: Tables
+    standing: Standing
+    ends: Floats | None = None
 
 
 def _intervals(project: Project, columns: Columns) -> Floats:
@@ -144,18 +155,22 @@ def _intervals(project: Project, columns: Columns) -> Floats:
 # Kappa -----------------------------------------------------------------------------------------------------
 
 
-def _kappas(tables: Tables, columns: Columns, ends: Floats | None = None) -> dict[Selection, dict[str, Agreement]]:
-    kappas = measures.kappa(tables.by_sample)
+def _kappas(counted: _Counted) -> dict[Selection, dict[str, Agreement]]:
+    kappas = measures.kappa(counted.tables.by_sample)
     return {
         selection: {
-            key: _agreement(tables, kappas, ends, (row, column)) for column, key in enumerate(columns.attributes)
+            key: _agreement(counted, kappas, (row, column))
+            for column, key in enumerate(counted.standing.columns.attributes)
         }
         for row, selection in enumerate(SELECTIONS)
     }
 
 
-def _agreement(tables: Tables, kappas: Floats, ends: Floats | None, place: tuple[int, int]) -> Agreement:
+def _agreement(counted: _Counted, kappas: Floats, place: tuple[int, int]) -> Agreement:
+    tables, ends = counted.tables, counted.ends
     samples, ratings = round(tables.by_sample[place].sum()), round(tables.by_rating[place].sum())
+    if not samples and counted.standing.pending:
+        return Agreement(None, 0, 0, _("the ratings are still being counted"))
     if not samples:
         return Agreement(None, 0, 0, _("no response has two ratings yet"))
     kappa = known(kappas[place])
@@ -187,22 +202,26 @@ def _closeness(tables: Tables, columns: Columns) -> dict[str, Closeness]:
     }
 
 
-def _preferences(tables: Tables, columns: Columns, ends: Floats) -> Preferences:
-    # The lower three of the six strengths prefer the first response, the upper three the second.
+def _preferences(counted: _Counted) -> Preferences:
+    tables, columns = counted.tables, counted.standing.columns
     place = (_ALL, columns.preference)
     table = tables.by_sample[place]
-    same = table[:3, :3].sum() + table[3:, 3:].sum()
+    # The lower three strengths prefer the first response; between them and the upper three a tie may stand.
+    sides = (slice(0, 3), slice(3, 4), slice(4, 7)) if columns.ties else (slice(0, 3), slice(3, 6))
+    same = sum(table[side, side].sum() for side in sides)
     neither = tables.by_rating[_ALL, columns.neither].sum(-1)
     return Preferences(
-        agreement=_agreement(tables, measures.kappa(tables.by_sample), ends, place),
+        agreement=_agreement(counted, measures.kappa(tables.by_sample), place),
+        nominal=known(float(measures.nominal_kappa(table))),
         same_side=float(same / table.sum()) if table.any() else None,
         neither=float(neither[1] / neither.sum()) if neither.any() else None,
     )
 
 
-def _rankings(tables: Tables, columns: Columns, ends: Floats) -> Rankings:
+def _rankings(counted: _Counted) -> Rankings:
+    tables, columns = counted.tables, counted.standing.columns
     place = (_ALL, columns.ranking)
-    agreement = _agreement(tables, measures.kappa(tables.by_sample), ends, place)
+    agreement = _agreement(counted, measures.kappa(tables.by_sample), place)
     orders = tables.by_rating[place].sum(-1)
     # Every two responses are counted in both orders, and reported once.
     return Rankings(
@@ -212,11 +231,12 @@ def _rankings(tables: Tables, columns: Columns, ends: Floats) -> Rankings:
     )
 
 
-def _safety(tables: Tables, columns: Columns, ends: Floats) -> Safety:
+def _safety(counted: _Counted) -> Safety:
+    tables, columns = counted.tables, counted.standing.columns
     place = (_ALL, columns.safety)
     verdicts = tables.by_rating[place].sum(-1)
     return Safety(
-        agreement=_agreement(tables, measures.kappa(tables.by_sample), ends, place),
+        agreement=_agreement(counted, measures.kappa(tables.by_sample), place),
         exact=known(float(measures.exact(tables.by_sample[place]))),
         unsafe=float(verdicts[0] / verdicts.sum()) if verdicts.any() else None,
     )

@@ -54,7 +54,7 @@ def up_to_date(project: Project, *, now: datetime) -> Standing:
     if 0 < pending <= AT_ONCE or (state and state.attributes != attributes):
         _refresh_unless_busy(project, now=now, most=AT_ONCE)
         pending, state = waiting(project), _state(project)
-    columns = Columns(tuple(state.attributes if state else attributes))
+    columns = Columns(tuple(state.attributes if state else attributes), ties=project.allow_ties)
     counted_at = state.refreshed_at if state else None
     return Standing(counted_at if pending else now, pending, columns)
 

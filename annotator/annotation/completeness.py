@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.db.storable_text import LONGEST_JUSTIFICATION, check_written, shown_name
-from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, Project
+from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, TIE, Project
 from annotator.models.public_ids import response_number
 from annotator.refusals import Refusal
 
@@ -109,6 +109,8 @@ def _no_answer(question: str) -> str:
 def _preference_errors(submission: Submission, project: Project, responses: int) -> list[str]:
     if submission.preference is not None and submission.preference not in PREFERENCES:
         return [_("the preference must be -3, -2, -1, 1, 2 or 3, or -100 if neither response is valid")]
+    if submission.preference == TIE and not project.allow_ties:
+        return [_("the preference must not be 0: this project allows no ties")]
     if submission.preference is not None and responses != 2:
         return [_("a preference needs exactly two responses: use `ranking` for three or more")]
     if project.ask_preference and responses == 2 and submission.preference is None:

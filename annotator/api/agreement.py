@@ -40,12 +40,13 @@ class AgreementSerializer(serializers.Serializer[Any]):
 
 
 class PreferenceAgreementSerializer(AgreementSerializer):
-    """Agreement on the six strengths of a preference, in their order; samples are tasks.
+    """Agreement on the strengths of a preference; samples are tasks. `kappa` is ordinal: it has quadratic weights.
 
     Preferences that say "neither valid" do not count here.
     """
 
-    same_side = measure("share of pairs of annotators who prefer the same response")
+    nominal_kappa = measure("Cohen's kappa without weights: every two different strengths differ alike")
+    same_side = measure("share of pairs of annotators who prefer the same response, or none")
     neither = measure('share of preferences that are "neither valid"')
 
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from annotator.annotation import ResponseRating, Submission, asks_for_ranking, safety_errors
 from annotator.db.storable_text import LONGEST_JUSTIFICATION
 from annotator.forms.ranking import Place, places, rank_field, rank_name, ranking, refuse_unranked
-from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, Attribute, Project, Response, UnsafeCategory
+from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, TIE, Attribute, Project, Response, UnsafeCategory
 from annotator.projects.rubrics import LEVELS
 
 Texts = dict[int, str | Promise]
@@ -20,6 +20,7 @@ PREFERENCE_TEXTS: Texts = {
     -3: gettext_lazy("A is much better"),
     -2: gettext_lazy("A is better"),
     -1: gettext_lazy("A is slightly better"),
+    TIE: gettext_lazy("Both are equally good"),
     1: gettext_lazy("B is slightly better"),
     2: gettext_lazy("B is better"),
     3: gettext_lazy("B is much better"),
@@ -55,7 +56,7 @@ class RatingForm(forms.Form):
                 self.fields[f"safe-{response.public_id}"] = choice(SAFETY_TEXTS, _("Safety"), letter)
                 self.fields[f"unsafe-{response.public_id}"] = _category()
         if project.ask_preference and len(responses) == 2:
-            self.fields["preference"] = choice(PREFERENCE_TEXTS, _("Which response is better?"))
+            self.fields["preference"] = preference_field(project)
         if asks_for_ranking(project, len(responses)):
             for letter, response in zip(ascii_uppercase, responses, strict=False):
                 self.fields[rank_name(response.public_id)] = rank_field(letter, len(responses))
@@ -167,6 +168,12 @@ def _checks(attribute: Attribute) -> forms.MultipleChoiceField:
     return forms.MultipleChoiceField(
         choices=[(key, _(text)) for key, text in attribute.checks], required=False, widget=forms.CheckboxSelectMultiple
     )
+
+
+def preference_field(project: Project) -> forms.TypedChoiceField:
+    """Returns the scale of preferences, with a tie where the project allows it."""
+    texts = {strength: text for strength, text in PREFERENCE_TEXTS.items() if strength != TIE or project.allow_ties}
+    return choice(texts, _("Which response is better?"))
 
 
 def choice(texts: Texts, label: str, letter: str = "") -> forms.TypedChoiceField:

@@ -5,13 +5,12 @@ from string import ascii_uppercase
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.annotation import asks_for_ranking
 from annotator.db.storable_text import LONGEST_NOTE
 from annotator.forms.ranking import Place, filled_ranks, places, rank_field, rank_name, ranking, refuse_unranked
-from annotator.forms.rating import PREFERENCE_TEXTS, choice, likert
+from annotator.forms.rating import likert, preference_field
 from annotator.models import Adjudication, Project, Response, Verdict
 from annotator.models.public_ids import response_number
 
@@ -52,7 +51,7 @@ class AdjudicationForm(forms.Form):
             for attribute in self.attributes:
                 self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)
         if project.ask_preference and len(responses) == 2:
-            self.fields["preference"] = choice(PREFERENCE_TEXTS, _("Which response is better?"))
+            self.fields["preference"] = preference_field(project)
         if asks_for_ranking(project, len(responses)):
             for letter, response in zip(ascii_uppercase, responses, strict=False):
                 self.fields[rank_name(response.public_id)] = rank_field(letter, len(responses))

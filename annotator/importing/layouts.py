@@ -24,7 +24,7 @@ from annotator.importing.gold_rows import check_gold, expert_of, gold_use
 from annotator.importing.prompts import Message, messages_from_prompt
 from annotator.importing.rows import GivenPreference, Rejected, ResponseRow, TaskRow
 from annotator.importing.sources import RawRow
-from annotator.models.annotation import NEITHER_VALID, PREFERENCES
+from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
 from annotator.projects.languages import CODE as LANGUAGE_CODE
 
 TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "gold", "lang", "tree"}
@@ -54,11 +54,16 @@ class _FlatRow:
     size: int
 
 
-def read_tasks(rows: Iterable[RawRow], attributes: Sequence[str]) -> Iterator[TaskRow | Rejected]:
-    """Checks each row against the layout that its fields indicate, and pairs consecutive rows of one prompt."""
+def read_tasks(
+    rows: Iterable[RawRow], attributes: Sequence[str], *, ties: bool = False
+) -> Iterator[TaskRow | Rejected]:
+    """Checks each row against the layout that its fields indicate, and pairs consecutive rows of one prompt.
+
+    `ties` says whether a single rater's preference may be 0.
+    """
     waiting: _FlatRow | None = None
     for raw in rows:
-        parsed = _parsed(raw, attributes)
+        parsed = _parsed(raw, attributes, ties)
         del raw  # a large row would stay in memory while the next one is read
         if isinstance(parsed, _FlatRow) and waiting and waiting.prompt == parsed.prompt:
             yield _paired(waiting, parsed)
@@ -73,14 +78,14 @@ def read_tasks(rows: Iterable[RawRow], attributes: Sequence[str]) -> Iterator[Ta
         yield _paired(waiting)
 
 
-def _parsed(raw: RawRow, attributes: Sequence[str]) -> TaskRow | _FlatRow | Rejected:
+def _parsed(raw: RawRow, attributes: Sequence[str], ties: bool) -> TaskRow | _FlatRow | Rejected:
     if raw.values is None:
         return Rejected(raw.line, raw.error)
     try:
         if "messages" in raw.values or "responses" in raw.values:
             return _task_row(raw, raw.values, attributes)
         if "response_1" in raw.values or "response_2" in raw.values:
-            return _preference_row(raw, raw.values)
+            return _preference_row(raw, raw.values, ties)
         return _flat_row(raw, raw.values, attributes)
     except BadRow as bad:
         return Rejected(raw.line, str(bad))
@@ -223,7 +228,7 @@ def _rating_lists(lists: dict[str, list[Any]]) -> tuple[dict[str, int], ...]:
     )
 
 
-def _preference_row(raw: RawRow, values: dict[str, Any]) -> TaskRow:
+def _preference_row(raw: RawRow, values: dict[str, Any], ties: bool) -> TaskRow:
     only_known(values, PREFERENCE_FIELDS, "column")
     for name in ("prompt", "response_1", "response_2", "preference_strength"):
         required(values, name)
@@ -239,25 +244,28 @@ def _preference_row(raw: RawRow, values: dict[str, Any]) -> TaskRow:
         metadata=checked_metadata(extra, "metadata"),
         preference=_strength(values["preference_strength"], "preference_strength", zero=True) or None,
         preferences=tuple(
-            _preference(preference, f"all_preferences_unprocessed[{n}]") for n, preference in enumerate(preferences)
+            _preference(preference, f"all_preferences_unprocessed[{n}]", ties)
+            for n, preference in enumerate(preferences)
         ),
         layout="preference",
         size=raw.size,
     )
 
 
-def _preference(value: Any, name: str) -> GivenPreference:
+def _preference(value: Any, name: str, ties: bool) -> GivenPreference:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object with strength and justification")
     justification = value.get("justification")
     return GivenPreference(
-        strength=_strength(required(value, "strength"), f"{name}.strength", zero=False),
+        strength=_strength(required(value, "strength"), f"{name}.strength", zero=ties),
         justification="" if justification in (None, "") else storable_text(justification, f"{name}.justification"),
     )
 
 
 def _strength(value: Any, name: str, *, zero: bool) -> int:
-    """Returns the strength of a preference. HelpSteer2's consensus may be 0, a single rater's may not."""
-    if type(value) is not int or value not in (*PREFERENCES, *((0,) if zero else ())):
+    """Returns the strength of a preference. HelpSteer2's consensus may be 0; a single rater's, if ties are allowed."""
+    if type(value) is not int or value not in PREFERENCES:
         raise BadRow(f"{name} is {shown(value)}: it must be -3 to 3, or {NEITHER_VALID} for neither valid")
+    if value == TIE and not zero:
+        raise BadRow(f"{name} is 0: this project allows no ties. A manager can turn on allow_ties")
     return value

@@ -13,8 +13,12 @@ from annotator.models.ranking import tiers_of_ids
 from annotator.models.scores import likert5
 
 NEITHER_VALID = -100
-PREFERENCES = (NEITHER_VALID, -3, -2, -1, 1, 2, 3)
-"""Strengths of a pairwise preference: negative for the first response; 0 is not offered (arXiv 2410.01257)."""
+TIE = 0
+PREFERENCES = (NEITHER_VALID, -3, -2, -1, TIE, 1, 2, 3)
+"""Strengths of a pairwise preference: negative for the first response. A tie is only for projects that allow it.
+
+HelpSteer2-Preference offers none (arXiv 2410.01257).
+"""
 
 LONGEST_ACTIVE_SECONDS = 7 * 86_400
 """The longest time of work on one task that is stored. Work takes minutes: beyond a week a clock went wrong."""

@@ -208,6 +208,9 @@ class Project(models.Model):
         _("quota"), default=0, help_text=_("Tasks that one annotator may rate; 0 means no limit.")
     )
 
+    allow_ties = models.BooleanField(
+        _("allow ties"), default=False, help_text=_("Annotators may answer that both responses are equally good.")
+    )
     ask_preference = models.BooleanField(_("ask for a preference"), default=False)
     ask_safety = models.BooleanField(_("ask about safety"), default=False)
     ask_confidence = models.BooleanField(_("ask for confidence"), default=False)

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from annotator.models import Annotation, ExpertRating, Label, Project, Rubric
+from annotator.models import TIE, Annotation, ExpertRating, Label, Project, Rubric
 from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
@@ -78,9 +78,15 @@ def _of_all(candidate: Project, project: Project | None, changed: set[str]) -> l
         errors.append(("keep", f"{text} Keep fewer, or nearly all, or lower max_annotators."))
     if "rubric" in changed:
         errors += [("rubric", text) for text in _of_rubric(candidate.rubric, project)]
+    if "allow_ties" in changed and project and not candidate.allow_ties and _has_ties(project):
+        errors.append(("allow_ties", "Annotators have answered that both responses are equally good. It stays on."))
     if {"rubric", "spread_attribute"} & changed and not errors:
         errors += [("spread_attribute", text) for text in _of_spread(candidate)]
     return errors
+
+
+def _has_ties(project: Project) -> bool:
+    return Annotation.objects.for_project(project.pk).filter(preference=TIE).exists()
 
 
 def _of_rubric(rubric: Rubric, project: Project | None) -> list[str]:

@@ -50,8 +50,8 @@ class Work:
 
     `annotations` has one record per annotation: annotation, task, annotator (the place in `annotators`, which holds the
     users' ids), submitted (seconds since 1970), counts, imported, active (seconds; -1: not known), preference (0:
-    none), first (the position that was shown first; -1: not known). `ratings` has one record per rated response:
-    annotation (the place in `annotations`), response, and scores by attribute (-1: none).
+    none, or a tie), first (the position that was shown first; -1: not known). `ratings` has one record per rated
+    response: annotation (the place in `annotations`), response, and scores by attribute (-1: none).
     """
 
     attributes: tuple[str, ...]

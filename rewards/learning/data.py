@@ -188,10 +188,13 @@ def better(task: Task, reward: Mapping[str, float]) -> Iterator[tuple[int, int, 
     """Yields every two responses that people tell apart: the better one's place, the worse one's, and the strength.
 
     Rankings decide first, then the preference, whose strength is 1 to 3, then the labels' weighted sum. Pairs of
-    rankings and of labels all have strength 1. What the rankings of a task leave open, the labels do not decide.
+    rankings and of labels all have strength 1. What the rankings of a task leave open, or a preference of 0, the labels
+    do not decide.
     """
     if task.pairs:
         yield from ((first, second, 1.0) for first, second in task.pairs)
+        return
+    if task.preference == 0 and len(task.responses) == 2:
         return
     if task.preference and len(task.responses) == 2:
         first, second = (1, 0) if task.preference > 0 else (0, 1)

@@ -4,11 +4,13 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
+from django.test import Client
 
 from annotator import annotation, assignment
 from annotator.annotation import IncompleteRating, Refused, Submission, submissions
 from annotator.models import Annotation, Assignment, Consensus, Draft, Label, Project, Report, Task
-from tests.builders import NOW, claimed, make_project, make_task, rate, submission
+from annotator.projects.settings_check import InvalidProject, check
+from tests.builders import NOW, claimed, make_member, make_project, make_task, rate, submission
 from tests.conftest import Cast
 
 LATER = NOW + timedelta(hours=1)
@@ -161,6 +163,30 @@ def test_the_preference_is_asked_for_where_the_project_says_so(cast: Cast) -> No
     held = claimed(asking, cast.alice)
     with pytest.raises(IncompleteRating, match="Preference has no answer"):
         annotation.submit(held.pk, submission(task), now=NOW)
+
+
+def test_a_tie_is_an_answer_where_the_project_allows_it(cast: Cast) -> None:
+    asking = make_project("asking", ask_preference=True)
+    task = make_task(asking)
+    held = claimed(asking, cast.alice)
+    with pytest.raises(IncompleteRating, match="must not be 0: this project allows no ties"):
+        annotation.submit(held.pk, submission(task, preference=0), now=NOW)
+    Project.objects.filter(pk=asking.pk).update(allow_ties=True)
+    assert annotation.submit(held.pk, submission(task, preference=0), now=NOW).annotation.preference == 0
+    asking.refresh_from_db()
+    with pytest.raises(InvalidProject, match="It stays on"):
+        check(asking, {"allow_ties": False})
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_the_page_offers_a_tie_where_the_project_allows_it(cast: Cast, client: Client, allowed: bool) -> None:
+    asking = make_project("asking", ask_preference=True, allow_ties=allowed)
+    make_member(asking, cast.alice)
+    make_task(asking)
+    client.force_login(cast.alice)
+    page = client.get("/projects/asking/annotate/").content.decode()
+    assert "A is slightly better" in page
+    assert ("Both are equally good" in page) == allowed
 
 
 def test_the_preference_is_stored_by_position(cast: Cast) -> None:

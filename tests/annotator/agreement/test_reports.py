@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from statistics import fmean
+from unittest import mock
 
 import pytest
 
 from annotator import annotation, assignment
-from annotator.agreement import Agreement, Selection, agreement, report
-from annotator.models import NEITHER_VALID, Annotation, Assignment, Project, Task
+from annotator.agreement import Agreement, Selection, agreement, report, totals_refresh
+from annotator.models import NEITHER_VALID, TIE, Annotation, Assignment, Project, Task
 from tests.annotator.agreement.samples import by_definition, import_samples, ordered_pairs
 from tests.builders import ATTRIBUTES, NOW, claimed, imported, make_project, make_task, rate, ratings_row, submission
 from tests.conftest import Cast
+
+LIKERT = [-3, -2, -1, 1, 2, 3]
 
 
 def measured(project: Project, selection: Selection = Selection.ALL, key: str = "helpfulness") -> Agreement:
@@ -150,11 +153,38 @@ def test_strengths_of_a_preference_are_compared_in_their_order(project: Project,
     stored = Annotation.objects.order_by("assignment__task", "pk").values_list("preference", flat=True)
     values = [value or 0 for value in stored][:6]
     one, other = values[::2], values[1::2]
-    wanted = cohen_kappa_score(one + other, other + one, labels=[-3, -2, -1, 1, 2, 3], weights="quadratic")
+    wanted = cohen_kappa_score(one + other, other + one, labels=LIKERT, weights="quadratic")
     assert preference.agreement.samples == 3
     assert preference.agreement.kappa == pytest.approx(wanted)
     assert preference.same_side == pytest.approx(fmean((a > 0) == (b > 0) for a, b in zip(one, other, strict=True)))
     assert preference.neither == pytest.approx(1 / 8)
+    assert preference.nominal == pytest.approx(cohen_kappa_score(one + other, other + one, labels=LIKERT))
+
+
+def test_a_tie_stands_between_the_two_sides_where_a_project_allows_it(project: Project, cast: Cast) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    Project.objects.update(allow_ties=True)
+    rated_by_two(project, cast, "preference", [(-1, TIE), (TIE, TIE), (1, -1), (3, 2)])
+    project.refresh_from_db()
+    preference = report(project, now=NOW).preference
+    stored = list(Annotation.objects.order_by("assignment__task", "pk").values_list("preference", flat=True))
+    one, other = stored[::2], stored[1::2]
+    scale = list(range(-3, 4))
+    ordinal = cohen_kappa_score(one + other, other + one, labels=scale, weights="quadratic")
+    assert preference.agreement.kappa == pytest.approx(ordinal)
+    assert preference.nominal == pytest.approx(cohen_kappa_score(one + other, other + one, labels=scale))
+    assert preference.same_side == pytest.approx(1 / 2)
+
+
+def test_what_is_being_counted_is_not_said_to_be_missing(project: Project, cast: Cast) -> None:
+    rated_by_two(project, cast, "level", [(1, 2)])
+    with mock.patch.object(totals_refresh, "AT_ONCE", 0):
+        waiting = report(project, now=NOW)
+    assert waiting.pending
+    assert waiting.selections[Selection.ALL]["helpfulness"].undefined_because == "the ratings are still being counted"
+    assert waiting.preference.agreement.undefined_because == "the ratings are still being counted"
+    assert report(project, now=NOW).selections[Selection.ALL]["helpfulness"].kappa is not None
 
 
 def test_safety_is_told_with_the_raw_agreement(project: Project, cast: Cast) -> None:

@@ -224,6 +224,16 @@ def test_a_preference_row_is_a_task_with_its_raters_preferences() -> None:
     assert task_row.preferences == (GivenPreference(-100, ""), GivenPreference(3, "b is better"))
 
 
+def test_a_rater_s_tie_is_taken_where_ties_are_allowed() -> None:
+    raw = RawRow(1, preference_row(all_preferences_unprocessed=[{"strength": 0}]))
+    (taken,) = read_tasks([raw], [], ties=True)
+    assert isinstance(taken, TaskRow)
+    assert taken.preferences == (GivenPreference(0, ""),)
+    (refused,) = read_tasks([raw], [])
+    assert isinstance(refused, Rejected)
+    assert refused.error.endswith("is 0: this project allows no ties. A manager can turn on allow_ties")
+
+
 def test_a_preference_of_0_is_no_preference() -> None:
     assert accepted(preference_row(preference_strength=0)).preference is None
 

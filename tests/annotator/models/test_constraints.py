@@ -94,10 +94,11 @@ def test_a_mean_beyond_the_scale_is_refused(project: Project, cast: Cast) -> Non
     refused("label_means_are_within_0_to_4", label.save)
 
 
-def test_a_preference_of_0_is_refused(project: Project, cast: Cast) -> None:
+@pytest.mark.parametrize("preference", [-4, 4, -99])
+def test_a_preference_off_the_scale_is_refused(project: Project, cast: Cast, preference: int) -> None:
     make_task(project)
     rate(project, cast.alice)
-    refused("preference_on_the_scale", lambda: Annotation.objects.update(preference=0))
+    refused("preference_on_the_scale", lambda: Annotation.objects.update(preference=preference))
 
 
 def test_a_lease_without_a_slot_is_refused(project: Project, cast: Cast) -> None:

@@ -88,7 +88,8 @@ class Line:
     @property
     def is_empty(self) -> bool:
         """Whether this part holds none of the data, for any version."""
-        return self.n == 0 and not any(cell and cell.value.value is not None for cell in self.cells)
+        # The number of ties is 0 where there is nothing that could be tied.
+        return self.n == 0 and not any(cell and cell.value.value for cell in self.cells)
 
     @property
     def n(self) -> int | None:

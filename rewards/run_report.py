@@ -129,6 +129,8 @@ def winner(metrics: Mapping[str, Any]) -> str:
         return ""
     layers = metrics.get("baseline", {}).get("layers")
     read = f" Layers of the backbone in use: {layers}." if layers else ""
+    if kind == "ridge" and metrics.get("training", {}).get("steps") == 0:
+        return f"The candidate is the ridge on frozen features; nothing was fine-tuned.{read}"
     if kind == "ridge":
         said = "The ridge on frozen features is the candidate, because fine-tuning was not better on the dev prompts."
         return said + read

@@ -2,6 +2,7 @@
 
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics
@@ -23,12 +24,20 @@ from rewards.api.serializers import (
 from rewards.models import RewardModel, Score
 
 
+class RewardModelFilter(filters.FilterSet):  # type: ignore[misc]
+    project = filters.CharFilter("project__slug")
+
+    class Meta:
+        model = RewardModel
+        fields = {"project__slug": ["exact"], "is_champion": ["exact"]}
+
+
 class RewardModels(generics.ListAPIView[RewardModel]):
     """The models of the projects that the caller manages or reviews."""
 
     serializer_class = RewardModelSerializer
     queryset = RewardModel.objects.none()
-    filterset_fields = {"project__slug": ["exact"], "is_champion": ["exact"]}
+    filterset_class = RewardModelFilter
 
     def get_queryset(self) -> QuerySet[RewardModel]:
         projects = access.reviewed_projects(access.user_of(self.request))

@@ -106,8 +106,9 @@ def comparison(request: HttpRequest, slug: str) -> HttpResponse:
         page["notes"] = [note for evaluation in comparison.evaluations for note in _notes(evaluation, names)]
         # The ties of each part would fill the page: those of all parts together are enough.
         lines = [line for line in comparison.lines if line.measure != "ties" or len(line.path) == 1]
+        lines = [line for line in lines if not line.is_empty]
         page["sections"] = list(_sections([line for line in lines if not line.is_fine], names))
-        page["fine"] = list(_sections([line for line in lines if line.is_fine and not line.is_empty], names))
+        page["fine"] = list(_sections([line for line in lines if line.is_fine], names))
     return render(request, "comparison.html", page)
 
 

@@ -218,6 +218,8 @@ def test_models_are_filtered(carol: APIClient, project: Project) -> None:
     make_model(project)
     assert listed(carol, "reward-models/?is_champion=true") == []
     assert listed(carol, "reward-models/?project__slug=other") == []
+    assert [model["project"] for model in listed(carol, "reward-models/?project=talk")] == ["talk"]
+    assert listed(carol, "reward-models/?project=other") == []
 
 
 def test_annotators_and_strangers_see_no_models(project: Project, cast: Cast, as_user: As) -> None:

@@ -81,6 +81,8 @@ def test_it_says_which_model_is_the_candidate() -> None:
     assert run_report.winner({"candidate": {"kind": "ridge"}}).startswith(
         "The ridge on frozen features is the candidate"
     )
+    untouched = {"candidate": {"kind": "ridge"}, "training": {"steps": 0}}
+    assert "nothing was fine-tuned" in run_report.winner(untouched)
     assert "fine-tuned" in run_report.winner({"candidate": {"kind": "finetuned"}})
     assert run_report.winner({}) == ""
 

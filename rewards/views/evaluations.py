@@ -41,7 +41,7 @@ class EvaluationForm(forms.Form):
     )
 
     def __init__(self, project: Project, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[arg-type]
+        super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[arg-type, misc]
         models = project.reward_models.select_related("project").order_by("-is_champion", "-version")
         self.fields["model"].queryset = models  # type: ignore[attr-defined]
 

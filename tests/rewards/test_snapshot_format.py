@@ -16,8 +16,8 @@ ODD_TEXTS = (
     "</script>&é",
 )
 BYTES = {
-    "train.jsonl": "5fc43d7a33c257ba2445dcab3a2dfad61a6318b96681d3db7c65effc480b7b42",
-    "validation.jsonl": "8228c92620b65a192f2f94b94c240185ee90cc91db2613c44729c8cd02c7961e",
+    "train.jsonl": "8a6bed66c78766222184a16cad4d926ed0e7ab9bac80763cea9d91496a39475f",
+    "validation.jsonl": "7f4122757d270ae92c8cd019738b8083245587c9564a72839a223190f4d1d44b",
 }
 """The SHA-256 of each file, with responses numbered from the project's first, as the first version wrote it."""
 
@@ -46,6 +46,8 @@ def every_kind_of_task(cast: Cast) -> Project:
     for strength in (-3, 0, 2):
         pair = {"response_1": "One.", "response_2": "Two.", "preference_strength": strength}
         imported(project, {"prompt": f"Pair {strength}", **pair})
+    # Set here, as annotators see the responses in an order of their own.
+    Consensus.objects.filter(task__external_id__startswith="rated-").update(preference=1)
     dropped = Task.objects.get(external_id="rated-1")
     Consensus.objects.filter(task=dropped).update(dropped_because="spread")
     Label.objects.create(response=dropped.responses.all()[0], source="adjudicated", scores={}, means={}, made_at=NOW)

@@ -42,7 +42,7 @@ class Side:
 
     def prompts(self) -> int:
         """Returns the number of different prompts."""
-        return len(np.unique(np.frombuffer(bytes(self._prompts), dtype=f"S{PROMPT_BYTES}")))
+        return len(np.unique(np.frombuffer(self._prompts, dtype=f"S{PROMPT_BYTES}")))
 
     def finish(self) -> None:
         """Sees to it that the file is on the disk."""

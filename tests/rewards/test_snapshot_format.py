@@ -4,9 +4,12 @@ import hashlib
 import json
 import re
 
+import pytest
+
 from annotator.models import Adjudication, Consensus, Label, Project, Response, Task
 from annotator.review import adjudicate
 from rewards import snapshots
+from rewards.snapshots import lines
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -69,6 +72,16 @@ def test_every_kind_of_task_is_written_as_ever(cast: Cast) -> None:
 def numbered(content: bytes, first: int) -> bytes:
     """The numbers of responses depend on what other tests have stored before."""
     return re.sub(rb'"id": "(\d+)"', lambda match: b'"id": "%d"' % (int(match[1]) - first), content)
+
+
+def test_a_snapshot_does_not_depend_on_how_many_tasks_are_read_at_once(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = every_kind_of_task(cast)
+    taken = snapshots.take(project, now=NOW)
+    for number in (1, 3):
+        monkeypatch.setattr(lines, "TASKS_AT_ONCE", number)
+        assert snapshots.take(project, now=NOW) == taken
 
 
 def test_each_row_is_json_as_python_writes_it(cast: Cast) -> None:

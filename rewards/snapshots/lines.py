@@ -125,7 +125,7 @@ def _part(project: Project, after: int, until: int) -> Generator[Line, None, Non
     with (
         connection.cursor() as cursor,
         connection.wrap_database_errors,
-        closing(cursor.stream(statement, [*values, project.pk, after, until], size=50)) as rows,
+        closing(cursor.stream(statement, [*values, project.pk, after, until])) as rows,
     ):
         for row in rows:
             if line := _line(_Row._make(row)):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings, settings
-from django.db import connection
+from django.db import IntegrityError, connection
 
 from annotator.background import heartbeats
 from annotator.db import locks
@@ -65,6 +65,11 @@ def test_a_job_that_loses_every_worker_ends(job: SnapshotJob) -> None:
     assert jobs.build_waiting() == 0
     assert ended(job) == ("failed", "worker_lost")
     assert "in each of 3 attempts" in job.error
+
+
+def test_one_request_of_a_project_waits_at_a_time(job: SnapshotJob) -> None:
+    with pytest.raises(IntegrityError, match="one_queued_snapshot_job_per_project"):
+        SnapshotJob.objects.create(project=job.project)
 
 
 def test_one_refusal_keeps_nobody_else_waiting(job: SnapshotJob) -> None:

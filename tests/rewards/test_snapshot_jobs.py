@@ -82,7 +82,7 @@ def test_one_refusal_keeps_nobody_else_waiting(job: SnapshotJob) -> None:
 def test_a_worker_that_is_stopped_leaves_the_job_to_the_next(job: SnapshotJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "TASKS_AT_ONCE", 5)
     with monkeypatch.context() as stopping:
-        stopping.setattr(building.Files, "add", lambda *_: heartbeats.stopping.set())
+        stopping.setattr(files.Files, "add", lambda *_: heartbeats.stopping.set())
         try:
             jobs.build_waiting()
         finally:

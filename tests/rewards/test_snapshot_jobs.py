@@ -7,22 +7,24 @@ import signal
 import subprocess
 import sys
 from collections import namedtuple
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import LazySettings, settings
 from django.db import IntegrityError, connection
+from rest_framework.test import APIClient
 
 from annotator.background import heartbeats
 from annotator.db import locks
-from annotator.models import Project
+from annotator.models import Project, Role, User
 from annotator.storage import disk_space
 from rewards import runs, snapshots, tasks, training
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
 from rewards.snapshots import building, files, jobs, lines
-from tests.builders import NOW
-from tests.celery_workers import environment, wait_for
+from tests.builders import NOW, make_member, make_user
+from tests.celery_workers import environment, wait_for, worker
 from tests.rewards.labelled import labelled_project
 
 Usage = namedtuple("Usage", ["total", "used", "free"])
@@ -159,6 +161,22 @@ def is_free(project: Project) -> bool:
     """Whether PostgreSQL has noticed that the process is dead."""
     with locks.session_lock("snapshot jobs") as first, locks.session_lock(building.BUILDING, project.pk) as second:
         return first and second
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_light_worker_answers_a_request_over_rest(tmp_path: Path, as_user: Callable[[User], APIClient]) -> None:
+    project, boss = labelled_project(tasks=12), make_user("boss")
+    make_member(project, boss, role=Role.MANAGER)
+    client = as_user(boss)
+    with worker("light", tmp_path):
+        answer = client.post(f"/api/v1/projects/{project.slug}/snapshots/")
+        assert answer.status_code == 202, answer.json()
+        place = answer.headers["Location"]
+        wait_for(lambda: client.get(place).json()["finished_at"], what="the snapshot")
+    job = client.get(place).json()
+    assert (job["state"], job["error"], job["tasks"], job["snapshot"]["labels"]) == ("done", "", 12, 24)
+    assert not unfinished()
 
 
 def test_the_sweep_removes_what_a_killed_worker_left(project: Project) -> None:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-pages bench-pii bench-scoring bench-training
+.PHONY: run test test-pythons check lock format messages bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-pages bench-pii bench-scoring bench-snapshot bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -52,6 +52,9 @@ bench-pii:  ## what is found of personal information, and how fast; ARGS names t
 
 bench-scoring:  ## scoring beside plain transformers, its rows, small requests; ARGS: model, rows, requests, --size, ...
 	@$(BOOTSTRAP) bench scoring $(ARGS)
+
+bench-snapshot:  ## a snapshot of a million labels: seconds and memory; ARGS: a number of labels
+	@$(BOOTSTRAP) bench snapshot $(ARGS)
 
 bench-training:  ## pairwise training beside TRL's; ARGS: --size, --pairs, --repeats, --kinds
 	@$(BOOTSTRAP) bench training $(ARGS)

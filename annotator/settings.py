@@ -280,6 +280,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 60},
     },
     "note-unlikely": {"task": "rewards.tasks.note_unlikely_left", "schedule": 60.0, "options": {"expires": 60}},
+    "build-snapshots": {"task": "rewards.tasks.build_snapshots", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-files": {"task": "rewards.tasks.sweep_files", "schedule": 60.0, "options": {"expires": 60}},
     "recover-lost-runs": {"task": "rewards.tasks.recover_lost_runs", "schedule": 15.0},
     "recover-lost-evaluations": {

@@ -10,15 +10,22 @@ from django.shortcuts import get_object_or_404
 
 from annotator.access import managed_project, reviewed_project
 from annotator.models import Project, User
-from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot, TrainingRun
+from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot, SnapshotJob, TrainingRun
 
-Row = TypeVar("Row", Snapshot, TrainingRun, RewardModel)
+Row = TypeVar("Row", Snapshot, SnapshotJob, TrainingRun, RewardModel)
 Judged = TypeVar("Judged", Evaluation, EvaluationJob)
 
 
 def managed_snapshot(user: User, pk: int) -> Snapshot:
     """Returns a snapshot of a project that the user manages; 403 for the project's other members."""
     return _managed(user, _visible(user, Snapshot.objects.select_related("project"), pk))
+
+
+def reviewed_snapshot_job(user: User, pk: int) -> SnapshotJob:
+    """Returns a request for a snapshot of a project that the user manages or reviews; 403 for its annotators."""
+    job = _visible(user, SnapshotJob.objects.select_related("project", "snapshot__project"), pk)
+    reviewed_project(user, job.project.slug)
+    return job
 
 
 def managed_run(user: User, pk: int) -> TrainingRun:

@@ -65,6 +65,43 @@ class SnapshotTask(models.Model):
         return f"task {self.task_id} in {self.snapshot_id}"
 
 
+class SnapshotJob(models.Model):
+    """Somebody's request for a snapshot, which the light worker builds.
+
+    `tasks` have been written so far. A job that is being built while nobody holds the lock of its project has lost its
+    worker, and is taken up again. The one that waits includes all labels of the time at which it was asked for.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        BUILDING = "building"
+        DONE = "done"
+        FAILED = "failed"
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshot_jobs")
+    requested_by = models.ForeignKey(
+        "annotator.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    tasks = models.PositiveIntegerField(default=0, help_text="written so far")
+    attempt = models.PositiveSmallIntegerField(default=0)
+    snapshot = models.ForeignKey(Snapshot, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    code = models.CharField(max_length=60, blank=True, help_text="of the refusal")
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project"], condition=Q(state="queued"), name="one_queued_snapshot_job_per_project"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"snapshot job {self.pk} of {self.project}: {self.state}"
+
+
 class OwnerlessFolder(models.Model):
     """A folder of a snapshot or a run whose row is gone, with its project; triggers note it for the sweep."""
 

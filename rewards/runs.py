@@ -90,10 +90,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
     settled = run_settings.settled(project, dict(config))
     check_config(settled)
     heartbeats.require("train")
-    if not snapshots.has_answers(project):
-        raise snapshots.NotEnoughLabels(
-            f"There are no labels and no preferences in {project.name} yet. Rate tasks, or import some."
-        )
+    snapshots.require_answers(project)
     return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
 
 

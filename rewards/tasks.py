@@ -11,9 +11,10 @@ from annotator.background import failures, messages
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
-from rewards import erasure, evaluation_jobs, runs, scoring, training, unlikely_ratings
+from rewards import erasure, evaluation_jobs, runs, scoring, snapshots, training, unlikely_ratings
 from rewards.models import ScoringJob, TrainingRun
 from rewards.scoring import pass_lanes
+from rewards.snapshots import jobs
 
 
 @shared_task(bind=True)
@@ -89,10 +90,17 @@ def ask_again_for_review() -> int:
 
 
 @shared_task
+def build_snapshots() -> int:
+    """Builds the snapshots that somebody asked for, those of lost workers and lost messages included."""
+    with failures.as_whole("build_snapshots"):
+        return jobs.build_waiting()
+
+
+@shared_task
 def sweep_files() -> int:
-    """Removes the files of erased snapshots and deleted projects."""
+    """Removes the files of erased snapshots, of snapshots that were not finished, and of deleted projects."""
     with failures.as_whole("sweep_files"):
-        return len(erasure.sweep(now=database_now()))
+        return len(snapshots.remove_unfinished()) + len(erasure.sweep(now=database_now()))
 
 
 @shared_task

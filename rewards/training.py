@@ -5,12 +5,14 @@ import json
 import shutil
 import socket
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
+from annotator.background import heartbeats
 from annotator.db.clock import database_now
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project
@@ -86,9 +88,14 @@ def _check_files(project: Project) -> None:
 
 @outlasting_outages
 def _new_snapshot(run: TrainingRun) -> Snapshot:
-    taken = snapshots.take(run.project, now=database_now())
-    runs.refuse_repetition(run, taken)
-    return taken
+    with closing(snapshots.steps(run.project, now=database_now())) as steps:
+        for step in steps:
+            if heartbeats.stopping.is_set():
+                raise runs.PutDown("The worker was stopped. The run waits for the next worker.")
+            runs.write(run, heartbeat_at=database_now(), progress={"event": "snapshot", "tasks": step.tasks})
+    assert step.snapshot is not None
+    runs.refuse_repetition(run, step.snapshot)
+    return step.snapshot
 
 
 @outlasting_outages

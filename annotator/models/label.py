@@ -28,11 +28,23 @@ class Consensus(models.Model):
         verbose_name_plural = "consensus"
 
 
+IN_FORCE_OF_RESPONSE = """
+    SELECT l.source, l.scores, l.means FROM annotator_label l
+    WHERE l.response_id = r.id AND (l.source = 'adjudicated' OR coalesce(c.dropped_because, '') = '')
+    ORDER BY array_position('{adjudicated,consensus,imported}', l.source::text) LIMIT 1
+"""
+"""The rule of `in_force` for one response `r` of an open or complete task, whose consensus is `c` or missing.
+
+A statement that reads a million responses needs half the time with it.
+"""
+
+
 class LabelQuerySet(models.QuerySet["Label"]):
     def in_force(self) -> LabelQuerySet:
         """Returns one label for each response: the reviewer's if there is one, else the annotators', else the imported.
 
         A dropped task yields only its reviewer's labels; retired, quarantined and gold tasks yield none.
+        IN_FORCE_OF_RESPONSE says the same in SQL.
         """
         of_response = Label.objects.filter(response=models.OuterRef("response"))
         reviewed = Q(source=Label.Source.ADJUDICATED)

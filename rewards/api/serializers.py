@@ -10,7 +10,7 @@ from annotator.models import Project
 from annotator.storage.hidden_paths import value_without_places
 from rewards import registry
 from rewards.evaluation import newest_by_name
-from rewards.models import RewardModel, ScoringJob, Snapshot, TrainingRun
+from rewards.models import RewardModel, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.scoring import MOST_ITEMS
 
 ROLES = ["system", "user", "assistant"]
@@ -35,6 +35,19 @@ class SnapshotSerializer(serializers.ModelSerializer[Snapshot]):
             "marked_at",
             "erased_at",
         ]
+
+
+class SnapshotJobSerializer(serializers.ModelSerializer[SnapshotJob]):
+    """`state` goes from *queued* to *building* and ends as *done*, with the snapshot, or *failed*, with the reason."""
+
+    project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    snapshot = SnapshotSerializer(allow_null=True, read_only=True)
+    # A pattern, as an enum would share its name with the states of other work.
+    state = serializers.RegexField(f"^({'|'.join(SnapshotJob.State.values)})$", read_only=True)
+
+    class Meta:
+        model = SnapshotJob
+        fields = ["id", "project", "state", "tasks", "snapshot", "code", "error", "created_at", "finished_at"]
 
 
 class RunRequestSerializer(KnownFields):

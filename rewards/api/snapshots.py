@@ -1,8 +1,9 @@
-"""REST: snapshots are taken, listed and erased."""
+"""REST: snapshots are asked for, listed and erased."""
 
 from typing import Any
 
 from django.db.models import QuerySet
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, status
 from rest_framework.request import Request
@@ -11,16 +12,15 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.db.clock import database_now
-from rewards import erasure, snapshots
-from rewards.access import managed_snapshot
-from rewards.api.serializers import (
-    SnapshotSerializer,
-)
+from rewards import erasure
+from rewards.access import managed_snapshot, reviewed_snapshot_job
+from rewards.api.serializers import SnapshotJobSerializer, SnapshotSerializer
 from rewards.models import Snapshot
+from rewards.snapshots import jobs
 
 
 class Snapshots(generics.ListCreateAPIView[Snapshot]):
-    """A project's snapshots; a POST takes one, and unchanged labels give the one that is there."""
+    """A project's snapshots; a POST asks a worker for one and answers 202, or says at once that no worker listens."""
 
     serializer_class = SnapshotSerializer
     queryset = Snapshot.objects.none()
@@ -30,11 +30,23 @@ class Snapshots(generics.ListCreateAPIView[Snapshot]):
             "project"
         )
 
-    @extend_schema(request=None, responses={201: SnapshotSerializer})
+    @extend_schema(request=None, responses={202: SnapshotJobSerializer})
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
-        taken = snapshots.take(project, now=database_now())
-        return Response(SnapshotSerializer(taken).data, status=status.HTTP_201_CREATED)
+        job = jobs.request(project, by=access.user_of(request))
+        location = {"Location": reverse("api:snapshot-job", args=[job.pk])}
+        return Response(SnapshotJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
+
+
+class OneSnapshotJob(APIView):
+    """A request for a snapshot: its state, and in the end the snapshot or the reason why there is none.
+
+    Unchanged labels give the snapshot that is there.
+    """
+
+    @extend_schema(responses=SnapshotJobSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(SnapshotJobSerializer(reviewed_snapshot_job(access.user_of(request), pk)).data)
 
 
 class EraseSnapshot(APIView):

@@ -6,6 +6,7 @@ from rewards.api import evaluations, openrlhf, reward_models, runs, scores, snap
 
 urlpatterns = [
     path("projects/<slug:slug>/snapshots/", snapshots.Snapshots.as_view(), name="snapshots"),
+    path("snapshot-jobs/<int:pk>/", snapshots.OneSnapshotJob.as_view(), name="snapshot-job"),
     path("snapshots/<int:pk>/erase/", snapshots.EraseSnapshot.as_view(), name="erase-snapshot"),
     path("projects/<slug:slug>/training-runs/", runs.TrainingRuns.as_view(), name="training-runs"),
     path("training-runs/<int:pk>/", runs.OneTrainingRun.as_view(), name="training-run"),

@@ -5,7 +5,6 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -20,9 +19,10 @@ from annotator.background import heartbeats
 from annotator.models import AuditEntry, Project, Task, User
 from rewards import runs, snapshots, unlikely_ratings
 from rewards.learning.config import config_hash
-from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, TrainingRun
+from rewards.models import RewardModel, RunState, ScoringLane, Snapshot, SnapshotJob, TrainingRun
 from rewards.promotion import Verdict
 from rewards.run_settings import check_config, settled
+from rewards.snapshots import building, jobs
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
@@ -88,34 +88,57 @@ def test_asking_for_a_run_reads_no_labels_on_the_webs_thread(
     config = check_config(settled(project, {}))
     origin = {"config_hash": config_hash(config), "seed": config.seed, "code_version": runs.code_version()}
     TrainingRun.objects.filter(pk=model.run_id).update(snapshot=snapshots.take(project, now=NOW), **origin)
-    monkeypatch.setattr(snapshots, "_write_rows", None)  # whoever takes a snapshot now fails
+    monkeypatch.setattr(building, "_steps", None)  # whoever takes a snapshot now fails
     assert runs.request(project, reason="a test").state == RunState.QUEUED
 
 
-@pytest.mark.django_db(transaction=True)
-def test_two_snapshots_at_once_are_one(as_user: As, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have written their files before either of them puts its folder into place."""
-    project, boss, both, rename = labelled_project(tasks=12), make_user("boss"), Barrier(2, timeout=30), Path.rename
+def test_asking_for_a_snapshot_reads_no_labels_on_the_webs_thread(
+    as_user: As, db: None, listening: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, boss = labelled_project(tasks=12), make_user("boss")
     make_member(project, boss, role="manager")
+    monkeypatch.setattr(building, "_steps", None)
+    assert as_user(boss).post(f"/api/v1/projects/{project.slug}/snapshots/").status_code == 202
 
-    def renamed_together(path: Path, target: Path) -> Path:
-        both.wait()
-        return rename(path, target)
 
-    def take(_: int) -> tuple[int, Any]:
+def at_once(work: Callable[[], Any]) -> list[Any]:
+    """What two threads get that begin at the same moment."""
+    both = Barrier(2, timeout=30)
+
+    def begin(_: int) -> Any:
         try:
-            answer = as_user(boss).post(f"/api/v1/projects/{project.slug}/snapshots/")
-            return answer.status_code, answer.json()["content_hash"]
+            connection.ensure_connection()
+            both.wait()
+            return work()
         finally:
             connection.close()
 
-    monkeypatch.setattr(Path, "rename", renamed_together)
     with ThreadPoolExecutor(2) as pool:
-        answers = set(pool.map(take, range(2)))
-    taken = Snapshot.objects.get(project=project)
-    assert answers == {(201, taken.content_hash)}
-    assert [child.name for child in taken.directory().parent.iterdir()] == [taken.content_hash]
-    assert not list(taken.directory().parent.parent.glob(".building-*"))
+        return list(pool.map(begin, range(2)))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_requests_for_a_snapshot_at_once_are_one(as_user: As, listening: None) -> None:
+    project, boss = labelled_project(tasks=12), make_user("boss")
+    make_member(project, boss, role="manager")
+    address = f"/api/v1/projects/{project.slug}/snapshots/"
+    answers = at_once(lambda: as_user(boss).post(address))
+    job = SnapshotJob.objects.get()
+    assert [(answer.status_code, answer.json()["id"]) for answer in answers] == [(202, job.pk)] * 2
+    assert sorted(at_once(jobs.build_waiting)) == [0, 1]
+    job.refresh_from_db()
+    assert job.snapshot == Snapshot.objects.get(project=project)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_that_build_for_one_project_make_one_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run and somebody's request, say: the second waits for the first and finds its files."""
+    monkeypatch.setattr(building, "PAUSE_SECONDS", 0.01)
+    project = labelled_project(tasks=12)
+    first, second = at_once(lambda: snapshots.take(project, now=NOW))
+    assert first == second == Snapshot.objects.get(project=project)
+    assert [child.name for child in first.directory().parent.iterdir()] == [first.content_hash]
+    assert not list(first.directory().parent.parent.glob(".building-*"))
 
 
 # Preferences alone ------------------------------------------------------------------------------------------

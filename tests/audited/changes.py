@@ -84,7 +84,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
         lambda w: w.rest.delete(f"{TALK}/imports/{make_import(w.project)}/"),
     ),
     "rest export get": ("labels.exported", lambda w: w.rest.get(f"{TALK}/export/")),
-    "rest snapshots post": ("snapshot.taken", snapshot),
+    "rest snapshots post": ("snapshot.requested", snapshot),
     "rest training-runs post": (
         "run.requested",
         run_request(lambda w: w.rest.post(f"{TALK}/training-runs/", {"reason": "a test"})),

@@ -13,8 +13,9 @@ from rest_framework.test import APIClient
 from annotator.accounts import tokens
 from annotator.background import heartbeats
 from annotator.models import Project, Response, Role, User
-from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, TrainingRun
+from rewards.models import Evaluation, RewardModel, RunState, Score, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.scoring import MOST_ITEMS
+from rewards.snapshots import jobs
 from tests.builders import ATTRIBUTES, imported, label_row, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
 
@@ -77,19 +78,72 @@ def labelled(project: Project) -> Project:
     return project
 
 
-def test_a_snapshot_is_taken_once_for_the_same_labels(carol: APIClient, labelled: Project) -> None:
-    first, again = (carol.post("/api/v1/projects/talk/snapshots/") for _ in range(2))
-    assert (first.status_code, first.json()) == (again.status_code, again.json())
+def asked(client: APIClient) -> Any:
+    """The answer to a request for a snapshot, as it is once the worker has had its turn."""
+    answer = client.post("/api/v1/projects/talk/snapshots/")
+    assert (answer.status_code, answer.json()["state"]) == (202, "queued"), answer.json()
+    jobs.build_waiting()
+    assert answer.headers["Location"] == f"/api/v1/snapshot-jobs/{answer.json()['id']}/"
+    polled = client.get(answer.headers["Location"])
+    assert polled.status_code == 200
+    return polled.json()
+
+
+def test_a_snapshot_is_taken_once_for_the_same_labels(carol: APIClient, labelled: Project, listening: None) -> None:
+    first, again = (asked(carol) for _ in range(2))
+    assert (first["state"], first["code"], first["error"], first["tasks"]) == ("done", "", "", 60)
+    assert first["id"] != again["id"]
+    assert first["snapshot"] == again["snapshot"] == listed(carol, "projects/talk/snapshots/")[0]
     expected = {"id", "project", "content_hash", "train_tasks", "validation_tasks", "labels", "manifest", "created_at"}
     expected |= {"redacted_tasks", "deleted_tasks", "marked_at", "erased_at"}
-    assert (first.status_code, set(first.json())) == (201, expected)
-    assert (first.json()["labels"], first.json()["project"]) == (60, "talk")
+    assert set(first["snapshot"]) == expected
+    assert (first["snapshot"]["labels"], first["snapshot"]["project"]) == (60, "talk")
     assert len(listed(carol, "projects/talk/snapshots/")) == 1
 
 
-def test_without_labels_there_is_no_snapshot(carol: APIClient) -> None:
+def test_who_asks_again_before_the_worker_begins_gets_the_same_job(
+    carol: APIClient, labelled: Project, listening: None
+) -> None:
+    first, again = (carol.post("/api/v1/projects/talk/snapshots/").json() for _ in range(2))
+    assert first == again
+    assert SnapshotJob.objects.count() == 1
+
+
+def test_who_asks_while_one_is_built_gets_a_later_one(carol: APIClient, labelled: Project, listening: None) -> None:
+    """The one that is built may have passed the tasks that were labelled just now."""
+    first = carol.post("/api/v1/projects/talk/snapshots/").json()["id"]
+    SnapshotJob.objects.filter(pk=first).update(state=SnapshotJob.State.BUILDING)
+    assert carol.post("/api/v1/projects/talk/snapshots/").json()["id"] != first
+
+
+def test_without_labels_there_is_no_snapshot(carol: APIClient, listening: None) -> None:
     assert told(carol.post("/api/v1/projects/talk/snapshots/")) == (409, "not_enough_labels")
+    assert not SnapshotJob.objects.exists()
+
+
+def test_with_no_worker_a_snapshot_is_refused_at_once(carol: APIClient, labelled: Project) -> None:
+    assert told(carol.post("/api/v1/projects/talk/snapshots/")) == (503, "no_worker")
+    assert not SnapshotJob.objects.exists()
+
+
+def test_a_refusal_of_the_worker_is_shown_where_the_snapshot_would_be(
+    carol: APIClient, project: Project, listening: None
+) -> None:
+    imported(project, label_row("The only question?", "The only answer."))
+    polled = asked(carol)
+    assert (polled["state"], polled["code"], polled["snapshot"]) == ("failed", "not_enough_labels", None)
+    assert "both must be there" in polled["error"]
+    assert polled["finished_at"]
     assert not Snapshot.objects.exists()
+
+
+def test_a_request_for_a_snapshot_is_for_those_who_may_see_snapshots(
+    cast: Cast, project: Project, as_user: As, carol: APIClient
+) -> None:
+    address = f"/api/v1/snapshot-jobs/{SnapshotJob.objects.create(project=project).pk}/"
+    make_member(project, rita := make_user("rita"), role=Role.REVIEWER)
+    answers = [as_user(user).get(address).status_code for user in (cast.dave, cast.alice, rita, cast.carol)]
+    assert answers == [404, 403, 200, 200]
 
 
 # Training runs ---------------------------------------------------------------------------------------------
@@ -374,8 +428,8 @@ def test_a_model_that_waits_is_rejected(carol: APIClient, project: Project) -> N
     assert told(carol.post(f"/api/v1/training-runs/{run.pk}/reject/")) == (409, "nothing_to_decide")
 
 
-def test_a_snapshot_with_redacted_text_is_erased(carol: APIClient, labelled: Project) -> None:
-    taken = carol.post(f"/api/v1/projects/{labelled.slug}/snapshots/").json()
+def test_a_snapshot_with_redacted_text_is_erased(carol: APIClient, labelled: Project, listening: None) -> None:
+    taken = asked(carol)["snapshot"]
     assert told(carol.post(f"/api/v1/snapshots/{taken['id']}/erase/")) == (409, "nothing_to_erase")
     labelled.tasks.all()[0].delete()
     answer = carol.post(f"/api/v1/snapshots/{taken['id']}/erase/").json()

@@ -12,6 +12,7 @@ from annotator.review import adjudicate
 from rewards import snapshots
 from rewards.learning.data import read_snapshot
 from rewards.models import Snapshot
+from rewards.snapshots import building
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_project, make_task, rate
 from tests.conftest import Cast
 from tests.rewards.labelled import labelled_project, preferred_project
@@ -216,7 +217,7 @@ def test_what_goes_while_a_snapshot_is_written_marks_it(db: None, monkeypatch: p
         Task.objects.filter(pk=first.pk).update(redacted_at=NOW)
         second.delete()
 
-    monkeypatch.setattr(snapshots, "_check", meanwhile)
+    monkeypatch.setattr(building, "_check", meanwhile)
     assert marks(snapshots.take(project, now=NOW)) == (1, 1, True)
 
 

@@ -29,7 +29,6 @@ class Busy(Error):  # type: ignore[misc]
         return f"{self.code} {self.reason}", headers, error_json(detail, code="busy")
 
 
-_SNAPSHOTS = re.compile(r"/api/v1/projects/[^/]+/snapshots/")
 _VERIFIED = re.compile(r"/api/v1/reward-models/\d+/verification/|/admin/reward-models/\d+/verify/")
 
 
@@ -55,15 +54,10 @@ def lanes(threads: int) -> tuple[Lane, ...]:
         # A slow client's download holds its thread for as long as it lasts.
         Lane("exports", lambda _method, path: path.endswith("/export/"), few, 4 * few),
         Lane("imports", lambda method, path: method == "POST" and body_limits.takes_files(path), few, 4 * few),
-        # What reads or writes whole files takes as long as they are large.
-        Lane("artifacts", _works_on_artifacts, 1, 4),
+        # Hashing the files of a model takes as long as they are large.
+        Lane("artifacts", lambda _method, path: _VERIFIED.fullmatch(path) is not None, 1, 4),
         Lane("pages", lambda _method, path: True, threads, 10_000),
     )
-
-
-def _works_on_artifacts(method: str, path: str) -> bool:
-    """Whether the request takes a snapshot, or hashes the files of a model."""
-    return (method == "POST" and _SNAPSHOTS.fullmatch(path) is not None) or _VERIFIED.fullmatch(path) is not None
 
 
 def most_threads(threads: int) -> int:

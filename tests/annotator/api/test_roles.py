@@ -84,6 +84,7 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("docs", "get"): ALL,
     ("snapshots", "get"): REVIEWERS,
     ("snapshots", "post"): MANAGERS._replace(manager=409, super=409),
+    ("snapshot-job", "get"): ABSENT,
     ("training-runs", "get"): REVIEWERS,
     ("training-runs", "post"): MANAGERS._replace(manager=503, super=503),
     ("training-run", "get"): ABSENT,

@@ -43,18 +43,13 @@ def test_nobody_waits_for_a_process_that_has_ended() -> None:
         ("/api/v1/openrlhf/talk/", "rewards"),
         ("/api/v1/projects/talk/export/", "exports"),
         ("/api/v1/projects/talk/import/", "imports"),
-        ("/api/v1/projects/talk/snapshots/", "artifacts"),
+        ("/api/v1/projects/talk/snapshots/", "pages"),
         ("/api/v1/reward-models/7/verification/", "artifacts"),
         ("/admin/reward-models/7/verify/", "artifacts"),
     ],
 )
 def test_what_waits_or_streams_has_threads_of_its_own(path: str, name: str) -> None:
     assert next(lane.name for lane in lanes(4) if lane.serves("POST", path)) == name
-
-
-def test_a_list_of_snapshots_does_not_wait_for_one_that_is_taken() -> None:
-    path = "/api/v1/projects/talk/snapshots/"
-    assert next(lane.name for lane in lanes(4) if lane.serves("GET", path)) == "pages"
 
 
 def test_every_thread_finds_a_connection_in_the_pool() -> None:

@@ -1,0 +1,39 @@
+"""Says what there is to learn from: labels in force, and preferences or rankings of tasks without labels."""
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from annotator.models import Label, Project, Response, Task
+from annotator.refusals import Refusal
+
+AGREED = Q(task__consensus__preference__isnull=False) | (
+    Q(task__consensus__isnull=False) & ~Q(task__consensus__pairs=[])
+)
+"""Selects responses of tasks where people agree on a preference, or on the order of any two responses."""
+
+
+class NotEnoughLabels(Refusal):
+    """There is nothing to learn from, or nothing to judge a model by."""
+
+    code = "not_enough_labels"
+
+
+def has_answers(project: Project) -> bool:
+    """Returns whether there is anything to learn from: a label in force, or a preference."""
+    return Label.objects.in_force().for_project(project.pk).exists() or preferred_alone(project).exists()
+
+
+def require_answers(project: Project) -> None:
+    """Raises NotEnoughLabels where there is nothing to learn from; it reads one label at most."""
+    if not has_answers(project):
+        raise NotEnoughLabels(
+            f"There are no labels and no preferences in {project.name} yet. Rate tasks, or import some."
+        )
+
+
+def preferred_alone(project: Project) -> QuerySet[Response]:
+    """Returns the responses of tasks with a preference or a ranking in force and no label; dropped tasks have none."""
+    labels = Label.objects.in_force().filter(response__task=OuterRef("task"))
+    agreed = Q(task__consensus__isnull=True) | Q(task__consensus__dropped_because="")
+    asked = Q(task__imported_preference__range=(-3, 3)) | AGREED
+    tasks = Response.objects.filter(task__project=project, task__state__in=[Task.State.OPEN, Task.State.COMPLETE])
+    return tasks.filter(agreed & asked).exclude(Exists(labels))

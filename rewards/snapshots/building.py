@@ -1,0 +1,217 @@
+"""Builds a snapshot: reads the labels in force, writes them to files in a folder of its own, and puts it into place.
+
+One process at a time builds for a project, by a lock that PostgreSQL releases when the process dies. So whoever holds
+it knows that every unfinished folder of the project was left by a process that was killed.
+"""
+
+import errno
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from annotator import audit
+from annotator.consensus import Rules
+from annotator.db import locks
+from annotator.db.clock import database_now
+from annotator.importing.bulk_copy import copy_rows
+from annotator.models import Project, Task
+from annotator.storage import artifacts, disk_space
+from rewards.models import Snapshot, SnapshotTask
+from rewards.snapshots import lines
+from rewards.snapshots.answers import NotEnoughLabels
+from rewards.snapshots.files import Files
+
+FORMAT = 1
+LOCK = 83121
+"""The advisory lock that redacting or deleting tasks takes shared, in a trigger, and storing a snapshot exclusively.
+
+The trigger is in rewards/migrations/0002_lineage_and_marks.py.
+"""
+BUILDING = "building a snapshot"
+"""The subject of the lock that whoever builds for a project holds."""
+PAUSE_SECONDS = 1.0
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_UNFINISHED = re.compile(r"\.building-(\d+)-")
+
+
+@dataclass(frozen=True)
+class Step:
+    """How many tasks are in the files so far; after the last step, the snapshot."""
+
+    tasks: int
+    snapshot: Snapshot | None = None
+
+
+def take(project: Project, *, now: datetime) -> Snapshot:
+    """Writes the labels in force to files; unchanged labels give the snapshot that exists already.
+
+    Raises: what `steps` raises.
+    """
+    *_, last = steps(project, now=now)
+    assert last.snapshot is not None
+    return last.snapshot
+
+
+def steps(project: Project, *, now: datetime) -> Generator[Step, None, None]:
+    """Builds a snapshot step by step, so that the caller can say that it is alive, or close the iterator to give up.
+
+    While another process builds for the project, steps only pass the time.
+
+    Raises:
+        NotEnoughLabels: one side of the split is empty.
+        DiskNearlyFull, ForeignArtifacts: there is no room for the files, or the folder is not this installation's.
+    """
+    artifacts.require_ours()
+    is_ours = False
+    while not is_ours:
+        with locks.session_lock(BUILDING, project.pk) as is_ours:
+            if is_ours:
+                yield from _steps(project, now)
+        if not is_ours:
+            yield Step(0)
+            time.sleep(PAUSE_SECONDS)
+
+
+def _steps(project: Project, now: datetime) -> Generator[Step, None, None]:
+    disk_space.require_room()
+    folder = settings.ARTIFACTS / "snapshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_unfinished(folder, project.pk)
+    # In the same folder as its final place, so that it can be renamed: within a file system that is one step.
+    building = Path(tempfile.mkdtemp(prefix=f".building-{project.pk}-", dir=folder))
+    try:
+        with _disk_may_fill_up(), Files(building, project.validation_share) as files:
+            for part in lines.parts(project):
+                # Closed before the lock is released, which takes the same connection.
+                with closing(part):
+                    for line in part:
+                        files.add(line)
+                yield Step(len(files.tasks))
+                disk_space.require_room()
+            files.finish()
+            counts = files.counts()
+            _check(project, counts)
+            manifest = _manifest(project, files.hashes(), counts, now)
+            yield Step(len(files.tasks), _keep(project, building, manifest, files))
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+@contextmanager
+def _disk_may_fill_up() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise disk_space.DiskNearlyFull("The disk is full. Try again when there is room.") from error
+
+
+def remove_unfinished() -> list[Path]:
+    """Removes the folders of builders that were killed; returns them. Those that are at work keep theirs."""
+    folder, removed = settings.ARTIFACTS / "snapshots", []
+    numbers = {match[1] for path in folder.glob(".building-*") if (match := _UNFINISHED.match(path.name))}
+    for number in sorted(numbers):
+        with locks.session_lock(BUILDING, int(number)) as is_ours:
+            removed += _remove_unfinished(folder, int(number)) if is_ours else []
+    return removed
+
+
+def _remove_unfinished(folder: Path, project: int) -> list[Path]:
+    """Removes what is left of snapshots of the project; only for whoever holds the lock."""
+    left = list(folder.glob(f".building-{project}-*"))
+    for path in left:
+        shutil.rmtree(path, ignore_errors=True)
+    return left
+
+
+def _check(project: Project, counts: dict[str, int]) -> None:
+    if not counts["train_tasks"] or not counts["validation_tasks"]:
+        raise NotEnoughLabels(
+            f"{project.name} has {counts['train_tasks']} tasks with labels or preferences to learn from and "
+            f"{counts['validation_tasks']} held out to judge by; both must be there. Label more tasks, or raise "
+            f"validation_share (now {project.validation_share:g})."
+        )
+
+
+def _manifest(project: Project, hashes: dict[str, str], counts: dict[str, int], now: datetime) -> dict[str, Any]:
+    identity = {"format": FORMAT, "attributes": project.attribute_keys(), "files": hashes}
+    return identity | {
+        "project": project.slug,
+        "content_hash": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
+        "counts": counts,
+        "split": {"by": "prompt_hash", "validation_share": project.validation_share},
+        "protocol": vars(Rules.of(project)),
+        "taken_at": now.isoformat(),
+    }
+
+
+def _keep(project: Project, building: Path, manifest: dict[str, Any], files: Files) -> Snapshot:
+    before = Snapshot.objects.filter(project=project, content_hash=manifest["content_hash"]).first()
+    # By number, as another project may get the slug; the dot keeps it apart from folders that older versions named so.
+    path = Path(before.path if before else f"snapshots/project.{project.pk}/{manifest['content_hash']}")
+    final = settings.ARTIFACTS / path
+    (building / "manifest.json").write_text(json.dumps(manifest, indent=2))
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        building.rename(final)
+    except OSError:
+        # The same content is there, written before.
+        if not (final / "manifest.json").is_file():
+            raise
+    return _stored(project, path, manifest, files)
+
+
+@transaction.atomic
+def _stored(project: Project, path: Path, manifest: dict[str, Any], files: Files) -> Snapshot:
+    """Stores the snapshot's row and its tasks, and counts those that were redacted or deleted while it was written."""
+    existing = Snapshot.objects.filter(project=project, content_hash=manifest["content_hash"]).first()
+    if existing:
+        # Its files have just been written again, so it is no longer erased.
+        Snapshot.objects.filter(pk=existing.pk).update(erasing_at=None, erased_at=None)
+        return existing
+    counts = manifest["counts"]
+    snapshot = Snapshot.objects.create(
+        project=project,
+        content_hash=manifest["content_hash"],
+        path=str(path),
+        manifest=manifest,
+        train_tasks=counts["train_tasks"],
+        validation_tasks=counts["validation_tasks"],
+        labels=counts["train_labels"] + counts["validation_labels"],
+    )
+    copy_rows(SnapshotTask, ("task_id", "snapshot_id"), ((task, snapshot.pk) for task in files.tasks))
+    with connection.cursor() as cursor:
+        # While this lock is held no task of the project is redacted or deleted: else one that goes between the count
+        # below and the commit would be in the files and never be marked. Those who do wait, so it comes last.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [LOCK, project.pk])
+    if any(changed := _changed_meanwhile(snapshot, files)):
+        redacted, deleted = changed
+        Snapshot.objects.filter(pk=snapshot.pk).update(
+            redacted_tasks=redacted, deleted_tasks=deleted, marked_at=database_now()
+        )
+        snapshot.refresh_from_db()
+    audit.record("snapshot.taken", f"snapshot {snapshot.content_hash[:12]}", project=project, **counts)
+    return snapshot
+
+
+def _changed_meanwhile(snapshot: Snapshot, files: Files) -> tuple[int, int]:
+    """Returns how many of the tasks in the files have been redacted since they were read, and how many deleted."""
+    present = Task.objects.filter(pk__in=SnapshotTask.objects.filter(snapshot=snapshot).values("task_id"))
+    now_redacted = dict(present.filter(redacted_at__isnull=False).values_list("pk", "redacted_at"))
+    restored = present.filter(pk__in=[*(files.redacted.keys() - now_redacted.keys())], redacted_at=None)
+    redacted = sum(files.redacted.get(task) != redacted_at for task, redacted_at in now_redacted.items())
+    return redacted + restored.count(), len(files.tasks) - present.count()

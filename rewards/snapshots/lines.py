@@ -1,0 +1,199 @@
+"""Reads the tasks that a model can learn from, with their texts, labels and kept ratings, as lines of JSON.
+
+PostgreSQL hands over JSON values as texts, which go into the lines as they are: to parse and to print them again would
+take several times as long as all the rest.
+"""
+
+import json
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.models import Max
+from django.db.models.expressions import RawSQL
+
+from annotator.consensus.rankings import pairs_of
+from annotator.models import Project, Task
+from annotator.models.label import IN_FORCE_OF_RESPONSE
+from rewards.snapshots.answers import preferred_alone
+
+TASKS_AT_ONCE = 2_000
+"""How many of the project's tasks one statement reads; between two of them the caller can say that it is alive."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A task as it stands in the file, and what is counted of it."""
+
+    task: int
+    redacted_at: datetime | None
+    prompt_hash: str
+    text: str
+    responses: int
+    labels: int
+    preferences: int
+
+
+class _Row(NamedTuple):
+    """A row of _SELECT: a task and its responses, with one value per response under the names in the plural.
+
+    JSON values are texts. `means`, `scores` and `ratings` of a response are None where it has no label or rating.
+    """
+
+    task: int
+    redacted_at: datetime | None
+    external_id: str
+    prompt_hash: str
+    conversation: str
+    source: str | None
+    imported_preference: int | None
+    preference: int | None
+    pairs: str | None
+    settled_preference: int | None
+    settled_ranking: str | None
+    is_preferred: bool
+    responses: Sequence[int]
+    models: Sequence[str]
+    texts: Sequence[str]
+    means: Sequence[str | None]
+    scores: Sequence[str | None]
+    ratings: Sequence[str | None]
+
+
+# Everything is looked up task by task: a join of whole tables would be planned by their sizes, and read them anew in
+# each part. A task without labels costs little, as its texts are not read.
+_SELECT = f"""
+SELECT t.id, t.redacted_at, t.external_id, t.prompt_hash, t.conversation::text, t.metadata ->> 'source',
+       t.imported_preference, c.preference, nullif(c.pairs, '[]')::text, a.preference, a.ranking::text,
+       n.is_preferred, w.*
+FROM annotator_task t
+LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
+) a ON true
+CROSS JOIN LATERAL (
+    SELECT EXISTS (
+        SELECT FROM annotator_response r CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l WHERE r.task_id = t.id
+    ) AS is_labelled OFFSET 0
+) y
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN y.is_labelled THEN false ELSE EXISTS (PREFERRED) END AS is_preferred OFFSET 0
+) n
+CROSS JOIN LATERAL (
+    SELECT array_agg(r.id ORDER BY r.position), array_agg(r.model ORDER BY r.position),
+           array_agg(to_json(r.text)::text ORDER BY r.position), array_agg(l.means::text ORDER BY r.position),
+           array_agg(l.scores::text ORDER BY r.position), array_agg(k.ratings ORDER BY r.position)
+    FROM annotator_response r
+    LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true
+    LEFT JOIN LATERAL (
+        SELECT string_agg(g.scores::text, ', ' ORDER BY g.annotation_id) AS ratings FROM annotator_rating g
+        WHERE l.source <> 'imported' AND g.response_id = r.id AND g.annotation_id = ANY (c.kept)
+    ) k ON true
+    WHERE r.task_id = t.id AND (n.is_preferred OR l.source IS NOT NULL)
+) w
+WHERE t.project_id = %s AND t.id > %s AND t.id <= %s AND t.state IN ('open', 'complete')
+  AND (y.is_labelled OR n.is_preferred)
+ORDER BY t.id
+"""
+
+
+def parts(project: Project) -> Iterator[Generator[Line, None, None]]:
+    """Yields the project's tasks of this moment in the order of their ids, a part at a time.
+
+    Each part has to be read to its end before the next one. A part shows the tasks as they are when it is read.
+    """
+    last = Task.objects.filter(project=project).aggregate(last=Max("pk"))["last"] or 0
+    after = 0
+    while after < last:
+        ids = (
+            Task.objects.filter(project=project, pk__gt=after, pk__lt=last).order_by("pk").values_list("pk", flat=True)
+        )
+        until = next(iter(ids[TASKS_AT_ONCE - 1 : TASKS_AT_ONCE]), last)
+        yield _part(project, after, until)
+        after = until
+
+
+def _part(project: Project, after: int, until: int) -> Generator[Line, None, None]:
+    alone = preferred_alone(project).filter(task_id=RawSQL("t.id", [])).order_by().values("pk")
+    preferred, values = alone.query.sql_with_params()
+    statement = _SELECT.replace("PREFERRED", preferred)
+    # Row by row, so that a part with long texts takes no more memory than one with short ones.
+    with (
+        connection.cursor() as cursor,
+        connection.wrap_database_errors,
+        closing(cursor.stream(statement, [*values, project.pk, after, until])) as rows,
+    ):
+        for row in rows:
+            if line := _line(_Row._make(row)):
+                yield line
+
+
+def _line(row: _Row) -> Line | None:
+    """Returns the row's line; None for a task without labels that has no preference either."""
+    preference, pairs = _preference(row), _pairs(row)
+    if row.is_preferred and not (pairs or (preference and len(row.responses) == 2)):
+        return None
+    return Line(
+        row.task,
+        row.redacted_at,
+        row.prompt_hash,
+        _json(row, preference, pairs),
+        responses=len(row.responses),
+        labels=sum(means not in (None, "{}") for means in row.means),
+        preferences=(preference is not None) + len(pairs),
+    )
+
+
+def _json(row: _Row, preference: int | None, pairs: list[list[int]]) -> str:
+    """Returns what `json.dumps` would make of the task, character by character: the snapshot's hash depends on it."""
+    responses = ", ".join(map(_response, row.responses, row.models, row.texts, row.means, row.scores, row.ratings))
+    source = f'"source": {_text(row.source)}, ' if row.source else ""
+    order = f', "pairs": {pairs}' if pairs else ""
+    return (
+        f'{{{source}"task": {_text(row.external_id)}, "prompt_hash": "{row.prompt_hash}", '
+        f'"conversation": {row.conversation}, "responses": [{responses}], '
+        f'"preference": {"null" if preference is None else preference}{order}}}\n'
+    )
+
+
+def _response(number: int, model: str, text: str, means: str | None, scores: str | None, ratings: str | None) -> str:
+    name = f'"model": {_text(model)}, ' if model else ""
+    return (
+        f'{{{name}"id": "{number}", "text": {text}, "scores": {_numbers(means or "{}")}, '
+        f'"labels": {scores or "{}"}, "ratings": [{ratings or ""}]}}'
+    )
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+@lru_cache(maxsize=10_000)
+def _numbers(means: str) -> str:
+    """Returns JSON with its numbers as Python writes them: PostgreSQL has 0.00001 where Python has 1e-05."""
+    return json.dumps(json.loads(means))
+
+
+def _pairs(row: _Row) -> list[list[int]]:
+    """Returns the places of every two responses that a ranking tells apart, the better one first."""
+    if not (row.settled_ranking or row.pairs):
+        return []
+    places = {response: place for place, response in enumerate(row.responses)}
+    settled = json.loads(row.settled_ranking) if row.settled_ranking else None
+    pairs = pairs_of(settled) if settled else json.loads(row.pairs or "[]")
+    return [[places[better], places[worse]] for better, worse in pairs if better in places and worse in places]
+
+
+def _preference(row: _Row) -> int | None:
+    """Returns the reviewer's preference where there is one, else the annotators', else the imported one."""
+    if row.settled_preference is not None:
+        return _valid(row.settled_preference)
+    return row.preference if row.preference is not None else _valid(row.imported_preference)
+
+
+def _valid(preference: int | None) -> int | None:
+    return preference if preference is not None and -3 <= preference <= 3 else None

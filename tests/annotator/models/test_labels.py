@@ -1,0 +1,40 @@
+"""Which label of a response is in force."""
+
+from itertools import chain, combinations
+
+import pytest
+from django.db import connection
+
+from annotator.models import Consensus, Label, Project, Task
+from annotator.models.label import IN_FORCE_OF_RESPONSE
+from tests.builders import ATTRIBUTES, NOW, make_task
+
+SOURCES = Label.Source.values
+SETS = list(chain.from_iterable(combinations(SOURCES, size) for size in range(4)))
+SCORES = dict.fromkeys(ATTRIBUTES, 2)
+BY_SQL = f"""
+SELECT r.id, l.source FROM annotator_response r
+LEFT JOIN annotator_consensus c ON c.task_id = r.task_id CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l
+"""
+
+
+def labelled(project: Project, sources: tuple[str, ...], dropped_because: str | None) -> Task:
+    task = make_task(project, responses=1)
+    if dropped_because is not None:
+        Consensus.objects.create(task=task, annotators=3, dropped_because=dropped_because, computed_at=NOW)
+    response = task.responses.get()
+    Label.objects.bulk_create(
+        Label(response=response, source=source, scores=SCORES, means=SCORES, made_at=NOW) for source in sources
+    )
+    return task
+
+
+@pytest.mark.parametrize("dropped_because", [None, "", "spread"])
+def test_the_rule_for_one_response_is_the_rule_for_all(project: Project, dropped_because: str | None) -> None:
+    for sources in SETS:
+        labelled(project, sources, dropped_because)
+    in_force = dict(Label.objects.in_force().values_list("response", "source"))
+    assert len(in_force) == (4 if dropped_because else 7)
+    with connection.cursor() as cursor:
+        cursor.execute(BY_SQL)
+        assert dict(cursor.fetchall()) == in_force

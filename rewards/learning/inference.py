@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rewards.learning import distributed
+from rewards.learning import distributed, sharding
 from rewards.learning.data import Floats
 from rewards.learning.encoding import Encoded
 from rewards.learning.model import Input, Loaded
@@ -38,10 +38,7 @@ def predict(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) ->
 
 
 def frozen_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> Floats:
-    """[items, features]: the features that the head reads.
-
-    Only before the network is sharded: FSDP gathers the weights in the network's own forward pass.
-    """
+    """[items, features]: the features that the head reads."""
     return _gather(loaded, encoded, batch_tokens, loaded.network.features)
 
 
@@ -59,6 +56,6 @@ def _gather(
         rows = [i for group in groups for i in group]
         # float64 from here on: sums over many rows must not add rounding errors of their own.
         by_row |= dict(zip(rows, values.double().cpu().numpy(), strict=True))
-    distributed.settle(loaded.network)
+    sharding.settle(loaded.network)
     by_row = distributed.gathered(by_row)
     return np.stack([by_row[places[sample]] for sample in encoded])

@@ -45,7 +45,7 @@ from rewards.learning.finetune import Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, predict
 from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
-from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
+from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, copy_checkpoint, save_checkpoint
 from rewards.learning.objectives import Objective
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place
@@ -142,17 +142,14 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     fine_tuned = _scores(work, loaded, work.parts.validation) if any(place.kept) else None
     losses = None if fine_tuned is None else _losses_by_prompt(work, _scores(work, loaded, dev))
     better = losses is not None and beyond_chance(ridge_losses - losses)
-    features = baseline.features[:ENSEMBLE_ROWS]
-    if not better:
-        # The ridge stays: the one fitted on all train rows, dev included.
-        loaded = load_checkpoint(work.directory / "baseline", device=loaded.device).loaded
     manifest = replace(work.manifest, kind=FINETUNED if better else RIDGE)
-    save_checkpoint(work.directory / "model", Checkpoint(loaded, manifest))
     if better:
-        if distributed.size() > 1:
-            # In one piece again, as a sharded network gives no features.
-            loaded = load_checkpoint(work.directory / "model", device=loaded.device).loaded
+        save_checkpoint(work.directory / "model", Checkpoint(loaded, manifest))
         features = features_of(loaded, work.parts.train(), config, most=ENSEMBLE_ROWS)
+    else:
+        # The ridge stays: the one fitted on all train rows, dev included.
+        copy_checkpoint(work.directory / "baseline", work.directory / "model")
+        features = baseline.features[:ENSEMBLE_ROWS]
     if distributed.is_first():
         add_ensemble(work.directory / "model", ensemble(baseline, features))
     return Judged(manifest, place, scores if fine_tuned is None or not better else fine_tuned, fine_tuned, training)
@@ -215,9 +212,14 @@ def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> L
         torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
     torch.manual_seed(config.seed)
     source = find_backbone(config.backbone, source=config.backbone_source)
-    loaded = load_backbone(source, attributes=snapshot.attributes, max_length=config.max_length)
-    loaded.network.to(device)
-    return loaded
+    return load_backbone(
+        source,
+        attributes=snapshot.attributes,
+        max_length=config.max_length,
+        device=device,
+        lora_rank=config.lora_rank,
+        seed=config.seed,
+    )
 
 
 def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: dict[str, float]) -> Manifest:

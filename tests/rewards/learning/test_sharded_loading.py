@@ -22,6 +22,8 @@ from rewards.learning.inference import frozen_features, predict
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.model_files import load_checkpoint
 from rewards.learning.tensor_files import Stored, stored_in, write_shards, write_tensors
+from rewards.learning.train import train
+from tests.rewards.learning.builders import make_run, read_json
 
 ROOT = Path(__file__).resolve().parents[3]
 CPU = torch.device("cpu")
@@ -119,6 +121,25 @@ def test_each_process_holds_a_half_and_both_say_what_one_says(backbone: Path, tm
     _, report = kind.from_pretrained(place, output_loading_info=True)
     assert not report["missing_keys"]
     assert not report["unexpected_keys"]
+
+
+@pytest.mark.slow
+def test_two_processes_judge_as_one_does(decoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=decoder_directory, epochs=0)
+    train(run)
+    results = []
+    for processes in (1, 2):
+        work = tmp_path / str(processes)
+        work.mkdir()
+        data = str(tmp_path / "snapshot" / "validation.jsonl")
+        given = {"model": str(run / "model"), "data": data, "processes": processes, "device": "cpu"}
+        (work / "config.json").write_text(json.dumps(given), encoding="utf-8")
+        command = [sys.executable, "-m", "rewards.learning", "evaluate", str(work)]
+        subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True)
+        lines = (work / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
+        results.append([[*json.loads(line)["scores"].values()] for line in lines])
+        assert read_json(work / "metrics.json")["rmse"] is not None
+    np.testing.assert_allclose(*results, atol=1e-5)
 
 
 def test_a_written_file_is_what_safetensors_reads(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ KINDS = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", tor
 ALIGNMENT = 8
 SHARD = 5 << 30
 """The most bytes of one file of weights, unless a single tensor has more."""
-AT_ONCE = 1 << 26
+AT_ONCE = 1 << 24
 """Bytes of a tensor that are read into memory together."""
 
 
@@ -97,7 +97,7 @@ class Stored:
                 return
             rows = file.get_slice(self.key)
             stored = min(max(rows.get_shape()[0] - first, 0), len(part))
-            step = max(1, AT_ONCE // max(1, target[:1].numel() * target.element_size())) if stored else 1
+            step = max(1, AT_ONCE // max(1, part[:1].numel() * part.element_size()))
             for start in range(0, stored, step):
                 end = min(start + step, stored)
                 part[start:end].copy_(rows[first + start : first + end])

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
@@ -34,7 +35,12 @@ from rewards.learning.model import DecoderReward, load_backbone
 from rewards.learning.model_files import RIDGE, Checkpoint, Manifest, save_checkpoint
 from rewards.learning.process_end import end
 
-SHAPE = {"hidden_size": 1536, "intermediate_size": 4096, "num_attention_heads": 12, "num_key_value_heads": 2}
+SHAPE: dict[str, Any] = {
+    "hidden_size": 1536,
+    "intermediate_size": 4096,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 2,
+}
 VOCABULARY = 32_000
 LOADING, READING, STORING = "loading", "reading", "storing"
 PHASES = (LOADING, READING, STORING)
@@ -141,7 +147,7 @@ def work(model: Path, stored: Path, marks: Path) -> None:
         enter(READING)
         tried(network)
 
-    DecoderReward.try_packing = try_packing  # type: ignore[method-assign]
+    DecoderReward.try_packing = try_packing  # type: ignore[assignment, method-assign]
     enter(LOADING)
     loaded = load_backbone(Source(str(model), local=True), attributes=["quality"], max_length=64, device=device)
     frozen_features(loaded, [loaded.frame.encode(item) for item in ITEMS], batch_tokens=64)

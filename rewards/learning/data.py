@@ -19,6 +19,8 @@ from rewards.learning.refusals import Refused
 FORMAT = 1
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Features = NDArray[np.float32] | NDArray[np.float64]
+"""What heads are fitted on. Large ones are float32 in a file; whoever computes with them does so in float64."""
 
 
 class MissingFile(Refused):

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -67,14 +67,21 @@ def by_first(work: Callable[[], None]) -> None:
 
     Without this the others would wait for a process that has given up.
     """
-    refusal = None
+    from_first(work)
+
+
+def from_first(compute: Callable[[], Value]) -> Value:
+    """Returns in every process what the first one computes; what that refuses, every process raises."""
+    outcome: tuple[Value | None, Refused | None] = None, None
     if is_first():
         try:
-            work()
-        except Refused as refused:
-            refusal = refused
-    if refusal := agreed(refusal):
-        raise refusal
+            outcome = compute(), None
+        except Refused as refusal:
+            outcome = None, refusal
+    value, refused = agreed(outcome)
+    if refused:
+        raise refused
+    return cast("Value", value)
 
 
 @contextmanager
@@ -120,6 +127,15 @@ def gathered(values: dict[int, Any]) -> dict[int, Any]:
     parts: list[Any] = [None] * size()
     dist.all_gather_object(parts, values)
     return {key: value for part in parts for key, value in part.items()}
+
+
+def collected(value: Value) -> list[Value]:
+    """Returns every process's value in the first process, and none in the others."""
+    if size() == 1:
+        return [value]
+    values: list[Any] | None = [None] * size() if is_first() else None
+    dist.gather_object(value, values, dst=0)
+    return values or []
 
 
 def summed(value: Tensor) -> Tensor:

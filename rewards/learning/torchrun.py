@@ -18,7 +18,6 @@ from rewards.learning.config import BadConfig, EvaluateConfig, TrainConfig, read
 
 PORT = 29_500
 """Where the hosts meet unless MASTER_PORT says otherwise: torchrun's own default."""
-CONFIGS: dict[str, type[TrainConfig] | type[EvaluateConfig]] = {"train": TrainConfig, "evaluate": EvaluateConfig}
 
 
 def is_launched() -> bool:
@@ -32,7 +31,7 @@ def wanted(stage: str, path: Path) -> int:
     Raises:
         BadConfig: it asks for more than this machine has GPUs, or processor cores where no GPU is used.
     """
-    config = read_config(CONFIGS[stage], path)
+    config = read_config(TrainConfig, path) if stage == "train" else read_config(EvaluateConfig, path)
     gpus = torch.cuda.device_count() if config.device != "cpu" else 0
     most, unit = (gpus, "GPUs") if gpus else (os.cpu_count() or 1, "processor cores")
     if config.processes > most:

@@ -115,7 +115,7 @@ def train(directory: Path) -> None:
 
 def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
     """Returns the baseline, which is stored as a model of its own, and its scores of the validation rows."""
-    baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward)
+    baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward, folder=work.directory)
     save_checkpoint(work.directory / "baseline", Checkpoint(loaded, work.manifest))
     ridge = baseline.ridge
     work.progress.tell("baseline", layers=baseline.layers, alphas=ridge.alphas, held_out_rmse=ridge.held_out_rmse)
@@ -145,7 +145,7 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     manifest = replace(work.manifest, kind=FINETUNED if better else RIDGE)
     if better:
         save_checkpoint(work.directory / "model", Checkpoint(loaded, manifest))
-        features = features_of(loaded, work.parts.train(), config, most=ENSEMBLE_ROWS)
+        features = features_of(loaded, work.parts.train(), config, folder=work.directory, most=ENSEMBLE_ROWS)
     else:
         # The ridge stays: the one fitted on all train rows, dev included.
         copy_checkpoint(work.directory / "baseline", work.directory / "model")

@@ -139,7 +139,7 @@ def test_two_processes_judge_as_one_does(decoder_directory: Path, tmp_path: Path
         lines = (work / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
         results.append([[*json.loads(line)["scores"].values()] for line in lines])
         assert read_json(work / "metrics.json")["rmse"] is not None
-    np.testing.assert_allclose(*results, atol=1e-5)
+    np.testing.assert_allclose(results[0], results[1], atol=1e-5)
 
 
 def test_a_written_file_is_what_safetensors_reads(tmp_path: Path) -> None:

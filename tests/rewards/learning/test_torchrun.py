@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,7 +95,7 @@ def test_half_an_appointment_is_refused(given: dict[str, str], says: str, monkey
 @pytest.mark.slow
 def test_two_hosts_lose_what_one_does(decoder_directory: Path, tmp_path: Path) -> None:
     """Two agents that meet at a port, as those of two machines would, each with one process."""
-    given = {
+    given: dict[str, Any] = {
         "epochs": 2,
         "patience": 3,
         "learning_rate": 1e-3,
@@ -120,5 +121,5 @@ def test_two_hosts_lose_what_one_does(decoder_directory: Path, tmp_path: Path) -
     assert [agent.returncode for agent in agents] == [0, 0], outputs
     metrics = [read_json(run / "metrics.json") for run in (alone, together)]
     assert [one["training"]["processes"] for one in metrics] == [1, 2]
-    np.testing.assert_allclose(*(one["training"]["losses"] for one in metrics), atol=1e-5)
+    np.testing.assert_allclose(metrics[0]["training"]["losses"], metrics[1]["training"]["losses"], atol=1e-5)
     assert metrics[0]["candidate"]["kind"] == metrics[1]["candidate"]["kind"] == "finetuned"

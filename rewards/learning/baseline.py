@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rewards.learning.inference import stored_features
 from rewards.learning.model import Loaded
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
 from rewards.learning.splits import Part
+from rewards.learning.token_rows import TokenRows
 
 ENSEMBLE_ROWS = 4_096
 """This many train rows are enough to measure how sure a model is; for large models each costs a forward pass."""
@@ -107,8 +109,8 @@ def features_of(
 
     They are kept in a file of the folder, and the first process has them.
     """
-    encoded = [sample for part in parts for sample in part.rows.encoded]
-    return stored_features(loaded, encoded[:most], batch_tokens=config.batch_tokens, folder=folder)
+    every = (sample for part in parts for sample in part.rows.encoded)
+    return stored_features(loaded, TokenRows(islice(every, most)), batch_tokens=config.batch_tokens, folder=folder)
 
 
 def fitted(loaded: Loaded, features: Features, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:

@@ -70,18 +70,23 @@ def by_first(work: Callable[[], None]) -> None:
     from_first(work)
 
 
-def from_first(compute: Callable[[], Value]) -> Value:
-    """Returns in every process what the first one computes; what that refuses, every process raises."""
+def from_first(compute: Callable[[], Value], *, sent: Callable[[Value], Value] = lambda value: value) -> Value:
+    """Returns in every process what the first one computes; what that refuses, every process raises.
+
+    The others get what `sent` makes of it.
+    """
+    own: list[Value] = []
     outcome: tuple[Value | None, Refused | None] = None, None
     if is_first():
         try:
-            outcome = compute(), None
+            own.append(compute())
+            outcome = sent(own[0]) if size() > 1 else None, None
         except Refused as refusal:
             outcome = None, refusal
     value, refused = agreed(outcome)
     if refused:
         raise refused
-    return cast("Value", value)
+    return own[0] if own else cast("Value", value)
 
 
 @contextmanager

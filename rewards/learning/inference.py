@@ -21,6 +21,7 @@ from rewards.learning.data import Features, Floats
 from rewards.learning.encoding import Encoded
 from rewards.learning.model import Input, Loaded
 from rewards.learning.refusals import Refused
+from rewards.learning.token_rows import distinct
 
 CPU_TOKENS = 2_048
 """The most tokens in one pass on a CPU: activations of more do not stay in its caches, so each token takes longer."""
@@ -47,15 +48,16 @@ def stored_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens:
 
     Only the first process has them; the others get no rows. The file is gone when the array is.
     """
-    rows_of: dict[Encoded, list[int]] = {}
-    for row, sample in enumerate(encoded):
-        rows_of.setdefault(sample, []).append(row)
-    samples, width = list(rows_of), sum(loaded.network.blocks)
+    samples, places = distinct(encoded)
+    width = sum(loaded.network.blocks)
+    rows_of: list[list[int]] = [[] for _ in samples]
+    for row, place in enumerate(places):
+        rows_of[place].append(row)
     stored = _on_disk(len(encoded), width, folder) if distributed.is_first() else np.empty((0, width), np.float32)
     for batch in _passes(loaded, samples, batch_tokens, loaded.network.features):
         for rows, values in distributed.collected(batch):
             for number, value in zip(rows, values, strict=True):
-                stored[rows_of[samples[number]]] = value
+                stored[rows_of[number]] = value
     return stored
 
 
@@ -80,13 +82,13 @@ def _gather(
     loaded: Loaded, encoded: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Tensor]
 ) -> Floats:
     # Equal tokens are read once: in another batch a rounding error would break their tie.
-    places = {sample: place for place, sample in enumerate(dict.fromkeys(encoded))}
+    samples, places = distinct(encoded)
     by_row: dict[int, Floats] = {}
-    for rows, values in _passes(loaded, list(places), batch_tokens, compute):
+    for rows, values in _passes(loaded, samples, batch_tokens, compute):
         # float64 from here on: sums over many rows must not add rounding errors of their own.
         by_row |= dict(zip(rows, values.astype(np.float64), strict=True))
     by_row = distributed.gathered(by_row)
-    return np.stack([by_row[places[sample]] for sample in encoded])
+    return np.stack([by_row[place] for place in places])
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ restart, so that every token has the position it would have alone. The results e
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -145,13 +146,14 @@ def by_prompt(encoded: Sequence[Encoded], budget: int) -> list[list[int]]:
 
     One row is a group too, whatever its length.
     """
-    groups: dict[tuple[int, ...], list[list[int]]] = {}
-    room: dict[tuple[int, ...], int] = {}
+    groups: dict[bytes, list[list[int]]] = {}
+    room: dict[bytes, int] = {}
     for row, item in enumerate(encoded):
-        prompt, own = item.ids[: item.response_start], len(item.ids) - item.response_start
+        # As bytes, which take a ninth of the memory of a tuple.
+        prompt, own = array("i", item.ids[: item.response_start]).tobytes(), len(item.ids) - item.response_start
         if room.get(prompt, 0) < own:
             groups.setdefault(prompt, []).append([])
-            room[prompt] = budget - len(prompt)
+            room[prompt] = budget - item.response_start
         groups[prompt][-1].append(row)
         room[prompt] -= own
     return [group for prompt_groups in groups.values() for group in prompt_groups]

@@ -37,7 +37,7 @@ from rewards.learning.baseline import (
     set_head,
 )
 from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights, without_places
-from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of
+from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, without_tasks
 from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.evaluate import measure, prediction_rows
@@ -50,7 +50,7 @@ from rewards.learning.objectives import Objective
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place
 from rewards.learning.score import write_rows
-from rewards.learning.splits import Part, Parts, parts_of
+from rewards.learning.splits import Part, Parts, parts_of, without_texts
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,14 @@ def train(directory: Path) -> None:
     started = time.monotonic()
     config = read_config(TrainConfig, directory / "config.json")
     device = distributed.join(choose_device(config.device))
-    snapshot = read_snapshot(Path(config.snapshot))
+    # The first process reads the texts and the ratings; the others get tokens and answers.
+    snapshot = distributed.from_first(lambda: read_snapshot(Path(config.snapshot)), sent=without_tasks)
     weights = reward_weights(snapshot.attributes, config.attribute_weights)
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
     progress.tell("start", config=without_places(config), snapshot=snapshot.content_hash)
     loaded = _prepare(config, snapshot, device)
-    manifest = _manifest(config, snapshot, loaded, weights)
-    parts = parts_of(snapshot, manifest, loaded, config)
+    manifest = distributed.from_first(lambda: _manifest(config, snapshot, loaded, weights))
+    parts = distributed.from_first(lambda: parts_of(snapshot, manifest, loaded, config), sent=without_texts)
     work = Work(directory, config, parts, manifest, tuple(weights.values()), progress, started)
     baseline, scores = _baseline(work, loaded)
     candidate = _candidate(work, loaded, baseline, scores)

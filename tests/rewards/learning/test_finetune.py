@@ -183,6 +183,26 @@ def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_two_processes_that_are_killed_go_on_where_they_were(decoder_directory: Path, tmp_path: Path) -> None:
+    given = {**QUICK, "epochs": 30, "patience": 30, "checkpoint_steps": 1, "processes": 2, "device": "cpu"}
+    whole, broken = (make_run(tmp_path / name, backbone=decoder_directory, **given) for name in ("whole", "broken"))
+    command = [sys.executable, "-m", "rewards.learning", "train"]
+    subprocess.run([*command, str(whole)], cwd=ROOT, check=True, capture_output=True)
+    with subprocess.Popen([*command, str(broken)], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        next(line for line in process.stdout if '"step": 5,' in line)
+        process.kill()
+        # The pipe ends with the last of its processes.
+        process.stdout.read()
+    subprocess.run([*command, str(broken)], cwd=ROOT, check=True, capture_output=True)
+    events = read_events(broken)
+    assert next(event["step"] for event in events if event["event"] == "resumed") >= 4
+    first, second = (read_json(run / "metrics.json")["training"] for run in (whole, broken))
+    np.testing.assert_allclose(second["losses"], first["losses"], atol=1e-6)
+    assert second["best_steps"] == first["best_steps"]
+
+
+@pytest.mark.slow
 def test_two_processes_adapt_as_one_does(decoder_directory: Path, tmp_path: Path) -> None:
     given = {**QUICK, "lora_rank": 4, "stages": ["scaled"], "device": "cpu"}
     runs = [make_run(tmp_path / str(n), backbone=decoder_directory, processes=n, **given) for n in (1, 2)]

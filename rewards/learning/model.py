@@ -328,10 +328,11 @@ def install(
     empty = is_empty(network)
     if lora_rank:
         add_adapters(network.network.base_model, lora_rank)
+    # On the way FSDP moves one layer after the other to its device, which may not hold the whole network.
+    shard(network, device, "features")
     if not empty:
         network.to(device)
-    shard(network, device, "features")
-    if empty:
+    else:
         allocate(network, device)
         embedding = network.network.get_input_embeddings().weight
         names = {name for name, value in network.named_parameters() if value is embedding}

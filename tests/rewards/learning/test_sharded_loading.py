@@ -1,4 +1,4 @@
-"""Two processes load, judge and store one network, of which each holds a half."""
+"""Several processes load, judge and store one network, of which each holds a part."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoModelForSequenceClassification
+from transformers import (
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    MixtralConfig,
+    MixtralForCausalLM,
+)
 
 from rewards.learning import tensor_files
 from rewards.learning.backbones import Source
-from rewards.learning.data import Item, Turn
+from rewards.learning.data import Floats, Item, Turn
 from rewards.learning.inference import frozen_features, predict
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.model_files import load_checkpoint
@@ -28,7 +34,7 @@ from tests.rewards.learning.builders import make_run, read_json
 ROOT = Path(__file__).resolve().parents[3]
 CPU = torch.device("cpu")
 ITEMS = [Item(str(n), (Turn("user", "q" * n),), "answer " * n) for n in (1, 3, 2)]
-HALVES = """
+THIRDS = """
 import json, sys
 from pathlib import Path
 import torch
@@ -83,17 +89,17 @@ def set_head(loaded: Loaded) -> None:
     loaded.network.set_head(weight, torch.zeros(2).double(), torch.zeros(weight.shape[1]).double())
 
 
-def in_halves(backbone: Path, place: Path) -> list[dict[str, Any]]:
-    """What two processes tell about the network, after they have stored it at `place`."""
-    script = place.with_name("halves.py")
-    script.write_text(HALVES, encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+def in_thirds(backbone: Path, place: Path) -> list[dict[str, Any]]:
+    """What three processes tell about the network, after they have stored it at `place`: nothing is divisible by 3."""
+    script = place.with_name("thirds.py")
+    script.write_text(THIRDS, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3", str(script)]
     done = subprocess.run(
         [*command, str(backbone), str(place)], cwd=ROOT, env=environment(), check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     told: dict[str, dict[str, Any]] = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
-    return [told["0"], told["1"]]
+    return [told[str(number)] for number in range(3)]
 
 
 def environment() -> dict[str, str]:
@@ -101,26 +107,48 @@ def environment() -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_each_process_holds_a_half_and_both_say_what_one_says(backbone: Path, tmp_path: Path) -> None:
+def test_each_process_holds_a_third_and_all_say_what_one_says(backbone: Path, tmp_path: Path) -> None:
     place = tmp_path / "model"
-    told = in_halves(backbone, place)
+    told = in_thirds(backbone, place)
+    scores = require_same(told, backbone)
+    # Several files, which one process and plain transformers load as well.
+    assert (place / "model.safetensors.index.json").is_file()
+    again = load_checkpoint(place, device=CPU).loaded
+    encoded = [again.frame.encode(item) for item in ITEMS]
+    np.testing.assert_allclose(predict(again, encoded, batch_tokens=64), scores, atol=1e-5)
+    kind = AutoModelForSequenceClassification if again.network.pooling == "last" else AutoModel
+    _, report = kind.from_pretrained(place, output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+
+
+@pytest.mark.slow
+def test_a_mixture_of_experts_is_loaded_whole_and_then_sharded(decoder_directory: Path, tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(decoder_directory)
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
+    config = MixtralConfig(vocab_size=len(tokenizer), intermediate_size=32, num_local_experts=3, **shape)
+    torch.manual_seed(1)
+    MixtralForCausalLM(config).save_pretrained(tmp_path / "experts")
+    tokenizer.save_pretrained(tmp_path / "experts")
+    scores = require_same(in_thirds(tmp_path / "experts", tmp_path / "model"), tmp_path / "experts")
+    again = load_checkpoint(tmp_path / "model", device=CPU).loaded
+    encoded = [again.frame.encode(item) for item in ITEMS]
+    np.testing.assert_allclose(predict(again, encoded, batch_tokens=64), scores, atol=1e-5)
+
+
+def require_same(told: list[dict[str, Any]], backbone: Path) -> Floats:
+    """Requires that each process held a third and that all computed what one computes; returns the scores."""
     alone = load(backbone)
     set_head(alone)
     encoded = [alone.frame.encode(item) for item in ITEMS]
     features, scores = (compute(alone, encoded, batch_tokens=64) for compute in (frozen_features, predict))
-    for half in (told[0]["new"], told[1]["new"], told[0]["stored"], told[1]["stored"]):
-        assert 0.4 * half["all"] < half["held"] < 0.6 * half["all"]
-        assert half["packs"] == alone.network.packs
-        np.testing.assert_allclose(half["features"], features, atol=1e-6)
-        np.testing.assert_allclose(half["scores"], scores, atol=1e-5)
-    # Several files, which one process and plain transformers load as well.
-    assert (place / "model.safetensors.index.json").is_file()
-    again = load_checkpoint(place, device=CPU).loaded
-    np.testing.assert_allclose(predict(again, encoded, batch_tokens=64), scores, atol=1e-5)
-    kind = AutoModelForSequenceClassification if alone.network.pooling == "last" else AutoModel
-    _, report = kind.from_pretrained(place, output_loading_info=True)
-    assert not report["missing_keys"]
-    assert not report["unexpected_keys"]
+    for third in (one[which] for one in told for which in ("new", "stored")):
+        assert third["held"] < 0.45 * third["all"]
+        assert third["packs"] == alone.network.packs
+        np.testing.assert_allclose(third["features"], features, atol=1e-6)
+        np.testing.assert_allclose(third["scores"], scores, atol=1e-5)
+    assert sum(one["new"]["held"] for one in told) == told[0]["new"]["all"]
+    return scores
 
 
 @pytest.mark.slow

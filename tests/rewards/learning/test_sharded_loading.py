@@ -125,7 +125,12 @@ def test_each_process_holds_a_third_and_all_say_what_one_says(backbone: Path, tm
 @pytest.mark.slow
 def test_a_mixture_of_experts_is_loaded_whole_and_then_sharded(decoder_directory: Path, tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(decoder_directory)
-    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
+    shape: dict[str, Any] = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+    }
     config = MixtralConfig(vocab_size=len(tokenizer), intermediate_size=32, num_local_experts=3, **shape)
     torch.manual_seed(1)
     MixtralForCausalLM(config).save_pretrained(tmp_path / "experts")

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-pages bench-pii bench-scoring bench-snapshot bench-training
+.PHONY: run test test-pythons check lock format messages bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-memory bench-pages bench-pii bench-scoring bench-snapshot bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -43,6 +43,9 @@ bench-growth:  ## what a claim and a submission cost as the tasks grow; ARGS: nu
 
 bench-learning:  ## whether anything is learnt, on real pairs and ratings; ARGS: pairs, ratings
 	@$(BOOTSTRAP) bench learning $(ARGS)
+
+bench-memory:  ## what each process holds of a model of a billion parameters; ARGS: --processes, --layers
+	@$(BOOTSTRAP) bench memory $(ARGS)
 
 bench-pages:  ## the rating page with 10,000 tasks: milliseconds and kilobytes
 	@$(BOOTSTRAP) bench pages

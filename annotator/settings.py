@@ -302,6 +302,8 @@ TRAINING_CONFIG_CHECK = "rewards.run_settings.check_config"
 REWARD_BACKBONES, REWARD_BACKBONE = environment.backbones(
     os.environ.get("REWARD_BACKBONES", ""), os.environ.get("REWARD_BACKBONE", "") or "minilm"
 )
+# The words of the command that starts trainers, with placeholders; without any, trainers are the worker's children.
+TRAIN_LAUNCHER = environment.launcher("TRAIN_LAUNCHER")
 RUN_HOURS = environment.hours("RUN_HOURS", 24)  # the longest that a run may work
 RUN_HEARTBEAT_SECONDS = 2
 RUN_LOST_AFTER_SECONDS = environment.number("RUN_LOST_AFTER_SECONDS", 60)

@@ -42,6 +42,8 @@ class TookTooLong(Refusal):
 def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     """Runs `python -m rewards.learning VERB` in a process group of its own, with a heartbeat on the run's row.
 
+    With TRAIN_LAUNCHER, the operator's command runs it, perhaps on other machines that see the same folder.
+
     Raises:
         TrainerFailed, TookTooLong: the run has failed.
         PutDown: the run goes on later.
@@ -51,7 +53,7 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
     with log.open("ab") as output:
         start = output.tell()
         process = subprocess.Popen(
-            [sys.executable, "-m", "rewards.learning", verb, str(folder)],
+            command(verb, folder),
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
@@ -71,6 +73,27 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
         raise runs.TrainerKilled("The trainer was killed (signal 9). The run continues from its last checkpoint.")
     if process.returncode != 0:
         raise TrainerFailed(_last_word(process.returncode, tail, folder))
+
+
+def command(verb: str, folder: Path) -> list[str]:
+    """Returns the words of the command that does the work: the trainer's own, or the launcher's around it.
+
+    Raises:
+        TrainerFailed: the launcher's program is not there.
+    """
+    trainer = [sys.executable, "-m", "rewards.learning", verb, str(folder)]
+    launcher = settings.TRAIN_LAUNCHER
+    if not launcher:
+        return trainer
+    if shutil.which(launcher[0]) is None:
+        raise TrainerFailed(f"This worker cannot run {launcher[0]}, with which TRAIN_LAUNCHER begins.")
+    words = [sys.executable, "-m", "rewards.launcher_process"]
+    for word in launcher:
+        if word == "{command}":
+            words += trainer
+        else:
+            words.append(word.replace("{stage}", verb).replace("{directory}", str(folder)))
+    return words
 
 
 def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) -> None:

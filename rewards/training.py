@@ -210,7 +210,9 @@ def _champions_predictions(
     """Has the champion predict the rows of a file; the files of that are kept in a folder of the run."""
     work = run.directory() / folder
     work.mkdir(exist_ok=True)
-    (work / "config.json").write_text(json.dumps({"model": str(champion.directory()), "data": str(data)}))
+    # With as many processes as the training: a model of which each held a part may fit into no single one.
+    together = {"processes": run.config.get("processes", 0)}
+    (work / "config.json").write_text(json.dumps({"model": str(champion.directory()), "data": str(data), **together}))
     try:
         supervise(run, "evaluate", work)
     except TrainerFailed as failed:

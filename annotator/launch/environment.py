@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -49,6 +50,38 @@ def hours(name: str, default: float) -> float:
     if not 0 < hours <= 24 * 365:
         raise ImproperlyConfigured(f"{name} is {value!r}: write a number of hours, at most {24 * 365}")
     return hours
+
+
+LAUNCHER_WORDS = ("command", "stage", "directory")
+
+
+def launcher(name: str) -> tuple[str, ...]:
+    """Returns the words of a command that starts trainers, with its placeholders; none for `local`.
+
+    Raises:
+        ImproperlyConfigured: it is no command, has an unknown placeholder, or would not say what is to be run.
+    """
+    value = os.environ.get(name, "").strip()
+    if value in ("", "local"):
+        return ()
+    try:
+        words = tuple(shlex.split(value))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is {value!r}: it cannot be divided into words ({error})") from None
+    used = set(re.findall(r"\{(\w*)\}", " ".join(words)))
+    if unknown := sorted(used.difference(LAUNCHER_WORDS)):
+        known = ", ".join(f"{{{word}}}" for word in LAUNCHER_WORDS)
+        raise ImproperlyConfigured(f"{name} has {{{unknown[0]}}}: the placeholders are {known}")
+    if "command" in used and "{command}" not in words:
+        raise ImproperlyConfigured(f"{name}: {{command}} stands for several words, so it must be a word by itself")
+    if "command" not in used and not {"stage", "directory"} <= used:
+        raise ImproperlyConfigured(
+            f"{name} is {value!r}: write `local`, or a command with {{command}}, or with {{stage}} and {{directory}}, "
+            "such as: srun --gpus=8 {command}"
+        )
+    if "{" in words[0]:
+        raise ImproperlyConfigured(f"{name} is {value!r}: it must begin with the program that launches")
+    return words
 
 
 def backbones(listed: str, default: str) -> tuple[dict[str, str], str]:

@@ -23,6 +23,8 @@ STAGES = {
     "evaluate": "judge a stored model on labelled rows",
     "score": "score responses with a stored model",
 }
+TOGETHER = ("train", "evaluate")
+"""The stages that several processes can share."""
 
 
 def main(arguments: list[str]) -> int:
@@ -34,7 +36,7 @@ def main(arguments: list[str]) -> int:
     end_on_sigterm()
     end_with_parent()
     try:
-        if options.stage == "train" and (code := train_together(options.directory)) is not None:
+        if options.stage in TOGETHER and (code := run_together(options.stage, options.directory)) is not None:
             return code
         run(options.stage, options.directory)
     except Refused as refusal:
@@ -47,16 +49,17 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def train_together(directory: Path) -> int | None:
+def run_together(stage: str, directory: Path) -> int | None:
     """Starts as many processes of this command as the configuration asks for and returns their exit code.
 
-    Returns None when one process is enough, or when this process is itself one of several: then it trains by itself.
+    Returns None when one process is enough, or when this process is itself one of several: then it works by itself.
     """
-    from rewards.learning.torchrun import is_launched, launch, wanted
+    from rewards.learning.torchrun import hosts, is_launched, launch, wanted
 
-    if is_launched() or (count := wanted(directory / "config.json")) < 2:
+    if is_launched():
         return None
-    return launch(directory, count)
+    count = wanted(stage, directory / "config.json")
+    return None if count * hosts() < 2 else launch(stage, directory, count)
 
 
 def run(stage: str, directory: Path) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,15 @@ import torch
 from rewards.learning import curve, distributed
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_fit import cross_fitted, expected_rows, folds, is_informative
-from rewards.learning.data import Floats, Ints, items_of
+from rewards.learning.data import Features, Floats, Ints, items_of
 from rewards.learning.depth import depths, read, settle
 from rewards.learning.ensemble import Ensemble, fit_ensemble
 from rewards.learning.examples import Examples, examples_of, only_compared
-from rewards.learning.inference import frozen_features
+from rewards.learning.inference import stored_features
 from rewards.learning.model import Loaded
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
 from rewards.learning.splits import Part
+from rewards.learning.token_rows import TokenRows
 
 ENSEMBLE_ROWS = 4_096
 """This many train rows are enough to measure how sure a model is; for large models each costs a forward pass."""
@@ -33,19 +36,21 @@ Reward = tuple[float, ...]
 class Baseline:
     """The features [rows, features] of all train rows from the frozen backbone, and the ridge fitted on them.
 
+    Of several processes only the first has features; all have the ridge.
+
     `reward` [attributes] holds the attributes' weights in the scalar reward; `blocks` are the columns of each block of
     features; `layers` is the number of the backbone's layers that were read. `depths` holds the features of every depth
     that was tried.
     """
 
-    features: Floats
+    features: Features
     parts: Sequence[Part]
     ridge: Ridge
     blocks: Sequence[int]
     reward: Reward
     seed: int
     layers: int
-    depths: Sequence[Floats]
+    depths: Sequence[Features]
 
     def labels(self) -> Floats:
         """[rows, attributes]: the labels of all train rows, NaN where one is missing."""
@@ -69,13 +74,15 @@ class Baseline:
         if not only_compared(self.labels(), pairs):
             return predicted
         # The ridge was fitted on the differences and then on their negatives (`examples`): the first half is enough.
-        scores = np.zeros((len(self.features), predicted.shape[1]))
+        scores = np.zeros((len(self.labels()), predicted.shape[1]))
         scores[pairs[:, 0]] += predicted[: len(pairs)] / 2
         scores[pairs[:, 1]] -= predicted[: len(pairs)] / 2
         return scores
 
 
-def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Baseline:
+def fit_baseline(
+    loaded: Loaded, parts: Sequence[Part], config: TrainConfig, reward: Reward, *, folder: Path
+) -> Baseline:
     """Fits the ridge and leaves it in the network's head; the network keeps only the layers that predict best.
 
     Raises:
@@ -84,7 +91,7 @@ def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, rew
     tried = []
     for layers in depths(loaded.network, config.layers):
         read(loaded.network, layers)
-        features = features_of(loaded, parts, config)
+        features = features_of(loaded, parts, config, folder=folder)
         tried.append((layers, features, fitted(loaded, features, parts, config, reward)))
     # Judged by errors on left-out prompts: the errors on the rows of the fit would always favour more layers.
     layers, features, ridge = min(tried, key=lambda trial: float(np.mean(np.square(trial[2].held_out_rmse))))
@@ -95,27 +102,36 @@ def fit_baseline(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, rew
     return Baseline(features, parts, ridge, loaded.network.blocks, reward, config.seed, len(layers), every)
 
 
-def features_of(loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, most: int | None = None) -> Floats:
-    """[rows, features]: the frozen features of the parts' rows, or of the first `most` of them."""
-    encoded = [sample for part in parts for sample in part.rows.encoded]
-    return frozen_features(loaded, encoded[:most], batch_tokens=config.batch_tokens)
+def features_of(
+    loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, folder: Path, most: int | None = None
+) -> Features:
+    """[rows, features]: the frozen features of the parts' rows, or of the first `most` of them.
+
+    They are kept in a file of the folder, and the first process has them.
+    """
+    every = (sample for part in parts for sample in part.rows.encoded)
+    return stored_features(loaded, TokenRows(islice(every, most)), batch_tokens=config.batch_tokens, folder=folder)
 
 
-def fitted(loaded: Loaded, features: Floats, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:
-    """Returns the ridge fitted on the parts' rows, bit for bit the same in every process."""
-    rows, blocks = examples(features, parts, reward), loaded.network.blocks
-    ridge = fit_ridge(rows.features, rows.targets, rows.prompts, alphas=config.alphas, blocks=blocks)
-    # LAPACK may round differently in another process, and weights that differ would drift apart in training.
-    return distributed.agreed(replace(ridge, bias=rows.bias(ridge.weight, ridge.bias)))
+def fitted(loaded: Loaded, features: Features, parts: Sequence[Part], config: TrainConfig, reward: Reward) -> Ridge:
+    """Returns the ridge that the first process fits on the parts' rows, the same in every process."""
+
+    def fit() -> Ridge:
+        rows, blocks = examples(features, parts, reward), loaded.network.blocks
+        ridge = fit_ridge(rows.features, rows.targets, rows.prompts, alphas=config.alphas, blocks=blocks)
+        return replace(ridge, bias=rows.bias(ridge.weight, ridge.bias))
+
+    return distributed.from_first(fit)
 
 
-def set_head(loaded: Loaded, features: Floats, ridge: Ridge) -> None:
+def set_head(loaded: Loaded, features: Features, ridge: Ridge) -> None:
     """Copies the ridge, which was fitted on these features [rows, features], into the network's head."""
-    weight, bias, constant = map(torch.from_numpy, (ridge.weight, ridge.bias, constant_direction(features)))
+    direction = distributed.from_first(lambda: constant_direction(features))
+    weight, bias, constant = map(torch.from_numpy, (ridge.weight, ridge.bias, direction))
     loaded.network.set_head(weight, bias, constant)
 
 
-def examples(features: Floats, parts: Sequence[Part], reward: Reward) -> Examples:
+def examples(features: Features, parts: Sequence[Part], reward: Reward) -> Examples:
     """Returns the rows and labels that a head is fitted on; `features` may hold only the first rows of the parts."""
     count = len(features)
     labels = np.concatenate([part.rows.answers.labels for part in parts])[:count]
@@ -131,7 +147,7 @@ def pairs_of(parts: Sequence[Part]) -> Ints:
     return np.concatenate(pairs).reshape(-1, 2)
 
 
-def ensemble(baseline: Baseline, features: Floats) -> Ensemble:
+def ensemble(baseline: Baseline, features: Features) -> Ensemble:
     """Fits the heads whose disagreement says how sure a model is, with the baseline's penalties.
 
     features [n, features] may come from another network than the baseline's, and may hold the first train rows only.

@@ -139,7 +139,8 @@ class EvaluateConfig:
     """The settings of one evaluation of a stored model.
 
     `data` is a file in the snapshot's or a benchmark's format, or `hub:NAME@SPLIT`. `train` is the file of the rows
-    that the model was trained on, so that it is not judged by them; empty where it is unknown.
+    that the model was trained on, so that it is not judged by them; empty where it is unknown. `processes` is what it
+    is for training.
 
     Raises:
         BadConfig: a value is out of its range.
@@ -151,10 +152,11 @@ class EvaluateConfig:
     batch_tokens: int = 8192
     device: str = "auto"
     threads: int = 0
+    processes: int = 1
 
     def __post_init__(self) -> None:
         _require_positive(self, "batch_tokens")
-        _require_not_negative(self, "threads")
+        _require_not_negative(self, "threads", "processes")
         _require_bounded(self)
         _require_one_of("device", self.device, DEVICES)
 

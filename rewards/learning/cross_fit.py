@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewards.learning.data import Floats, Ints
+from rewards.learning.data import Features, Floats, Ints
 from rewards.learning.ridge import labelled_alike, scaling_of, solve_ridge
 
 FOLDS = 5
 
 
 def cross_fitted(
-    features: Floats,
+    features: Features,
     targets: Floats,
     prompts: Sequence[str],
     *,

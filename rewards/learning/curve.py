@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewards.learning.data import Floats, Ints
+from rewards.learning.data import Features, Floats, Ints
 from rewards.learning.examples import examples_of, only_compared
 from rewards.learning.paired_gain import t_quantile
 from rewards.learning.ridge import fit_ridge, scaling_of
@@ -50,7 +50,7 @@ class Rows:
     `pairs` holds two rows, the first of which people find better.
     """
 
-    features: Sequence[Floats]
+    features: Sequence[Features]
     targets: Floats
     prompts: Sequence[str]
     weights: Sequence[float]

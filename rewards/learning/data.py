@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from rewards.learning.refusals import Refused
 FORMAT = 1
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Features = NDArray[np.float32] | NDArray[np.float64]
+"""What heads are fitted on. Large ones are float32 in a file; whoever computes with them does so in float64."""
 
 
 class MissingFile(Refused):
@@ -130,6 +132,11 @@ def read_snapshot(directory: Path) -> Snapshot:
     snapshot = Snapshot(manifest["content_hash"], tuple(manifest["attributes"]), train, validation)
     _refuse_unusable(snapshot)
     return snapshot
+
+
+def without_tasks(snapshot: Snapshot) -> Snapshot:
+    """Returns what the snapshot's manifest says."""
+    return replace(snapshot, train=(), validation=())
 
 
 def read_tasks(path: Path) -> Iterator[Task]:

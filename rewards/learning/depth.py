@@ -12,17 +12,13 @@ from torch import nn
 
 from rewards.learning.model import EncoderReward, RewardNetwork
 from rewards.learning.refusals import Refused
+from rewards.learning.sharding import layers_of
 
 SHARE = 2 / 3
 
 
 class NoSuchDepth(Refused):
     """The backbone has fewer layers than were asked for, or has to be read as a whole."""
-
-
-def layers_of(network: nn.Module) -> nn.ModuleList:
-    """Returns the network's stack of layers: its longest list of modules."""
-    return max((module for module in network.modules() if isinstance(module, nn.ModuleList)), key=len)
 
 
 def depths(network: RewardNetwork, wanted: int) -> list[Sequence[nn.Module]]:

@@ -1,4 +1,4 @@
-"""Lets several processes work on one run: torchrun starts them, FSDP2 shards the weights, all plan the same batches.
+"""Lets several processes work on one run: torchrun starts them, and all plan the same batches.
 
 In a single process every function does nothing or returns its argument. With several, each must call them all in the
 same order: a collective call that one process skips blocks the others for ever.
@@ -7,16 +7,17 @@ same order: a collective call that one process skips blocks the others for ever.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
-from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch import Tensor
 
-from rewards.learning.depth import layers_of
+from rewards.learning import atomic_directories
+from rewards.learning.refusals import Refused
 
 Value = TypeVar("Value")
 
@@ -61,6 +62,47 @@ def wait() -> None:
         dist.barrier()
 
 
+def by_first(work: Callable[[], None]) -> None:
+    """Does the work in the first process only; what that refuses, every process raises.
+
+    Without this the others would wait for a process that has given up.
+    """
+    from_first(work)
+
+
+def from_first(compute: Callable[[], Value], *, sent: Callable[[Value], Value] = lambda value: value) -> Value:
+    """Returns in every process what the first one computes; what that refuses, every process raises.
+
+    The others get what `sent` makes of it.
+    """
+    own: list[Value] = []
+    outcome: tuple[Value | None, Refused | None] = None, None
+    if is_first():
+        try:
+            own.append(compute())
+            outcome = sent(own[0]) if size() > 1 else None, None
+        except Refused as refusal:
+            outcome = None, refusal
+    value, refused = agreed(outcome)
+    if refused:
+        raise refused
+    return own[0] if own else cast("Value", value)
+
+
+@contextmanager
+def whole_directory(place: Path) -> Iterator[Path]:
+    """Yields a directory to fill, as `atomic_directories.whole_directory` does: the first process writes into it.
+
+    All wait until it has its name.
+    """
+    if is_first():
+        with atomic_directories.whole_directory(place) as directory:
+            yield directory
+    else:
+        yield place
+    wait()
+
+
 def share(values: Sequence[Value]) -> list[tuple[Value, bool]]:
     """Returns this process's part of the values, each with whether it counts; every process gets equally many.
 
@@ -92,48 +134,17 @@ def gathered(values: dict[int, Any]) -> dict[int, Any]:
     return {key: value for part in parts for key, value in part.items()}
 
 
+def collected(value: Value) -> list[Value]:
+    """Returns every process's value in the first process, and none in the others."""
+    if size() == 1:
+        return [value]
+    values: list[Any] | None = [None] * size() if is_first() else None
+    dist.gather_object(value, values, dst=0)
+    return values or []
+
+
 def summed(value: Tensor) -> Tensor:
     """Returns the sum of the value over all processes; changes it in place."""
     if size() > 1:
         dist.all_reduce(value)
-    return value
-
-
-def shard(network: nn.Module) -> None:
-    """Shards each layer by itself and then the rest, in fp32: autocast computes a step in bf16, evaluation stays exact.
-
-    Gathering in bf16 would halve the traffic, but a model's dev loss would differ from that of the model once stored.
-    """
-    if size() == 1:
-        return
-    for layer in layers_of(network):
-        fully_shard(layer)
-    fully_shard(network)
-
-
-def reduce_gradients(network: nn.Module, *, now: bool) -> None:
-    """Says whether the next backward pass reduces gradients over the processes, as the last part of a step does.
-
-    Before that they stay in each process: reducing after every part would send the same amount several times.
-    """
-    if isinstance(network, FSDPModule):
-        network.set_requires_gradient_sync(now)
-
-
-def settle(network: nn.Module) -> None:
-    """Shards the weights again after a pass without a backward one, which leaves them in one piece."""
-    for module in network.modules():
-        if isinstance(module, FSDPModule):
-            module.reshard()
-
-
-def whole(value: Tensor) -> Tensor:
-    """Returns a sharded tensor in one piece, in every process."""
-    return value.full_tensor() if isinstance(value, DTensor) else value
-
-
-def like(value: Tensor, pattern: Tensor) -> Tensor:
-    """Returns a tensor that is in one piece, sharded as the pattern is."""
-    if isinstance(pattern, DTensor):
-        return distribute_tensor(value.to(pattern.device), pattern.device_mesh, pattern.placements)
     return value

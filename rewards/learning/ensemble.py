@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from rewards.learning.atomic_directories import sync, write_json
-from rewards.learning.data import Floats, file_sha256
+from rewards.learning.data import Features, Floats, file_sha256
 from rewards.learning.model_files import MANIFEST, Manifest, read_manifest
 from rewards.learning.ridge import labelled_alike, scaling_of, solve_ridge
 
@@ -42,7 +42,7 @@ class Ensemble:
 
 
 def fit_ensemble(
-    features: Floats,
+    features: Features,
     targets: Floats,
     prompts: Sequence[str],
     *,

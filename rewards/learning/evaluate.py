@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rewards.learning import distributed
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.benchmarks import SNAPSHOT, cases_of, recognise
 from rewards.learning.benchmarks.cases import Benchmark, Judged, judged
@@ -31,17 +32,19 @@ from rewards.learning.data import (
     tasks_of,
 )
 from rewards.learning.encoding import Encoded, truncation_of
-from rewards.learning.inference import predict
+from rewards.learning.inference import choose_device, predict
 from rewards.learning.intervals import by_prompt
 from rewards.learning.metrics import CONSTANT, Measures, attribute_measures, human_ceiling, root_mean_square
-from rewards.learning.model_files import Checkpoint, Manifest
+from rewards.learning.model_files import Checkpoint, Manifest, load_checkpoint
 from rewards.learning.pairs import pairs_of, pairwise
-from rewards.learning.score import load, scored, write_rows
+from rewards.learning.score import scored, write_rows
 from rewards.learning.slices import length_correlation, slices
 
 
 def evaluate(directory: Path) -> None:
     """Reads config.json of `directory`, writes predictions.jsonl and then metrics.json.
+
+    Several processes share the passes, and each holds a part of the model.
 
     Raises:
         BadConfig, MissingFile, BadRow, UnknownFormat, NoHub: the configuration or the rows cannot be used.
@@ -54,13 +57,15 @@ def evaluate(directory: Path) -> None:
     benchmark = recognise(name, rows)
     if config.threads:
         torch.set_num_threads(config.threads)
-    checkpoint = load(Path(config.model), device=config.device).checkpoint
+    checkpoint = load_checkpoint(Path(config.model), device=distributed.join(choose_device(config.device)))
     if benchmark:
         metrics = _on_benchmark(directory, config, checkpoint, benchmark, rows)
     else:
         metrics = _on_labels(directory, config, checkpoint, list(tasks_of(name, enumerate(rows, start=1))))
     data = {"name": name, "format": benchmark.name if benchmark else SNAPSHOT, "rows": len(rows)}
-    write_json(directory / "metrics.json", {**metrics, "data": {**data, "sha256": data_hash(config.data, rows)}})
+    if distributed.is_first():
+        write_json(directory / "metrics.json", {**metrics, "data": {**data, "sha256": data_hash(config.data, rows)}})
+    distributed.leave()
 
 
 def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, every: list[Task]) -> Measures:
@@ -74,7 +79,7 @@ def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, 
         )
     encoded = _encoded(checkpoint, items_of(tasks))
     predicted = _predicted(checkpoint, encoded, config)
-    write_rows(directory / "predictions.jsonl", prediction_rows(tasks, predicted, checkpoint.manifest))
+    _write_predictions(directory, prediction_rows(tasks, predicted, checkpoint.manifest))
     return {
         **measure(tasks, predicted, checkpoint.manifest),
         "seen_in_training": len(every) - len(tasks),
@@ -89,13 +94,18 @@ def _on_benchmark(
     encoded = _encoded(checkpoint, [item for case in cases for item in case.items])
     predicted = _predicted(checkpoint, encoded, config)
     rewards = judged(cases, (predicted @ _weights(checkpoint.manifest)).tolist())
-    write_rows(directory / "predictions.jsonl", _judged_rows(rewards, benchmark))
+    _write_predictions(directory, _judged_rows(rewards, benchmark))
     return {
         **benchmark.measure(rewards),
         # Without some of its rows it would be another benchmark, so they are only counted.
         "seen_in_training": sum(_prompt(case.conversation) in learnt for case in cases),
         "truncation": dataclasses.asdict(truncation_of(encoded)),
     }
+
+
+def _write_predictions(directory: Path, rows: Iterator[dict[str, Any]]) -> None:
+    if distributed.is_first():
+        write_rows(directory / "predictions.jsonl", rows)
 
 
 def _judged_rows(rows: Sequence[Judged], benchmark: Benchmark) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rewards.learning.data import Floats, Ints
+from rewards.learning.data import Features, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Examples:
     None where they do.
     """
 
-    features: Floats
+    features: Features
     targets: Floats
     prompts: list[str]
     origin: Floats | None
@@ -29,7 +29,7 @@ class Examples:
 
 
 def examples_of(
-    features: Floats, labels: Floats, prompts: Sequence[str], pairs: Ints, reward: Sequence[float]
+    features: Features, labels: Floats, prompts: Sequence[str], pairs: Ints, reward: Sequence[float]
 ) -> Examples:
     """Returns what a head is fitted on: features [n, d], labels [n, attributes], prompts [n], pairs [m, 2] of rows.
 
@@ -39,7 +39,7 @@ def examples_of(
     """
     if not only_compared(labels, pairs):
         return Examples(features, labels, list(prompts), None)
-    differences = features[pairs[:, 0]] - features[pairs[:, 1]]
+    differences = np.subtract(features[pairs[:, 0]], features[pairs[:, 1]], dtype=np.float64)
     # [pairs, attributes]: an attribute that the reward counts negatively must be lower in the better response.
     targets = np.ones((len(pairs), 1)) * np.sign(reward)
     pair_prompts = [prompts[better] for better in pairs[:, 0]]
@@ -48,7 +48,7 @@ def examples_of(
         np.concatenate([differences, -differences]),
         np.concatenate([targets, -targets]),
         pair_prompts + pair_prompts,
-        features.mean(axis=0),
+        features.mean(axis=0, dtype=np.float64),
     )
 
 

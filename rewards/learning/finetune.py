@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from rewards.learning import distributed
+from rewards.learning import distributed, sharding
 from rewards.learning.adaptation import finish, prepare
 from rewards.learning.batches import Sizes
 from rewards.learning.config import TrainConfig
@@ -89,7 +89,7 @@ def fine_tune(run: Run) -> Place:
     for _ in range(state.place.stage, len(run.config.stages)):
         _stage(run, state)
         _next_stage(run, state)
-    finish(run.loaded.network, run.config)
+    finish(run.loaded.network)
     return state.place
 
 
@@ -151,7 +151,7 @@ def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, ste
         group["lr"] = group["peak"] * rate(config, place.step, steps)
     loss = _gradients(run, state, sizes, units)
     parameters = list(trained_parameters(state.network).values())
-    norm = distributed.whole(torch.nn.utils.clip_grad_norm_(parameters, config.max_grad_norm))
+    norm = sharding.whole(torch.nn.utils.clip_grad_norm_(parameters, config.max_grad_norm))
     # Checked before the step: one update with NaN would destroy the weights and the optimizer's moments for good.
     if not bool(torch.isfinite(loss) & torch.isfinite(norm)):
         raise Diverged(f"the loss is no longer a number at step {place.step + 1}: lower learning_rate")
@@ -209,7 +209,7 @@ def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Seq
     total = torch.zeros((), device=device)
     shares = distributed.share(parts)
     for number, (part, counted) in enumerate(shares, start=1):
-        distributed.reduce_gradients(network, now=number == len(shares))
+        sharding.reduce_gradients(network, now=number == len(shares))
         groups = [[fit.encoded[row] for row in fit.units[unit]] for unit in part]
         # The master weights stay in fp32, as bf16 weights lose small updates; only the pass is in bf16.
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):

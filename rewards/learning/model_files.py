@@ -7,31 +7,37 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from rewards.learning import distributed
-from rewards.learning.atomic_directories import whole_directory, write_json
+from rewards.learning.adapters import plain_names
+from rewards.learning.atomic_directories import write_json
 from rewards.learning.data import file_sha256
 from rewards.learning.encoding import template_hash
 from rewards.learning.model import (
     DECODER,
     ENCODER,
-    SAFE,
     DecoderReward,
     EncoderReward,
     Loaded,
     RewardNetwork,
+    encoder_of,
+    install,
     make_frame,
-    require_complete,
+    pretrained,
 )
 from rewards.learning.refusals import Refused
+from rewards.learning.sharded_loading import fill, loads_in_parts
+from rewards.learning.sharding import whole
+from rewards.learning.tensor_files import Stored, stored_in, write_shards
 
 FORMAT = 1
 MANIFEST = "reward_model.json"
@@ -81,32 +87,57 @@ def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
     Every process calls it, as each holds a part of the weights; the first one writes.
     """
     network, tokenizer = checkpoint.loaded.network, checkpoint.loaded.frame.tokenizer
-    # Gathering the parts is a collective call, so it stands before the condition.
-    weights = {name: distributed.whole(tensor) for name, tensor in network.network.state_dict().items()}
-    head = {name: distributed.whole(tensor).contiguous() for name, tensor in network.head.state_dict().items()}
-    if distributed.is_first():
-        with whole_directory(place) as directory:
-            network.network.save_pretrained(directory, state_dict=weights)
-            tokenizer.save_pretrained(directory)
-            # No class of transformers has an encoder's head; a decoder's is part of its network.
-            if isinstance(network, EncoderReward):
+    with distributed.whole_directory(place) as directory:
+        _save_weights(network.network, directory)
+        # No class of transformers has an encoder's head; a decoder's is part of its network.
+        if isinstance(network, EncoderReward):
+            head = {name: whole(tensor).contiguous() for name, tensor in network.head.state_dict().items()}
+            if distributed.is_first():
                 save_file(head, directory / HEAD)
-            files = {path.name: file_sha256(path) for path in sorted(directory.iterdir())}
-            write_json(directory / MANIFEST, dataclasses.asdict(dataclasses.replace(checkpoint.manifest, files=files)))
-    distributed.wait()
+        if distributed.is_first():
+            tokenizer.save_pretrained(directory)
+            sign(directory, checkpoint.manifest)
+
+
+def _save_weights(network: Any, directory: Path) -> None:
+    """Writes config.json and the weights as transformers lays them out."""
+    weights = plain_names(network.state_dict())
+    if loads_in_parts(network):
+        write_shards(directory, weights)
+        if distributed.is_first():
+            network.config.architectures, network.config.dtype = [type(network).__name__], "float32"
+            network.config.save_pretrained(directory)
+        return
+    weights = {name: whole(tensor) for name, tensor in weights.items()}
+    if distributed.is_first():
+        network.save_pretrained(directory, state_dict=weights)
+
+
+def copy_checkpoint(former: Path, new: Path) -> None:
+    """Stores a model a second time, under another name."""
+    with distributed.whole_directory(new) as directory:
+        if distributed.is_first():
+            shutil.copytree(former, directory, dirs_exist_ok=True)
+
+
+def sign(directory: Path, manifest: Manifest) -> None:
+    """Writes the manifest with the sha256 of every file that is in the directory."""
+    files = {path.name: file_sha256(path) for path in sorted(directory.iterdir())}
+    write_json(directory / MANIFEST, dataclasses.asdict(dataclasses.replace(manifest, files=files)))
 
 
 def load_checkpoint(directory: Path, *, device: torch.device) -> Checkpoint:
-    """Returns the model in fp32 after its files were verified.
+    """Returns the model in fp32 after its files were verified; of several processes each holds a part of the weights.
 
     Raises:
         NoCheckpoint, CorruptCheckpoint: the directory holds no model, or not the one that was written.
         IncompleteWeights: the files lack weights.
     """
     manifest = read_manifest(directory)
-    verify(directory, manifest)
+    distributed.by_first(lambda: verify(directory, manifest))
     tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
-    network = _load_network(directory, manifest).to(device).eval()
+    network, stored = _load_network(directory, manifest)
+    install(network, stored, device=device)
     frame = make_frame(
         tokenizer, encoder=manifest.pooling == ENCODER, template=manifest.template, max_length=manifest.max_length
     )
@@ -140,17 +171,15 @@ def verify(directory: Path, manifest: Manifest) -> None:
         raise CorruptCheckpoint(f"the template in {directory / MANIFEST} is not the one that was written")
 
 
-def _load_network(directory: Path, manifest: Manifest) -> RewardNetwork:
+def _load_network(directory: Path, manifest: Manifest) -> tuple[RewardNetwork, dict[str, Stored]]:
+    """Returns the network and the tensors that it still has to read."""
     if manifest.pooling == ENCODER:
-        network = EncoderReward(_pretrained(AutoModel, directory), outputs=len(manifest.attributes))
-        network.head.load_state_dict(load_file(directory / HEAD))
-        return network
-    return DecoderReward(_pretrained(AutoModelForSequenceClassification, directory))
-
-
-def _pretrained(auto: Any, directory: Path) -> Any:
-    network, report = auto.from_pretrained(
-        directory, local_files_only=True, dtype=torch.float32, output_loading_info=True, **SAFE
-    )
-    require_complete(sorted(report["missing_keys"]))
-    return network
+        network, stored = pretrained(AutoModel, str(directory), local=True)
+        reward = encoder_of(network, outputs=len(manifest.attributes))
+        head = {f"head.{name}": tensor for name, tensor in stored_in([directory / HEAD]).items()}
+        if stored:
+            return reward, stored | head
+        fill(reward, head)
+        return reward, {}
+    network, stored = pretrained(AutoModelForSequenceClassification, str(directory), local=True)
+    return DecoderReward(network), stored

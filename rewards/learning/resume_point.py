@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from rewards.learning import distributed
-from rewards.learning.atomic_directories import whole_directory, write_json
+from rewards.learning.atomic_directories import write_json
 from rewards.learning.data import file_sha256
 from rewards.learning.refusals import Refused
+from rewards.learning.tensor_files import Stored, stored_in, write_tensors
 
 TENSORS, PLACE = "state.safetensors", "state.json"
 
@@ -74,57 +75,64 @@ def save_state(directory: Path, state: State, *, identity: str) -> None:
     tensors |= {f"best.{name}": tensor for name, tensor in state.best.items()}
     for index, slots in state.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{slot}": tensor for slot, tensor in slots.items()}
-    # Copies, as safetensors refuses tensors that share memory.
-    tensors = {name: distributed.whole(tensor).contiguous().clone() for name, tensor in tensors.items()}
-    if distributed.is_first():
-        with whole_directory(directory) as unfinished:
-            save_file(tensors, unfinished / TENSORS)
+    with distributed.whole_directory(directory) as unfinished:
+        write_tensors(unfinished / TENSORS, tensors)
+        if distributed.is_first():
             about = {"identity": identity, "sha256": file_sha256(unfinished / TENSORS)}
             write_json(unfinished / PLACE, {**about, "place": dataclasses.asdict(state.place)})
-    distributed.wait()
 
 
 def restore_state(directory: Path, state: State, *, identity: str) -> None:
-    """Fills `state` from the directory.
+    """Fills `state` from the directory; of several processes each reads its own part.
 
     Raises:
         StaleState: the stored state is damaged, or belongs to another run; `state` is unchanged.
     """
-    place = _verified_place(directory, identity)
-    tensors = load_file(directory / TENSORS)
+    distributed.by_first(lambda: _verify(directory, identity))
+    place = _place(directory)
+    tensors = stored_in([directory / TENSORS])
     parameters = trained_parameters(state.network)
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            parameter.copy_(distributed.like(tensors[f"network.{name}"], parameter))
-    state.best = {n: distributed.like(tensors[f"best.{n}"], p).to(p.device) for n, p in parameters.items()}
+    for name, parameter in parameters.items():
+        tensors[f"network.{name}"].fill(parameter.detach())
+    state.best = {name: _read(tensors[f"best.{name}"], like=p) for name, p in parameters.items()}
     optimizer = state.optimizer.state_dict()
     optimizer["state"] = _slots(tensors, [p for group in state.optimizer.param_groups for p in group["params"]])
     state.optimizer.load_state_dict(optimizer)
     state.place = place
 
 
-def _verified_place(directory: Path, identity: str) -> Place:
+def _verify(directory: Path, identity: str) -> None:
     try:
         about = json.loads((directory / PLACE).read_bytes())
-        place = Place(**about["place"])
+        Place(**about["place"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise StaleState(f"{directory / PLACE} cannot be read: {error}") from None
     if about.get("identity") != identity:
         raise StaleState(f"{directory} belongs to another configuration or snapshot")
     if not (directory / TENSORS).is_file() or file_sha256(directory / TENSORS) != about.get("sha256"):
         raise StaleState(f"{directory / TENSORS} is not the file that was written")
-    return place
 
 
-def _slots(tensors: dict[str, Tensor], parameters: list[nn.Parameter]) -> dict[int, dict[str, Any]]:
+def _place(directory: Path) -> Place:
+    return Place(**json.loads((directory / PLACE).read_bytes())["place"])
+
+
+def _read(stored: Stored, *, like: Tensor) -> Tensor:
+    """Returns the stored tensor, sharded and placed as `like` is."""
+    value = torch.empty_like(like, requires_grad=False)
+    stored.fill(value)
+    return value
+
+
+def _slots(tensors: Mapping[str, Stored], parameters: Sequence[nn.Parameter]) -> dict[int, dict[str, Any]]:
     """Returns the optimizer's state by the number of its parameter, sharded as the parameter is.
 
     A scalar, such as the count of steps, is not sharded.
     """
     slots: dict[int, dict[str, Any]] = {}
-    for key, tensor in tensors.items():
+    for key, stored in tensors.items():
         if key.startswith("optimizer."):
             _, index, slot = key.split(".")
-            pattern = parameters[int(index)]
-            slots.setdefault(int(index), {})[slot] = distributed.like(tensor, pattern) if tensor.ndim else tensor
+            like = parameters[int(index)] if stored.shape else torch.zeros(())
+            slots.setdefault(int(index), {})[slot] = _read(stored, like=like)
     return slots

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from rewards.learning.config import REGRESSION, TrainConfig
-from rewards.learning.data import Snapshot, Task, carve_dev, has_labels, items_of, prompts_of, targets_of
+from rewards.learning.data import Response, Snapshot, Task, carve_dev, has_labels, items_of, prompts_of, targets_of
 from rewards.learning.encoding import truncation_of
 from rewards.learning.finetune import Rows
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import Manifest
 from rewards.learning.objectives import answers_of
+from rewards.learning.token_rows import TokenRows
 
 PLAIN = (REGRESSION,)
 
@@ -62,6 +63,19 @@ def parts_of(snapshot: Snapshot, manifest: Manifest, loaded: Loaded, config: Tra
     return Parts(*(_part(tasks, manifest, loaded, config) for tasks in (fit, dev, [*snapshot.validation])))
 
 
+def without_texts(parts: Parts) -> Parts:
+    """Returns the parts as processes need them that only train: tokens and answers, and tasks that know their prompt.
+
+    Texts and ratings take many times the memory of these.
+    """
+    return Parts(*(Part([_bare(task) for task in part.tasks], part.rows) for part in vars(parts).values()))
+
+
+def _bare(task: Task) -> Task:
+    responses = tuple(Response(response.id, "", {}, {}, ()) for response in task.responses)
+    return Task(task.id, task.prompt_hash, (), responses, None)
+
+
 def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:
     """Returns (fit, dev); dev is empty where fit would lack an attribute, and then the ridge is the candidate."""
     fit, dev = carve_dev(snapshot.train, dev_share)
@@ -74,7 +88,7 @@ def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task
 
 
 def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainConfig) -> Part:
-    encoded = [loaded.frame.encode(item) for item in items_of(tasks)]
+    encoded = TokenRows(loaded.frame.encode(item) for item in items_of(tasks))
     answers = answers_of(
         tasks,
         manifest.attributes,

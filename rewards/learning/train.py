@@ -37,7 +37,7 @@ from rewards.learning.baseline import (
     set_head,
 )
 from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights, without_places
-from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of
+from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, without_tasks
 from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.evaluate import measure, prediction_rows
@@ -45,12 +45,12 @@ from rewards.learning.finetune import Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, predict
 from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
-from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
+from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, copy_checkpoint, save_checkpoint
 from rewards.learning.objectives import Objective
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place
 from rewards.learning.score import write_rows
-from rewards.learning.splits import Part, Parts, parts_of
+from rewards.learning.splits import Part, Parts, parts_of, without_texts
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,14 @@ def train(directory: Path) -> None:
     started = time.monotonic()
     config = read_config(TrainConfig, directory / "config.json")
     device = distributed.join(choose_device(config.device))
-    snapshot = read_snapshot(Path(config.snapshot))
+    # The first process reads the texts and the ratings; the others get tokens and answers.
+    snapshot = distributed.from_first(lambda: read_snapshot(Path(config.snapshot)), sent=without_tasks)
     weights = reward_weights(snapshot.attributes, config.attribute_weights)
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
     progress.tell("start", config=without_places(config), snapshot=snapshot.content_hash)
     loaded = _prepare(config, snapshot, device)
-    manifest = _manifest(config, snapshot, loaded, weights)
-    parts = parts_of(snapshot, manifest, loaded, config)
+    manifest = distributed.from_first(lambda: _manifest(config, snapshot, loaded, weights))
+    parts = distributed.from_first(lambda: parts_of(snapshot, manifest, loaded, config), sent=without_texts)
     work = Work(directory, config, parts, manifest, tuple(weights.values()), progress, started)
     baseline, scores = _baseline(work, loaded)
     candidate = _candidate(work, loaded, baseline, scores)
@@ -115,7 +116,7 @@ def train(directory: Path) -> None:
 
 def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
     """Returns the baseline, which is stored as a model of its own, and its scores of the validation rows."""
-    baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward)
+    baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward, folder=work.directory)
     save_checkpoint(work.directory / "baseline", Checkpoint(loaded, work.manifest))
     ridge = baseline.ridge
     work.progress.tell("baseline", layers=baseline.layers, alphas=ridge.alphas, held_out_rmse=ridge.held_out_rmse)
@@ -142,17 +143,14 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     fine_tuned = _scores(work, loaded, work.parts.validation) if any(place.kept) else None
     losses = None if fine_tuned is None else _losses_by_prompt(work, _scores(work, loaded, dev))
     better = losses is not None and beyond_chance(ridge_losses - losses)
-    features = baseline.features[:ENSEMBLE_ROWS]
-    if not better:
-        # The ridge stays: the one fitted on all train rows, dev included.
-        loaded = load_checkpoint(work.directory / "baseline", device=loaded.device).loaded
     manifest = replace(work.manifest, kind=FINETUNED if better else RIDGE)
-    save_checkpoint(work.directory / "model", Checkpoint(loaded, manifest))
     if better:
-        if distributed.size() > 1:
-            # In one piece again, as a sharded network gives no features.
-            loaded = load_checkpoint(work.directory / "model", device=loaded.device).loaded
-        features = features_of(loaded, work.parts.train(), config, most=ENSEMBLE_ROWS)
+        save_checkpoint(work.directory / "model", Checkpoint(loaded, manifest))
+        features = features_of(loaded, work.parts.train(), config, folder=work.directory, most=ENSEMBLE_ROWS)
+    else:
+        # The ridge stays: the one fitted on all train rows, dev included.
+        copy_checkpoint(work.directory / "baseline", work.directory / "model")
+        features = baseline.features[:ENSEMBLE_ROWS]
     if distributed.is_first():
         add_ensemble(work.directory / "model", ensemble(baseline, features))
     return Judged(manifest, place, scores if fine_tuned is None or not better else fine_tuned, fine_tuned, training)
@@ -215,9 +213,14 @@ def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> L
         torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
     torch.manual_seed(config.seed)
     source = find_backbone(config.backbone, source=config.backbone_source)
-    loaded = load_backbone(source, attributes=snapshot.attributes, max_length=config.max_length)
-    loaded.network.to(device)
-    return loaded
+    return load_backbone(
+        source,
+        attributes=snapshot.attributes,
+        max_length=config.max_length,
+        device=device,
+        lora_rank=config.lora_rank,
+        seed=config.seed,
+    )
 
 
 def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: dict[str, float]) -> Manifest:

@@ -13,11 +13,10 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from rewards.learning.adaptation import NotForEncoders
 from rewards.learning.config import TrainConfig
 from rewards.learning.data import items_of, read_snapshot
 from rewards.learning.finetune import OutOfMemory, rate
-from rewards.learning.model import DecoderReward
+from rewards.learning.model import DecoderReward, NotForEncoders
 from rewards.learning.model_files import load_checkpoint
 from rewards.learning.packing import Packed
 from rewards.learning.score import load
@@ -77,14 +76,14 @@ def test_memory_for_nothing_at_all_is_said(
 
 
 def small_memory(monkeypatch: pytest.MonkeyPatch, *, tokens: int) -> None:
-    features = DecoderReward.features
+    pooled = DecoderReward.pooled
 
     def limited(self: DecoderReward, batch: Packed) -> torch.Tensor:
         if torch.is_grad_enabled() and batch.ids.numel() > tokens:
             raise torch.OutOfMemoryError
-        return features(self, batch)
+        return pooled(self, batch)
 
-    monkeypatch.setattr(DecoderReward, "features", limited)
+    monkeypatch.setattr(DecoderReward, "pooled", limited)
 
 
 def test_activation_checkpointing_changes_nothing(backbone: Path, tmp_path: Path) -> None:
@@ -181,3 +180,40 @@ def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> Non
     items = items_of(read_snapshot(tmp_path / "1" / "snapshot").validation)
     alone, together = ([float(score.uncertainty or 0) for score in load(run / "model").score(items)] for run in runs)
     np.testing.assert_allclose(alone, together, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_two_processes_that_are_killed_go_on_where_they_were(decoder_directory: Path, tmp_path: Path) -> None:
+    given = {**QUICK, "epochs": 30, "patience": 30, "checkpoint_steps": 1, "processes": 2, "device": "cpu"}
+    whole, broken = (make_run(tmp_path / name, backbone=decoder_directory, **given) for name in ("whole", "broken"))
+    command = [sys.executable, "-m", "rewards.learning", "train"]
+    subprocess.run([*command, str(whole)], cwd=ROOT, check=True, capture_output=True)
+    with subprocess.Popen([*command, str(broken)], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        next(line for line in process.stdout if '"step": 5,' in line)
+        process.kill()
+        # The pipe ends with the last of its processes.
+        process.stdout.read()
+    subprocess.run([*command, str(broken)], cwd=ROOT, check=True, capture_output=True)
+    events = read_events(broken)
+    assert next(event["step"] for event in events if event["event"] == "resumed") >= 4
+    first, second = (read_json(run / "metrics.json")["training"] for run in (whole, broken))
+    np.testing.assert_allclose(second["losses"], first["losses"], atol=1e-6)
+    assert second["best_steps"] == first["best_steps"]
+
+
+@pytest.mark.slow
+def test_two_processes_adapt_as_one_does(decoder_directory: Path, tmp_path: Path) -> None:
+    given = {**QUICK, "lora_rank": 4, "stages": ["scaled"], "device": "cpu"}
+    runs = [make_run(tmp_path / str(n), backbone=decoder_directory, processes=n, **given) for n in (1, 2)]
+    train(runs[0])
+    command = [sys.executable, "-m", "rewards.learning", "train", str(runs[1])]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    both_metrics = [read_json(run / "metrics.json") for run in runs]
+    alone, together = (metrics["training"]["losses"] for metrics in both_metrics)
+    np.testing.assert_allclose(alone, together, atol=1e-5)
+    # What is stored is the model that was judged: merged, by plain transformers.
+    assert both_metrics[1]["candidate"]["kind"] == "finetuned"
+    rows = [json.loads(line) for line in (runs[1] / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    np.testing.assert_allclose([[*row["scores"].values()] for row in rows], plainly(runs[1], tmp_path / "2"), atol=1e-4)

@@ -9,7 +9,7 @@ import torch
 from rewards.learning import inference
 from rewards.learning.backbones import MissingBackbone, Source, find_backbone
 from rewards.learning.data import Item, Turn
-from rewards.learning.inference import frozen_features, predict
+from rewards.learning.inference import frozen_features, predict, stored_features
 from rewards.learning.model import (
     DecoderReward,
     EncoderReward,
@@ -97,6 +97,16 @@ def test_a_head_without_weights_gives_the_means(backbone: Path) -> None:
     torch.testing.assert_close(
         torch.tensor(predict(loaded, encoded, batch_tokens=999)), means.expand(3, 3), atol=1e-3, rtol=0
     )
+
+
+def test_features_on_disk_are_those_in_memory_and_leave_nothing_behind(backbone: Path, tmp_path: Path) -> None:
+    loaded = load(backbone)
+    encoded = [loaded.frame.encode(item) for item in (*ITEMS, ITEMS[0])]
+    stored = stored_features(loaded, encoded, batch_tokens=64, folder=tmp_path)
+    assert isinstance(stored, np.memmap)
+    assert stored.dtype == np.float32
+    np.testing.assert_array_equal(stored, frozen_features(loaded, encoded, batch_tokens=64))
+    assert not list(tmp_path.iterdir())
 
 
 def test_weights_and_head_are_fp32_and_dropout_is_off(backbone: Path) -> None:

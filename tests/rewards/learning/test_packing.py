@@ -12,7 +12,7 @@ from rewards.learning.backbones import Source
 from rewards.learning.encoding import Encoded
 from rewards.learning.inference import predict
 from rewards.learning.model import DecoderReward, Loaded, collate, load_backbone
-from rewards.learning.packing import by_prompt, can_pack, pack, packed_length, shared_length
+from rewards.learning.packing import by_prompt, pack, packed_length, shared_length
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {
@@ -34,7 +34,10 @@ def make_item(*own: int, prompt: tuple[int, ...] = PROMPT) -> Encoded:
 
 def make_decoder(config: type[Any], **more: Any) -> DecoderReward:
     torch.manual_seed(3)
-    return DecoderReward(make_network(config(**SHAPE, **more)))
+    network = DecoderReward(make_network(config(**SHAPE, **more)))
+    with torch.no_grad():
+        network.try_packing()
+    return network
 
 
 def make_network(config: Any) -> Any:
@@ -96,10 +99,10 @@ def test_an_architecture_that_would_see_its_neighbours_is_not_packed() -> None:
 
 
 def test_a_network_that_fails_the_trial_keeps_its_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = make_network(LlamaConfig(**SHAPE))
-    monkeypatch.setattr("rewards.learning.packing._together", lambda network: torch.zeros(2, 32))
-    assert not can_pack(network)
-    assert network.config._attn_implementation == "sdpa"
+    monkeypatch.setattr("rewards.learning.model.packed_hidden", lambda network, packed: torch.zeros(10, 32))
+    network = make_decoder(LlamaConfig)
+    assert not network.packs
+    assert network.network.config._attn_implementation == "sdpa"
 
 
 def test_the_common_beginning_is_shared_and_no_more() -> None:

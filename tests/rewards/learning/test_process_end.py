@@ -17,7 +17,7 @@ PAIRS = """
 import os, socket, sys, time
 import torch
 from torch import nn
-from rewards.learning import distributed
+from rewards.learning import distributed, sharding
 from rewards.learning.process_end import end
 
 class Network(nn.Module):
@@ -33,7 +33,7 @@ class Network(nn.Module):
 def work():
     distributed.join(torch.device("cpu"))
     network = Network()
-    distributed.shard(network)
+    sharding.shard(network, torch.device("cpu"))
     optimizer = torch.optim.AdamW(network.parameters())
     for _ in range(3):
         network(torch.randn(4, 8)).sum().backward()

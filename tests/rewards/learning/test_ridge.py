@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge as Oracle
 
+from rewards.learning import ridge as ridge_module
 from rewards.learning.config import RIDGE_ALPHAS
 from rewards.learning.data import Floats
 from rewards.learning.ridge import constant_direction, decomposed, fit_ridge, most_cautious, scaling_of
@@ -33,6 +34,19 @@ def test_its_held_out_error_is_that_of_refitting_without_each_prompt() -> None:
     ridge = fit_ridge(x, y[:, None], PROMPTS, alphas=[3.0], blocks=[5])
     np.testing.assert_allclose(ridge.left_out[:, 0], left_out)
     assert ridge.held_out_rmse[0] == pytest.approx(np.sqrt(np.mean((left_out - y) ** 2)))
+
+
+def test_features_in_float32_and_in_small_blocks_are_computed_with_in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = (make_features() + 1_000).astype(np.float32), make_features(1)[:, :2]
+    y[::3, 0] = np.nan
+    alphas, whole = (0.1, 3.0), x.astype(np.float64)
+    expected = fit_ridge(whole, y, PROMPTS, alphas=alphas, blocks=[3, 2])
+    monkeypatch.setattr(ridge_module, "BLOCK", 12)
+    ridge = fit_ridge(x, y, PROMPTS, alphas=alphas, blocks=[3, 2])
+    assert ridge.alphas == expected.alphas
+    for name in ("weight", "bias", "held_out_rmse", "left_out"):
+        np.testing.assert_allclose(getattr(ridge, name), getattr(expected, name), rtol=1e-9)
+    np.testing.assert_array_equal(constant_direction(x), constant_direction(whole))
 
 
 def test_pure_noise_shrinks_to_the_mean() -> None:

@@ -1,0 +1,64 @@
+"""Keeps encoded items in arrays: four bytes a token, where tuples of Python's integers take up to 36."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewards.learning.encoding import Encoded
+
+
+class TokenRows(Sequence[Encoded]):
+    """A list of encoded items, each of which is made anew when it is asked for."""
+
+    def __init__(self, encoded: Iterable[Encoded]) -> None:
+        tokens, ends, numbers = array("i"), array("q", [0]), array("i")
+        for item in encoded:
+            tokens.extend(item.ids)
+            ends.append(len(tokens))
+            numbers.extend((item.response_start, item.response_tokens, item.prompt_cut, item.response_cut))
+        self._tokens: NDArray[np.int32] = np.array(tokens, dtype=np.int32)
+        self._ends: NDArray[np.int64] = np.array(ends, dtype=np.int64)
+        self._numbers: NDArray[np.int32] = np.array(numbers, dtype=np.int32).reshape(-1, 4)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Encoded: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Encoded]: ...
+    def __getitem__(self, index: int | slice) -> Encoded | list[Encoded]:
+        if isinstance(index, slice):
+            return [self[row] for row in range(*index.indices(len(self)))]
+        row = range(len(self))[index]
+        ids = self._tokens[self._ends[row] : self._ends[row + 1]].tolist()
+        return Encoded(tuple(ids), *self._numbers[row].tolist())
+
+    def lengths(self) -> list[int]:
+        """[items]: the tokens of each item."""
+        lengths: list[int] = np.diff(self._ends).tolist()
+        return lengths
+
+
+def distinct(encoded: Iterable[Encoded]) -> tuple[TokenRows, list[int]]:
+    """Returns the items without repetition, and for each given item its place among these."""
+    places: dict[bytes, int] = {}
+    of: list[int] = []
+
+    def first_ones() -> Iterator[Encoded]:
+        for item in encoded:
+            # The whole item: one that was cut elsewhere may be read differently.
+            numbers = (item.response_start, item.response_tokens, item.prompt_cut, item.response_cut)
+            key = hashlib.blake2b(array("i", (*numbers, *item.ids)).tobytes(), digest_size=16).digest()
+            is_new = key not in places
+            of.append(places.setdefault(key, len(places)))
+            if is_new:
+                yield item
+
+    return TokenRows(first_ones()), of

@@ -36,6 +36,7 @@ from rewards.learning.intervals import by_prompt
 from rewards.learning.metrics import CONSTANT, Measures, attribute_measures, human_ceiling, root_mean_square
 from rewards.learning.model_files import Checkpoint, Manifest
 from rewards.learning.pairs import pairs_of, pairwise
+from rewards.learning.precision import name_of
 from rewards.learning.score import load, scored, write_rows
 from rewards.learning.slices import length_correlation, slices
 
@@ -54,13 +55,20 @@ def evaluate(directory: Path) -> None:
     benchmark = recognise(name, rows)
     if config.threads:
         torch.set_num_threads(config.threads)
-    checkpoint = load(Path(config.model), device=config.device).checkpoint
+    checkpoint = load(Path(config.model), device=config.device, precision=config.precision).checkpoint
     if benchmark:
         metrics = _on_benchmark(directory, config, checkpoint, benchmark, rows)
     else:
         metrics = _on_labels(directory, config, checkpoint, list(tasks_of(name, enumerate(rows, start=1))))
     data = {"name": name, "format": benchmark.name if benchmark else SNAPSHOT, "rows": len(rows)}
-    write_json(directory / "metrics.json", {**metrics, "data": {**data, "sha256": data_hash(config.data, rows)}})
+    write_json(
+        directory / "metrics.json",
+        {
+            **metrics,
+            "precision": name_of(checkpoint.loaded.half),
+            "data": {**data, "sha256": data_hash(config.data, rows)},
+        },
+    )
 
 
 def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, every: list[Task]) -> Measures:

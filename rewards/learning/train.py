@@ -47,6 +47,7 @@ from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, load_checkpoint, save_checkpoint
 from rewards.learning.objectives import Objective
+from rewards.learning.precision import name_of, trains_in_half, with_precision
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place
 from rewards.learning.score import write_rows
@@ -151,7 +152,8 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     if better:
         if distributed.size() > 1:
             # In one piece again, as a sharded network gives no features.
-            loaded = load_checkpoint(work.directory / "model", device=loaded.device).loaded
+            whole = load_checkpoint(work.directory / "model", device=loaded.device).loaded
+            loaded = replace(loaded, network=whole.network)
         features = features_of(loaded, work.parts.train(), config, most=ENSEMBLE_ROWS)
     if distributed.is_first():
         add_ensemble(work.directory / "model", ensemble(baseline, features))
@@ -217,7 +219,7 @@ def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> L
     source = find_backbone(config.backbone, source=config.backbone_source)
     loaded = load_backbone(source, attributes=snapshot.attributes, max_length=config.max_length)
     loaded.network.to(device)
-    return loaded
+    return with_precision(loaded, config.precision)
 
 
 def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: dict[str, float]) -> Manifest:
@@ -284,6 +286,10 @@ def _training(fit: Rows, loaded: Loaded, place: Place, config: TrainConfig, star
         "best_step": place.best_step,
         "best_steps": dict(zip(config.stages, place.kept, strict=False)),
         "packed": loaded.network.packs,
+        "precision": {
+            "steps": name_of(trains_in_half(loaded, config.precision)),
+            "features_and_scores": name_of(loaded.half),
+        },
         "processes": distributed.size(),
         "curve": place.curve,
         "losses": place.losses,

@@ -1,6 +1,7 @@
 """Decides whether the passes through a network are computed in bf16 or in fp32.
 
-In bf16 only the backbone's products of matrices are: the weights stay in fp32, and pooling and head compute in fp32.
+Only the backbone's products of matrices and its attention are ever in bf16. The weights, the sums over the layers,
+pooling and head stay in fp32.
 """
 
 from __future__ import annotations

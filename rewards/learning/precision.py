@@ -58,7 +58,8 @@ def name_of(half: bool) -> str:
 def has_bf16() -> bool:
     """Returns whether this processor has instructions for bf16 that torch's library for matrices (oneDNN) uses."""
     able = torch.cpu.get_capabilities()
-    return torch.backends.mkldnn.is_available() and any(able.get(name, False) for name in BF16_INSTRUCTIONS)
+    has_library: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return has_library and any(able.get(name, False) for name in BF16_INSTRUCTIONS)
 
 
 def difference(loaded: Loaded) -> float:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from rewards.learning.score import load
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_run, read_json
 
+ROOT = Path(__file__).parents[3]
 ITEMS = [Item(str(n), (Turn("user", "question? " * (n % 5)),), "ok no " * (1 + n % 11)) for n in range(40)]
 
 
@@ -129,3 +132,16 @@ def test_an_evaluation_says_in_which_precision_it_was_made(runs: list[Path], tmp
         (tmp_path / "config.json").write_text(json.dumps({**given, "precision": name}), encoding="utf-8")
         evaluate(tmp_path)
         assert read_json(tmp_path / "metrics.json")["precision"] == name
+
+
+@pytest.mark.slow
+def test_two_processes_in_bf16_lose_nearly_what_one_does(runs: list[Path], tmp_path: Path) -> None:
+    config = read_json(runs[0] / "config.json")
+    (tmp_path / "config.json").write_text(json.dumps({**config, "processes": 2, "device": "cpu"}), encoding="utf-8")
+    command = [sys.executable, "-m", "rewards.learning", "train", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    alone, together = (read_json(run / "metrics.json")["training"] for run in (runs[0], tmp_path))
+    assert together["processes"] == 2
+    assert together["precision"] == alone["precision"]
+    assert together["losses"] == pytest.approx(alone["losses"], rel=0.02)

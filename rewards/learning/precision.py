@@ -19,7 +19,7 @@ from rewards.learning.model import ENCODER, Batch, Loaded
 BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 """The instruction sets that multiply matrices in bf16 faster than in fp32. Without one, bf16 is emulated and slower."""
 LARGEST_DIFFERENCE = 0.02
-"""How far the features of a text may be from those in fp32, as a share of their length. MiniLM's are at 0.006."""
+"""How far the features of a text may be from those in fp32, as a share of their norm. MiniLM's are at 0.006."""
 TRIAL = (
     ("Who wrote Hamlet?", "William Shakespeare."),
     ("Is 91 a prime number?", "No: 91 is 7 times 13, so it has divisors other than 1 and itself."),

@@ -72,6 +72,12 @@ def test_bf16_features_are_near_those_in_float32_but_rounded(loaded: Loaded) -> 
     assert 1e-6 < np.linalg.norm(rounded - exact) / np.linalg.norm(exact) < 0.02
 
 
+def test_a_decoder_computes_in_bf16_where_it_is_asked_to(decoder_directory: Path) -> None:
+    decoder = load_backbone(Source(str(decoder_directory), local=True), attributes=["a"], max_length=64)
+    exact, rounded = (features_of(with_precision(decoder, name), ITEMS) for name in (FLOAT32, BFLOAT16))
+    assert 1e-6 < np.linalg.norm(rounded - exact) / np.linalg.norm(exact) < 0.05
+
+
 @pytest.mark.parametrize("name", [FLOAT32, BFLOAT16])
 def test_features_do_not_depend_on_their_neighbours_by_a_single_bit(loaded: Loaded, name: str) -> None:
     model = with_precision(loaded, name)

@@ -309,6 +309,7 @@ RUN_HEARTBEAT_SECONDS = 2
 RUN_LOST_AFTER_SECONDS = environment.number("RUN_LOST_AFTER_SECONDS", 60)
 RUN_ATTEMPTS = 3
 SCORE_MODELS_KEPT = environment.number("SCORE_MODELS_KEPT", 2)  # in the memory of each score worker
+SCORE_PRECISION = environment.choice("SCORE_PRECISION", "auto", "float32", "bfloat16")
 
 # Imports: what one file may hold. Memory follows the bytes of a row, about 35 times as many while it is read -------
 IMPORT_MAX_TEXT = environment.number("IMPORT_MAX_TEXT", 1_000_000)  # characters

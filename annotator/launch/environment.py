@@ -36,6 +36,14 @@ def count(name: str, default: int) -> int:
     return value
 
 
+def choice(name: str, *known: str) -> str:
+    """Reads one of the `known` words, of which the first is the default."""
+    value = os.environ.get(name, "") or known[0]
+    if value not in known:
+        raise ImproperlyConfigured(f"{name} is {value!r}: write {', '.join(known[:-1])} or {known[-1]}")
+    return value
+
+
 def cores() -> int:
     # Those that we may run on: in a container the machine may have many more.
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -22,14 +22,16 @@ HELPSTEER2_WEIGHTS: Mapping[str, float] = types.MappingProxyType(
 # From 0.01 to 1e8. Under the largest penalty the head is the mean of the labels: pure noise must be able to shrink to
 # it, or a model of shuffled labels would be worse than no model.
 RIDGE_ALPHAS = tuple(10.0 ** (exponent / 4) for exponent in range(-8, 33))
-DEVICES = ("auto", "cpu", "cuda")
+AUTO, FLOAT32, BFLOAT16 = "auto", "float32", "bfloat16"
+DEVICES = (AUTO, "cpu", "cuda")
+PRECISIONS = (AUTO, FLOAT32, BFLOAT16)
 REGRESSION, JOINT = "regression", "joint"
 OBJECTIVES = (REGRESSION, "bradley_terry", "margin", "scaled", JOINT)
 SCHEDULES = ("constant", "cosine")
 TARGETS = ("mean", "label")
 PLACES = ("snapshot", "backbone_source")
 """Settings that say where files lie on this machine. No manifest and no event holds them."""
-WHERE = (*PLACES, "device", "threads", "processes", "micro_tokens", "max_hours")
+WHERE = (*PLACES, "device", "precision", "threads", "processes", "micro_tokens", "max_hours")
 """Settings that change results by rounding only: where the data lies, what computes it, and for how long."""
 MOST: Mapping[str, float] = types.MappingProxyType(
     {
@@ -104,7 +106,8 @@ class TrainConfig:
     checkpoint_steps: int = 200
     alphas: tuple[float, ...] = RIDGE_ALPHAS
     attribute_weights: dict[str, float] = field(default_factory=dict)
-    device: str = "auto"
+    device: str = AUTO
+    precision: str = AUTO  # of the passes; auto: bf16 where that is quicker and nearly the same
     threads: int = 0  # 0: torch decides
     processes: int = 0  # 0: one for each GPU, or one
     max_hours: float = 0.0  # whoever started the run ends it after so many; 0: after as many as are allowed there
@@ -132,6 +135,7 @@ class TrainConfig:
         for name, weight in self.attribute_weights.items():
             _require_at_most(f"the size of {name} in attribute_weights", abs(weight), LARGEST_WEIGHT)
         _require_one_of("device", self.device, DEVICES)
+        _require_one_of("precision", self.precision, PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,8 @@ class EvaluateConfig:
     data: str
     train: str = ""
     batch_tokens: int = 8192
-    device: str = "auto"
+    device: str = AUTO
+    precision: str = AUTO
     threads: int = 0
     processes: int = 1
 
@@ -159,6 +164,7 @@ class EvaluateConfig:
         _require_not_negative(self, "threads", "processes")
         _require_bounded(self)
         _require_one_of("device", self.device, DEVICES)
+        _require_one_of("precision", self.precision, PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -171,7 +177,8 @@ class ScoreConfig:
 
     model: str
     batch_tokens: int = 8192
-    device: str = "auto"
+    device: str = AUTO
+    precision: str = AUTO
     threads: int = 0
 
     def __post_init__(self) -> None:
@@ -179,6 +186,7 @@ class ScoreConfig:
         _require_not_negative(self, "threads")
         _require_bounded(self)
         _require_one_of("device", self.device, DEVICES)
+        _require_one_of("precision", self.precision, PRECISIONS)
 
 
 Config = TypeVar("Config", TrainConfig, EvaluateConfig, ScoreConfig)

@@ -37,6 +37,7 @@ from rewards.learning.intervals import by_prompt
 from rewards.learning.metrics import CONSTANT, Measures, attribute_measures, human_ceiling, root_mean_square
 from rewards.learning.model_files import Checkpoint, Manifest, load_checkpoint
 from rewards.learning.pairs import pairs_of, pairwise
+from rewards.learning.precision import name_of, with_precision
 from rewards.learning.score import scored, write_rows
 from rewards.learning.slices import length_correlation, slices
 
@@ -58,13 +59,16 @@ def evaluate(directory: Path) -> None:
     if config.threads:
         torch.set_num_threads(config.threads)
     checkpoint = load_checkpoint(Path(config.model), device=distributed.join(choose_device(config.device)))
+    checkpoint = dataclasses.replace(checkpoint, loaded=with_precision(checkpoint.loaded, config.precision))
     if benchmark:
         metrics = _on_benchmark(directory, config, checkpoint, benchmark, rows)
     else:
         metrics = _on_labels(directory, config, checkpoint, list(tasks_of(name, enumerate(rows, start=1))))
     data = {"name": name, "format": benchmark.name if benchmark else SNAPSHOT, "rows": len(rows)}
+    precision = name_of(checkpoint.loaded.half)
     if distributed.is_first():
-        write_json(directory / "metrics.json", {**metrics, "data": {**data, "sha256": data_hash(config.data, rows)}})
+        data["sha256"] = data_hash(config.data, rows)
+        write_json(directory / "metrics.json", {**metrics, "precision": precision, "data": data})
     distributed.leave()
 
 

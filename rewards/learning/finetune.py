@@ -23,6 +23,7 @@ from rewards.learning.flops import model_flops_utilization
 from rewards.learning.inference import predict
 from rewards.learning.model import Loaded
 from rewards.learning.objectives import Answers, Objective
+from rewards.learning.precision import trains_in_half
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
 from rewards.learning.resume_point import Place, StaleState, State, restore_state, save_state, trained_parameters
@@ -212,7 +213,7 @@ def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Seq
         sharding.reduce_gradients(network, now=number == len(shares))
         groups = [[fit.encoded[row] for row in fit.units[unit]] for unit in part]
         # The master weights stay in fp32, as bf16 weights lose small updates; only the pass is in bf16.
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        with torch.autocast(device.type, torch.bfloat16, enabled=trains_in_half(run.loaded, run.config.precision)):
             scores = network(run.loaded.arranged(groups))
         loss = objective.loss(scores, fit.answers.of_rows(_rows(fit, part)), counts) * counted
         # FSDP averages gradients over the processes, while ours are to be summed.

@@ -1,6 +1,6 @@
 """Computes scores and features of items in their order, independent of which items share a batch.
 
-It runs in fp32, with batches by length and one pass over a prompt that several responses share.
+Batches go by length, and several responses share one pass over their prompt.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from rewards.learning.token_rows import distinct
 
 CPU_TOKENS = 2_048
 """The most tokens in one pass on a CPU: activations of more do not stay in its caches, so each token takes longer."""
+
+WIDTH_STEP = 16
+"""On a CPU a row is padded to a multiple of so many tokens, whatever is beside it. Sums over more or fewer padded
+places round differently: in fp32 by 1e-7 of a feature, but in bf16 by 0.3 %."""
 
 
 class NoSuchDevice(Refused):
@@ -99,8 +103,10 @@ def _passes(
 
     Every process yields equally often.
     """
-    budget = min(batch_tokens, CPU_TOKENS) if loaded.device.type == "cpu" else batch_tokens
-    for groups, _ in distributed.share(loaded.batches(samples, budget)):
-        values = compute(loaded.arranged([[samples[i] for i in group] for group in groups]))
-        yield [i for group in groups for i in group], values.float().cpu().numpy()
+    on_cpu = loaded.device.type == "cpu"
+    budget, step = (min(batch_tokens, CPU_TOKENS), WIDTH_STEP) if on_cpu else (batch_tokens, 1)
+    with loaded.rounding():  # around all batches, as it keeps the rounded weights until it ends
+        for groups, _ in distributed.share(loaded.batches(samples, budget, step=step)):
+            values = compute(loaded.arranged([[samples[i] for i in group] for group in groups], step=step))
+            yield [i for group in groups for i in group], values.float().cpu().numpy()
     sharding.settle(loaded.network)

@@ -86,9 +86,9 @@ class Batch:
     response_tokens: Tensor
 
 
-def collate(encoded: Sequence[Encoded], *, pad: int, device: torch.device, left: bool = False) -> Batch:
-    """Pads the items with the token `pad` to the length of the longest one, on the right or on the left."""
-    width = max(len(e.ids) for e in encoded)
+def collate(encoded: Sequence[Encoded], *, pad: int, device: torch.device, left: bool = False, width: int = 0) -> Batch:
+    """Pads the items with the token `pad` to `width` or to the length of the longest one, right or left."""
+    width = max(width, *(len(e.ids) for e in encoded))
     ids = torch.full((len(encoded), width), pad)
     mask, response = torch.zeros_like(ids), torch.zeros_like(ids)
     for row, e in enumerate(encoded):
@@ -218,24 +218,33 @@ RewardNetwork = EncoderReward | DecoderReward
 
 @dataclass(frozen=True)
 class Loaded:
-    """A network with the frame that turns text into its input."""
+    """A network with the frame that turns text into its input.
+
+    `half` says that features and scores are computed in bf16, though the weights are in fp32 (see `precision`).
+    """
 
     network: RewardNetwork
     frame: Frame
+    half: bool = False
 
     @property
     def device(self) -> torch.device:
         return self.network.head.weight.device
 
-    def collate(self, encoded: Sequence[Encoded]) -> Batch:
-        """Pads the items on the network's device."""
-        return collate(encoded, pad=self.frame.tokenizer.pad_token_id, device=self.device)
+    def rounding(self) -> torch.autocast:
+        """Returns the context in which features and scores are computed: autocast in bf16 where `half` is set."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.half)
 
-    def arranged(self, groups: Sequence[Sequence[Encoded]]) -> Input:
+    def collate(self, encoded: Sequence[Encoded], *, step: int = 1) -> Batch:
+        """Pads the items on the network's device, to a width that is a multiple of `step` or the token limit."""
+        width = min(stepped(max(len(e.ids) for e in encoded), step), self.frame.max_length)
+        return collate(encoded, pad=self.frame.tokenizer.pad_token_id, device=self.device, width=width)
+
+    def arranged(self, groups: Sequence[Sequence[Encoded]], *, step: int = 1) -> Input:
         """Returns the items of the groups in their order, packed where the network can read that, else padded."""
         if self.network.packs:
             return pack(groups, device=self.device)
-        return self.collate([item for group in groups for item in group])
+        return self.collate([item for group in groups for item in group], step=step)
 
     def sizes(self, encoded: Sequence[Encoded], units: Sequence[Sequence[int]]) -> Sizes:
         """Returns what each unit, a list of rows, costs in a batch."""
@@ -247,14 +256,26 @@ class Loaded:
         widths = [max(len(item.ids) for item in group) for group in groups]
         return Sizes(widths, rows, [sum(len(item.ids) for item in group) for group in groups], padded=True)
 
-    def batches(self, encoded: Sequence[Encoded], budget: int) -> list[list[list[int]]]:
+    def batches(self, encoded: Sequence[Encoded], budget: int, *, step: int = 1) -> list[list[list[int]]]:
         """Returns the rows in batches of at most `budget` tokens, each a list of groups.
 
-        A group shares its prompt where the network reads packed rows; else it is a single row.
+        A group shares its prompt where the network reads packed rows; else it is a single row. With a `step` of more
+        than one token, padded rows share a batch only if each of them alone would be padded to the same width.
         """
-        units = by_prompt(encoded, budget) if self.network.packs else [[row] for row in range(len(encoded))]
-        batches = self.sizes(encoded, units).batches(range(len(units)), budget)
-        return [[units[unit] for unit in batch] for batch in batches]
+        if self.network.packs:
+            units = by_prompt(encoded, budget)
+            batches = self.sizes(encoded, units).batches(range(len(units)), budget)
+            return [[units[unit] for unit in batch] for batch in batches]
+        sizes = self.sizes(encoded, [[row] for row in range(len(encoded))])
+        alike: dict[int, list[int]] = {}
+        for row, item in enumerate(encoded):
+            alike.setdefault(stepped(len(item.ids), step) if step > 1 else 0, []).append(row)
+        return [[[row] for row in batch] for _, rows in sorted(alike.items()) for batch in sizes.batches(rows, budget)]
+
+
+def stepped(length: int, step: int) -> int:
+    """Returns the length, rounded up to a multiple of `step`."""
+    return -(-length // step) * step
 
 
 def in_fp32(head: nn.Linear, features: Tensor) -> Tensor:

@@ -13,13 +13,14 @@ from uuid import UUID
 import torch
 
 from rewards.learning.atomic_directories import sync
-from rewards.learning.config import ScoreConfig, read_config
+from rewards.learning.config import AUTO, ScoreConfig, read_config
 from rewards.learning.data import Item, read_items
 from rewards.learning.encoding import Encoded
 from rewards.learning.ensemble import Ensemble, read_ensemble
 from rewards.learning.inference import choose_device, frozen_features, predict
 from rewards.learning.metrics import weighted_sum
 from rewards.learning.model_files import Checkpoint, load_checkpoint
+from rewards.learning.precision import with_precision
 
 AT_ONCE = 4_096
 """The most items whose features are in memory together."""
@@ -94,13 +95,14 @@ class Scorer:
         return scores.double().tolist(), self.ensemble.deviation(features, reward).tolist()
 
 
-def load(directory: Path, *, batch_tokens: int = 8192, device: str = "auto") -> Scorer:
-    """Loads a stored model after verifying its files.
+def load(directory: Path, *, batch_tokens: int = 8192, device: str = AUTO, precision: str = AUTO) -> Scorer:
+    """Loads a stored model after verifying its files; `device` and `precision` are those of a configuration.
 
     Raises:
         NoSuchDevice, NoCheckpoint, CorruptCheckpoint, IncompleteWeights: it cannot be loaded, or not there.
     """
     checkpoint = load_checkpoint(directory, device=choose_device(device))
+    checkpoint = replace(checkpoint, loaded=with_precision(checkpoint.loaded, precision))
     return Scorer(checkpoint, batch_tokens, read_ensemble(directory, checkpoint.manifest))
 
 
@@ -125,7 +127,10 @@ def score(directory: Path) -> None:
     items = list(read_items(directory / "items.jsonl"))
     if config.threads:
         torch.set_num_threads(config.threads)
-    results = load(Path(config.model), batch_tokens=config.batch_tokens, device=config.device).score(items)
+    scorer = load(
+        Path(config.model), batch_tokens=config.batch_tokens, device=config.device, precision=config.precision
+    )
+    results = scorer.score(items)
     write_rows(
         directory / "scores.jsonl",
         ({"id": item.id, **asdict(result)} for item, result in zip(items, results, strict=True)),

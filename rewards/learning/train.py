@@ -47,6 +47,7 @@ from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, copy_checkpoint, save_checkpoint
 from rewards.learning.objectives import Objective
+from rewards.learning.precision import name_of, trains_in_half, with_precision
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place
 from rewards.learning.score import write_rows
@@ -213,7 +214,7 @@ def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> L
         torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
     torch.manual_seed(config.seed)
     source = find_backbone(config.backbone, source=config.backbone_source)
-    return load_backbone(
+    loaded = load_backbone(
         source,
         attributes=snapshot.attributes,
         max_length=config.max_length,
@@ -221,6 +222,7 @@ def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> L
         lora_rank=config.lora_rank,
         seed=config.seed,
     )
+    return with_precision(loaded, config.precision)
 
 
 def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: dict[str, float]) -> Manifest:
@@ -287,6 +289,10 @@ def _training(fit: Rows, loaded: Loaded, place: Place, config: TrainConfig, star
         "best_step": place.best_step,
         "best_steps": dict(zip(config.stages, place.kept, strict=False)),
         "packed": loaded.network.packs,
+        "precision": {
+            "steps": name_of(trains_in_half(loaded, config.precision)),
+            "features_and_scores": name_of(loaded.half),
+        },
         "processes": distributed.size(),
         "curve": place.curve,
         "losses": place.losses,

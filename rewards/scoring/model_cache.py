@@ -28,7 +28,7 @@ def scorer_of(model: RewardModel) -> "Scorer":
 def _loaded(directory: str) -> "Scorer":
     from rewards.learning.score import load  # noqa: PLC0415  it imports torch
 
-    return load(Path(directory))
+    return load(Path(directory), precision=settings.SCORE_PRECISION)
 
 
 def as_items(items: Sequence[Mapping[str, Any]]) -> list[Item]:

@@ -37,6 +37,18 @@ def test_hours_that_are_none_stop_the_start(hours: str, monkeypatch: pytest.Monk
         environment.hours("RUN_HOURS", 24)
 
 
+def test_a_word_that_is_not_known_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORE_PRECISION", "half")
+    with pytest.raises(ImproperlyConfigured, match="SCORE_PRECISION is 'half': write auto or float32"):
+        environment.choice("SCORE_PRECISION", "auto", "float32")
+
+
+@pytest.mark.parametrize(("given", "expected"), [("", "auto"), ("float32", "float32")])
+def test_without_a_word_the_first_one_holds(given: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORE_PRECISION", given)
+    assert environment.choice("SCORE_PRECISION", "auto", "float32") == expected
+
+
 def test_the_worker_looks_up_where_a_backbone_lies(settings: LazySettings) -> None:
     settings.REWARD_BACKBONES = {"minilm": "minilm", "large": "/models/large"}
     config = for_trainer({"backbone": "large", "epochs": 1}, snapshot="/snapshots/c0")

@@ -165,6 +165,7 @@ def make_preference(number: int) -> dict[str, Any]:
 @pytest.mark.slow
 def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> None:
     given = {**QUICK, "stages": ["regression", "scaled"], "micro_tokens": 64, "checkpoint_steps": 2, "device": "cpu"}
+    given["precision"] = "float32"
     runs = [make_run(tmp_path / str(count), backbone=backbone, processes=count, **given) for count in (1, 2)]
     train(runs[0])
     command = [sys.executable, "-m", "rewards.learning", "train", str(runs[1])]

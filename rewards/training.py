@@ -164,7 +164,7 @@ def _is_predicted(task: Task, predicted: Mapping[str, promotion.Predicted]) -> b
 def _cross_fitted(path: Path) -> tuple[dict[str, promotion.Predicted], dict[str, promotion.Predicted]]:
     """Returns, by response id, what a model that has not learnt from its prompt predicts, and the mean that it knew.
 
-    Both are empty for a model that was not cross-fitted: a fine-tuned one, or one of an earlier version.
+    Both are empty for a model that was not cross-fitted: one of an earlier version, or a network that takes too long.
     """
     if not path.is_file():
         return {}, {}

@@ -53,6 +53,7 @@ MOST: Mapping[str, float] = types.MappingProxyType(
         "checkpoint_steps": 1_000_000,
         "threads": 1_024,
         "processes": 64,
+        "cross_fit_minutes": 60.0 * 24 * 365,
         "max_hours": 24.0 * 365,
     }
 )
@@ -110,13 +111,15 @@ class TrainConfig:
     precision: str = AUTO  # of the passes; auto: bf16 where that is quicker and nearly the same
     threads: int = 0  # 0: torch decides
     processes: int = 0  # 0: one for each GPU, or one
+    cross_fit_minutes: float = 30.0  # granted for judging a fine-tuned network by folds of the train prompts; 0: not
     max_hours: float = 0.0  # whoever started the run ends it after so many; 0: after as many as are allowed there
 
     def __post_init__(self) -> None:
         _require_positive(self, "batch_tokens", "max_length", "learning_rate", "head_learning_rate", "max_grad_norm")
         _require_positive(self, "patience", "checkpoint_steps")
         _require_not_negative(self, "seed", "epochs", "max_steps", "weight_decay", "warmup_steps", "threads")
-        _require_not_negative(self, "batch_size", "micro_tokens", "layers", "lora_rank", "processes", "max_hours")
+        _require_not_negative(self, "batch_size", "micro_tokens", "layers", "lora_rank", "processes")
+        _require_not_negative(self, "cross_fit_minutes", "max_hours")
         _require_bounded(self)
         _require_one_of("schedule", self.schedule, SCHEDULES)
         _require_one_of("targets", self.targets, TARGETS)

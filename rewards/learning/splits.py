@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -74,6 +75,17 @@ def without_texts(parts: Parts) -> Parts:
 def _bare(task: Task) -> Task:
     responses = tuple(Response(response.id, "", {}, {}, ()) for response in task.responses)
     return Task(task.id, task.prompt_hash, (), responses, None)
+
+
+def without_prompts(part: Part, prompts: Collection[str]) -> Part:
+    """Returns the part without the tasks of these prompts; rows are numbered anew, in the same order."""
+    tasks = [task for task in part.tasks if task.prompt_hash not in prompts]
+    rows = [row for row, prompt in enumerate(part.prompts()) if prompt not in prompts]
+    place = {row: number for number, row in enumerate(rows)}
+    # Units never cross the border of a task.
+    units = [[place[row] for row in unit] for unit in part.rows.units if unit[0] in place]
+    encoded = TokenRows(part.rows.encoded[row] for row in rows)
+    return Part(tasks, Rows(encoded, part.rows.answers.of_rows(rows), units))
 
 
 def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:

@@ -11,8 +11,9 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,12 @@ from rewards.learning.baseline import (
     set_head,
 )
 from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights, without_places
+from rewards.learning.cross_training import CrossFitted, Trainings, cross_trained, fits_budget
 from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, without_tasks
 from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.evaluate import measure, prediction_rows
-from rewards.learning.finetune import Rows, Run, fine_tune
+from rewards.learning.finetune import Diverged, OutOfMemory, Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, predict
 from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded, load_backbone
@@ -101,18 +103,33 @@ def train(directory: Path) -> None:
     device = distributed.join(choose_device(config.device))
     # The first process reads the texts and the ratings; the others get tokens and answers.
     snapshot = distributed.from_first(lambda: read_snapshot(Path(config.snapshot)), sent=without_tasks)
-    weights = reward_weights(snapshot.attributes, config.attribute_weights)
     progress = Progress(directory / "progress.jsonl", silent=not distributed.is_first())
+    load = partial(_prepare, config, snapshot, device)
+    work, baseline, scores, candidate = _trained(directory, config, snapshot, load, progress, started)
+    # The network is gone by now: those of the folds need its room.
+    crossed = _crossed(work, baseline, candidate, load)
+    if distributed.is_first():
+        _report(work, baseline, candidate, crossed, scores)
+    distributed.leave()
+
+
+def _trained(
+    directory: Path,
+    config: TrainConfig,
+    snapshot: Snapshot,
+    load: Callable[[], Loaded],
+    progress: Progress,
+    started: float,
+) -> tuple[Work, Baseline, Floats, Judged]:
+    """Returns the run's rows, the baseline with its scores of the validation rows, and the candidate, both stored."""
+    weights = reward_weights(snapshot.attributes, config.attribute_weights)
     progress.tell("start", config=without_places(config), snapshot=snapshot.content_hash)
-    loaded = _prepare(config, snapshot, device)
+    loaded = load()
     manifest = distributed.from_first(lambda: _manifest(config, snapshot, loaded, weights))
     parts = distributed.from_first(lambda: parts_of(snapshot, manifest, loaded, config), sent=without_texts)
     work = Work(directory, config, parts, manifest, tuple(weights.values()), progress, started)
     baseline, scores = _baseline(work, loaded)
-    candidate = _candidate(work, loaded, baseline, scores)
-    if distributed.is_first():
-        _report(work, baseline, scores, candidate)
-    distributed.leave()
+    return work, baseline, scores, _candidate(work, loaded, baseline, scores)
 
 
 def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
@@ -157,8 +174,31 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     return Judged(manifest, place, scores if fine_tuned is None or not better else fine_tuned, fine_tuned, training)
 
 
-def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -> None:
-    """Writes the predictions and the metrics of the run.
+def _crossed(work: Work, baseline: Baseline, candidate: Judged, load: Callable[[], Loaded]) -> CrossFitted | None:
+    """Returns predictions of the train rows by models of the candidate's kind that have not seen their prompts.
+
+    None where there are too few prompts, or where a fine-tuned network would take longer than the budget.
+    """
+    if candidate.manifest.kind == RIDGE:
+        return cross_fitted_scores(baseline, work.config.alphas) if distributed.is_first() else None
+    elapsed = time.monotonic() - work.started
+    if not distributed.agreed(fits_budget(work.config, seconds=candidate.place.seconds, elapsed=elapsed)):
+        return None
+    identity = f"{config_hash(work.config)}:{work.manifest.snapshot}"
+    trainings = Trainings(work.config, work.reward, load, work.directory / "folds", identity, work.progress)
+    try:
+        return cross_trained(trainings, work.parts, baseline)
+    except (Diverged, OutOfMemory) as failed:
+        # The model is there, and the held-out prompts judge it alone. But of several processes only one runs out of
+        # memory, and the others wait for it.
+        if isinstance(failed, OutOfMemory) and distributed.size() > 1:
+            raise
+        work.progress.tell("folds_given_up", reason=str(failed))
+        return None
+
+
+def _report(work: Work, baseline: Baseline, candidate: Judged, crossed: CrossFitted | None, scores: Floats) -> None:
+    """Writes the predictions and the metrics of the run; `scores` are the baseline's of the validation rows.
 
     metrics.json comes last: where it exists, the run is done.
     """
@@ -173,9 +213,8 @@ def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -
             write_rows(directory / f"{name}.jsonl", prediction_rows(tasks, predicted, candidate.manifest))
     attributes = work.manifest.attributes
     write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
-    if candidate.manifest.kind == RIDGE:
-        # Nobody has said what a fine-tuned network would predict of these rows, had it not learnt from them.
-        write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, baseline, candidate.manifest))
+    if crossed:
+        write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, crossed, candidate.manifest))
     metrics = {
         "baseline": {
             **measure(tasks, scores, candidate.manifest),
@@ -194,16 +233,14 @@ def _report(work: Work, baseline: Baseline, scores: Floats, candidate: Judged) -
     }
     work.progress.tell("evaluation", **{name: metrics[name]["rmse"] for name in ("baseline", "candidate", "mean")})
     write_json(directory / "metrics.json", metrics)
-    shutil.rmtree(directory / "checkpoint", ignore_errors=True)
+    for folder in ("checkpoint", "folds"):
+        shutil.rmtree(directory / folder, ignore_errors=True)
     work.progress.tell("done", seconds=candidate.training["seconds"])
 
 
-def _cross_fitted_rows(work: Work, baseline: Baseline, manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Yields a row per train response: what a ridge that has not seen its prompt predicts, and the mean that it saw."""
-    crossed = cross_fitted_scores(baseline, work.config.alphas)
-    if crossed is None:
-        return
-    tasks = [task for part in baseline.parts for task in part.tasks]
+def _cross_fitted_rows(work: Work, crossed: CrossFitted, manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Yields a row per train response: what a model that has not seen its prompt predicts, and the mean that it saw."""
+    tasks = [task for part in work.parts.train() for task in part.tasks]
     scores, means = crossed
     for row, mean in zip(prediction_rows(tasks, scores, manifest), means.tolist(), strict=True):
         yield row | {"means": dict(zip(manifest.attributes, mean, strict=True))}

@@ -26,9 +26,9 @@ class Summary:
 LAW_STEPS = 40
 
 
-def summary(metrics: Mapping[str, Any]) -> Summary | None:
-    """Returns the learning curve in a run's metrics; None if it has none."""
-    curve = metrics.get("learning_curve")
+def summary(metrics: Mapping[str, Any], *, name: str = "learning_curve") -> Summary | None:
+    """Returns the ridge's learning curve in a run's metrics, or the one of this name; None if there is none."""
+    curve = metrics.get(name)
     if not curve:
         return None
     words = _words(curve)

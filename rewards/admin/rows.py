@@ -104,6 +104,7 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "curve_axes": run_report.axes(gettext("step"), gettext("loss")),
         "model": model,
         "outlook": learning_curve.summary(run.metrics),
+        "fine_tuned_outlook": learning_curve.summary(run.metrics, name="fine_tuned_curve"),
         "side_by_side": run_report.side_by_side(
             run.metrics, run.project.attribute_keys(), champion=_champions_metrics(model)
         ),

@@ -64,6 +64,10 @@ class Baseline:
         """[pairs, 2]: the better and the worse train row of each pair."""
         return pairs_of(self.parts)
 
+    def is_rated(self) -> bool:
+        """Returns whether any train row has a label; otherwise rows are only compared."""
+        return bool(np.isfinite(self.labels()).any())
+
     def left_out(self) -> Floats:
         """[rows, attributes]: the ridge's prediction for each row when it is fitted without the row's prompt.
 

@@ -112,6 +112,7 @@ class TrainConfig:
     threads: int = 0  # 0: torch decides
     processes: int = 0  # 0: one for each GPU, or one
     cross_fit_minutes: float = 30.0  # granted for judging a fine-tuned network by folds of the train prompts; 0: not
+    fine_tuned_curve: bool = False  # a learning curve of fine-tuning, which costs seven times the fine-tuning
     max_hours: float = 0.0  # whoever started the run ends it after so many; 0: after as many as are allowed there
 
     def __post_init__(self) -> None:

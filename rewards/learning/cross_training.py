@@ -1,22 +1,25 @@
 """Fine-tunes once more for each fold of the train prompts, so that a fine-tuned network is judged on these as well.
 
-A ridge predicts the prompts that it has not seen for nothing; a network costs a training for each fold.
+A ridge predicts the prompts that it has not seen for nothing; a network costs a training for each fold. With smaller
+subsets of each fold's prompts the same trainings make a learning curve.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewards.learning import distributed
 from rewards.learning.baseline import Baseline, Reward, fitted, set_head
-from rewards.learning.config import TrainConfig
+from rewards.learning.config import JOINT, REGRESSION, TrainConfig
 from rewards.learning.cross_fit import FOLDS, folds
+from rewards.learning.curve import FEWEST_PROMPTS, RMSE, WRONG, FoldErrors, curve_of
 from rewards.learning.data import Floats
 from rewards.learning.depth import read, settle
 from rewards.learning.finetune import Run, fine_tune
@@ -26,6 +29,10 @@ from rewards.learning.progress import Progress
 from rewards.learning.sharding import layers_of
 from rewards.learning.splits import Part, Parts, without_prompts
 
+ON_SCALE = (REGRESSION, JOINT)
+"""The stages after which scores are on the scale of the labels."""
+SHARES = (0.25, 0.5, 1.0)
+"""The parts of a fold's prompts that the learning curve is drawn through."""
 CrossFitted = tuple[Floats, Floats]
 """Predictions and means, both [rows, attributes]: see `cross_trained`."""
 
@@ -48,9 +55,18 @@ def fits_budget(config: TrainConfig, *, seconds: float, elapsed: float) -> bool:
     seconds: what the fine-tuning on all rows took; elapsed: since the run began, of which `max_hours` is the most.
     """
     expected = seconds * (FOLDS - 1)  # each of the folds learns from all but one part in FOLDS
-    left = config.max_hours * 3600 - elapsed if config.max_hours else float("inf")
+    return expected <= config.cross_fit_minutes * 60 and _leaves_time(config, expected, elapsed)
+
+
+def curve_fits(config: TrainConfig, *, seconds: float, elapsed: float) -> bool:
+    """Returns whether the hours of the run leave time for a curve of fine-tuned networks, if one is asked for."""
+    expected = seconds * (FOLDS - 1) * sum(SHARES)
+    return config.fine_tuned_curve and _leaves_time(config, expected, elapsed)
+
+
+def _leaves_time(config: TrainConfig, expected: float, elapsed: float) -> bool:
     # Half of what is left: a run that exceeds its hours fails, and its model is lost.
-    return expected <= min(config.cross_fit_minutes * 60, left / 2)
+    return not config.max_hours or expected <= (config.max_hours * 3600 - elapsed) / 2
 
 
 def cross_trained(trainings: Trainings, parts: Parts, baseline: Baseline) -> CrossFitted | None:
@@ -66,13 +82,75 @@ def cross_trained(trainings: Trainings, parts: Parts, baseline: Baseline) -> Cro
     scores, means = np.zeros(labels.shape), np.zeros(labels.shape)
     for number in range(FOLDS):
         held = fold == number
-        fit, dev = (without_prompts(part, set(prompts[held])) for part in parts.train())
-        if not _is_learnable(fit):
+        predicted = _predicted(trainings, f"{number}", set(prompts[held]), held, parts, baseline)
+        if predicted is None:
             return None
-        scores[held] = _of_fold(trainings, number, fit, dev, parts, baseline, held)
+        scores[held] = predicted
         known = labels[~held]
         means[held] = np.nanmean(known, axis=0) if np.isfinite(known).any() else 0.0
     return scores, means
+
+
+def fine_tuned_curve(trainings: Trainings, parts: Parts, baseline: Baseline) -> dict[str, Any] | None:
+    """Returns the learning curve of fine-tuning as JSON, as `curve.learning_curve` has it, with the sizes of SHARES.
+
+    In each fold the subsets are nested. Returns None with fewer than FEWEST_PROMPTS prompts, or where a subset leaves
+    an attribute without labels or a fold holds nothing to judge by.
+    """
+    prompts = np.asarray(baseline.prompts())
+    fold = folds(prompts, seed=trainings.config.seed)
+    if fold is None or len(set(prompts)) < FEWEST_PROMPTS:
+        return None
+    measure = RMSE if baseline.is_rated() and trainings.config.stages[-1] in ON_SCALE else WRONG
+    random = np.random.default_rng(trainings.config.seed)
+    results = []
+    for number in range(FOLDS):
+        held = fold == number
+        others = random.permutation(np.unique(prompts[~held]))
+        errors: list[FoldErrors] = []
+        for share in SHARES:
+            size = round(share * len(others))
+            away = {*prompts[held], *others[size:]}
+            name = f"{number}" if share == 1 else f"{number}-{share:g}"
+            predicted = _predicted(trainings, name, away, held, parts, baseline)
+            if predicted is None:
+                return None
+            errors.append(_judged(baseline, trainings.reward, predicted, held, ~np.isin(prompts, list(away)), measure))
+        results.append(FoldErrors(*(np.concatenate(values) for values in zip(*map(astuple, errors), strict=True))))
+    if not all(np.isfinite(result.errors).all() for result in results):
+        return None
+    sizes = [round(share * len(set(prompts)) * (1 - 1 / FOLDS)) for share in SHARES]
+    now = _answered(baseline, np.ones(len(prompts), dtype=bool), measure)
+    return curve_of(results, sizes, measure=measure, now=now, seed=trainings.config.seed)
+
+
+def _judged(
+    baseline: Baseline,
+    reward: Reward,
+    predicted: Floats,
+    held: NDArray[np.bool_],
+    fit: NDArray[np.bool_],
+    measure: str,
+) -> FoldErrors:
+    """Judges predictions [held rows, attributes] for the rows of `held` [rows] by a network of the rows of `fit`."""
+    scores = np.full(baseline.labels().shape, np.nan)
+    scores[held] = predicted
+    pairs = baseline.pairs()[held[baseline.pairs()].all(axis=1)]
+    rewards = scores @ np.asarray(reward)
+    ahead = rewards[pairs[:, 0]] - rewards[pairs[:, 1]]
+    accuracy = float(np.mean(np.where(ahead == 0, 0.5, ahead > 0))) if len(pairs) else float("nan")
+    squares = (predicted - baseline.labels()[held]) ** 2
+    squared = float(np.nanmean(squares)) if np.isfinite(squares).any() else float("nan")
+    error = squared if measure == RMSE else 1 - accuracy
+    answered = _answered(baseline, fit, measure)
+    return FoldErrors(np.array([float(answered)]), np.array([error]), np.array([accuracy]))
+
+
+def _answered(baseline: Baseline, rows: NDArray[np.bool_], measure: str) -> int:
+    """Returns the number of the rows [rows] that are rated, or of the pairs among them, as the measure has it."""
+    if measure == WRONG:
+        return int(rows[baseline.pairs()].all(axis=1).sum())
+    return int(np.isfinite(baseline.labels()[rows]).any(axis=1).sum())
 
 
 def _is_learnable(fit: Part) -> bool:
@@ -80,24 +158,31 @@ def _is_learnable(fit: Part) -> bool:
     return bool(labelled.all() or (not labelled.any() and len(fit.rows.answers.pairs)))
 
 
-def _of_fold(
-    trainings: Trainings, number: int, fit: Part, dev: Part, parts: Parts, baseline: Baseline, held: NDArray[np.bool_]
-) -> Floats:
-    """[held rows, attributes]: the predictions of the fold's network, from its file if a former attempt left one."""
-    stored = trainings.folder / f"{number}.npy"
+def _predicted(
+    trainings: Trainings, name: str, away: set[str], held: NDArray[np.bool_], parts: Parts, baseline: Baseline
+) -> Floats | None:
+    """[held rows, attributes]: what a network predicts that was trained without the prompts in `away`.
+
+    They come from the file of this name if a former attempt left one. Returns None where the other prompts leave an
+    attribute without labels.
+    """
+    fit, dev = (without_prompts(part, away) for part in parts.train())
+    if not _is_learnable(fit):
+        return None
+    stored = trainings.folder / f"{name}.npy"
     if distributed.from_first(stored.is_file):
-        return distributed.from_first(lambda: np.load(stored))
+        former: Floats = distributed.from_first(lambda: np.load(stored))
+        return former
     loaded = trainings.load()
-    network = loaded.network
-    read(network, list(layers_of(network.network))[: baseline.layers])
-    settle(network)
-    # The head starts from a ridge that has seen none of the fold's prompts either; only the first process has features.
-    of_fit = np.flatnonzero(~held[: len(parts.fit.rows.encoded)])
+    read(loaded.network, list(layers_of(loaded.network.network))[: baseline.layers])
+    settle(loaded.network)
+    # The head starts from a ridge that has not seen these prompts either; only the first process has features.
+    of_fit = [row for row, prompt in enumerate(parts.fit.prompts()) if prompt not in away]
     features = baseline.features[of_fit] if distributed.is_first() else baseline.features
     set_head(loaded, features, fitted(loaded, features, [fit], trainings.config, trainings.reward))
-    checkpoint = trainings.folder / f"{number}-checkpoint"
+    checkpoint = trainings.folder / f"{name}-checkpoint"
     silent = Progress(trainings.folder / "progress.jsonl", silent=True)
-    identity = f"{trainings.identity}:fold {number}"
+    identity = f"{trainings.identity}:fold {name}"
     fine_tune(Run(trainings.config, loaded, fit.rows, dev.rows, trainings.reward, silent, checkpoint, identity))
     encoded = [sample for part in parts.train() for sample in part.rows.encoded]
     rows = [encoded[row] for row in np.flatnonzero(held)]
@@ -105,7 +190,7 @@ def _of_fold(
     if distributed.is_first():
         _store(stored, scores)
         shutil.rmtree(checkpoint, ignore_errors=True)
-    trainings.progress.tell("fold", number=number + 1, folds=FOLDS)
+    trainings.progress.tell("fold", name=name, prompts=len({*fit.prompts(), *dev.prompts()}))
     return scores
 
 

@@ -124,8 +124,11 @@ class _Material:
 
 
 @dataclass(frozen=True)
-class _Fold:
-    """The results on one fold: labels, mean squared error or share of wrong pairs, and accuracy, for each size."""
+class FoldErrors:
+    """The results on one fold, for each size [sizes]: labels, mean squared error or share of wrong pairs, accuracy.
+
+    The accuracy is NaN where no pair was held back.
+    """
 
     labels: Floats
     errors: Floats
@@ -154,16 +157,21 @@ def learning_curve(
     ]
     measure = WRONG if material.compared else RMSE
     labelled = len(material.targets) // 2 if material.compared else np.isfinite(material.targets).any(axis=1).sum()
-    law, outlook = outlook_of(
-        np.stack([one.labels for one in folds]).mean(axis=0),
-        np.stack([one.errors for one in folds]),
-        now=int(labelled),
-        more=more,
-        measure=measure,
-        seed=seed,
-    )
+    return curve_of(folds, sizes, measure=measure, now=int(labelled), more=more, seed=seed)
+
+
+def curve_of(
+    folds: Sequence[FoldErrors], sizes: Sequence[int], *, measure: str, now: int, more: int = NEXT, seed: int
+) -> dict[str, Any]:
+    """Returns a curve as JSON, with its power law and what `more` labels than `now` would bring.
+
+    sizes: the prompts of each size; measure: RMSE or WRONG.
+    """
+    labels = np.stack([one.labels for one in folds]).mean(axis=0)
+    errors = np.stack([one.errors for one in folds])
+    law, outlook = outlook_of(labels, errors, now=now, more=more, measure=measure, seed=seed)
     points = [asdict(point) for point in _points(folds, sizes, measure)]
-    return {"measure": measure, "points": points, "law": asdict(law), "outlook": asdict(outlook), "draws": FOLDS}
+    return {"measure": measure, "points": points, "law": asdict(law), "outlook": asdict(outlook), "draws": len(folds)}
 
 
 def _sizes(most: int) -> list[int]:
@@ -200,7 +208,7 @@ def _directions(features: Floats, seed: int) -> Floats:
 
 def _fold(
     material: _Material, held: Ints, sizes: Sequence[int], alphas: Sequence[float], random: np.random.Generator
-) -> _Fold:
+) -> FoldErrors:
     prompts = int(material.groups.max()) + 1
     others = random.permutation(np.setdiff1d(np.arange(prompts), held))
     rank = np.full(prompts, prompts)
@@ -218,7 +226,7 @@ def _fold(
         error, accuracy = _judged(material, predicted, held_back)
         errors.append(error)
         accuracies.append(accuracy)
-    return _Fold(np.array(labels, dtype=np.float64), np.array(errors), np.array(accuracies))
+    return FoldErrors(np.array(labels, dtype=np.float64), np.array(errors), np.array(accuracies))
 
 
 def _predicted(material: _Material, fit: NDArray[np.bool_], alphas: Sequence[float]) -> Floats:
@@ -264,7 +272,7 @@ def _shared(folds: int) -> float:
     return 1 / folds + 1 / (folds - 1)
 
 
-def _points(folds: Sequence[_Fold], sizes: Sequence[int], measure: str) -> Iterator[Point]:
+def _points(folds: Sequence[FoldErrors], sizes: Sequence[int], measure: str) -> Iterator[Point]:
     labels = np.stack([fold.labels for fold in folds]).mean(axis=0)
     errors, accuracies = np.stack([fold.errors for fold in folds]), np.stack([fold.accuracy for fold in folds])
     for i, size in enumerate(sizes):

@@ -38,7 +38,14 @@ from rewards.learning.baseline import (
     set_head,
 )
 from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights, without_places
-from rewards.learning.cross_training import CrossFitted, Trainings, cross_trained, fits_budget
+from rewards.learning.cross_training import (
+    CrossFitted,
+    Trainings,
+    cross_trained,
+    curve_fits,
+    fine_tuned_curve,
+    fits_budget,
+)
 from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, without_tasks
 from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
@@ -107,9 +114,9 @@ def train(directory: Path) -> None:
     load = partial(_prepare, config, snapshot, device)
     work, baseline, scores, candidate = _trained(directory, config, snapshot, load, progress, started)
     # The network is gone by now: those of the folds need its room.
-    crossed = _crossed(work, baseline, candidate, load)
+    evidence = _evidence(work, baseline, candidate, load)
     if distributed.is_first():
-        _report(work, baseline, candidate, crossed, scores)
+        _report(work, baseline, candidate, evidence, scores)
     distributed.leave()
 
 
@@ -174,30 +181,41 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     return Judged(manifest, place, scores if fine_tuned is None or not better else fine_tuned, fine_tuned, training)
 
 
-def _crossed(work: Work, baseline: Baseline, candidate: Judged, load: Callable[[], Loaded]) -> CrossFitted | None:
-    """Returns predictions of the train rows by models of the candidate's kind that have not seen their prompts.
+@dataclass(frozen=True)
+class Evidence:
+    """What training on parts of the train prompts says: predictions of those left out, and a curve of fine-tuning."""
 
-    None where there are too few prompts, or where a fine-tuned network would take longer than the budget.
+    crossed: CrossFitted | None
+    curve: dict[str, Any] | None = None
+
+
+def _evidence(work: Work, baseline: Baseline, candidate: Judged, load: Callable[[], Loaded]) -> Evidence:
+    """Returns what models of the candidate's kind predict of train rows whose prompts they have not seen.
+
+    Nothing where there are too few prompts, or where a fine-tuned network would take longer than the budget.
     """
-    if candidate.manifest.kind == RIDGE:
-        return cross_fitted_scores(baseline, work.config.alphas) if distributed.is_first() else None
-    elapsed = time.monotonic() - work.started
-    if not distributed.agreed(fits_budget(work.config, seconds=candidate.place.seconds, elapsed=elapsed)):
-        return None
     identity = f"{config_hash(work.config)}:{work.manifest.snapshot}"
     trainings = Trainings(work.config, work.reward, load, work.directory / "folds", identity, work.progress)
+    times = {"seconds": candidate.place.seconds, "elapsed": time.monotonic() - work.started}
+    # Every process asks its own clock, and all must do the same.
+    crosses, draws = distributed.agreed((fits_budget(work.config, **times), curve_fits(work.config, **times)))
+    is_ridge = candidate.manifest.kind == RIDGE
+    crossed = cross_fitted_scores(baseline, work.config.alphas) if is_ridge and distributed.is_first() else None
     try:
-        return cross_trained(trainings, work.parts, baseline)
+        curve = fine_tuned_curve(trainings, work.parts, baseline) if draws else None
+        if not is_ridge and (crosses or draws):
+            crossed = cross_trained(trainings, work.parts, baseline)
     except (Diverged, OutOfMemory) as failed:
         # The model is there, and the held-out prompts judge it alone. But of several processes only one runs out of
         # memory, and the others wait for it.
         if isinstance(failed, OutOfMemory) and distributed.size() > 1:
             raise
         work.progress.tell("folds_given_up", reason=str(failed))
-        return None
+        return Evidence(crossed)
+    return Evidence(crossed, curve)
 
 
-def _report(work: Work, baseline: Baseline, candidate: Judged, crossed: CrossFitted | None, scores: Floats) -> None:
+def _report(work: Work, baseline: Baseline, candidate: Judged, evidence: Evidence, scores: Floats) -> None:
     """Writes the predictions and the metrics of the run; `scores` are the baseline's of the validation rows.
 
     metrics.json comes last: where it exists, the run is done.
@@ -213,8 +231,8 @@ def _report(work: Work, baseline: Baseline, candidate: Judged, crossed: CrossFit
             write_rows(directory / f"{name}.jsonl", prediction_rows(tasks, predicted, candidate.manifest))
     attributes = work.manifest.attributes
     write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
-    if crossed:
-        write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, crossed, candidate.manifest))
+    if evidence.crossed:
+        write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, evidence.crossed, candidate.manifest))
     metrics = {
         "baseline": {
             **measure(tasks, scores, candidate.manifest),
@@ -227,6 +245,7 @@ def _report(work: Work, baseline: Baseline, candidate: Judged, crossed: CrossFit
         "candidate": {**measure(tasks, candidate.scores, candidate.manifest), "kind": candidate.manifest.kind},
         "mean": _mean_predictor(work.parts.validation, work.manifest),
         "learning_curve": learning_curve(baseline, work.config.alphas),
+        "fine_tuned_curve": evidence.curve,
         "data": work.parts.counts(),
         "training": candidate.training,
         **_provenance(work.config),

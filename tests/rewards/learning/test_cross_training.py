@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rewards import learning_curve
 from rewards.learning import cross_training
 from rewards.learning.config import TrainConfig
 from rewards.learning.cross_training import fits_budget
@@ -44,7 +45,7 @@ def test_each_train_row_is_predicted_by_a_network_of_another_fold(backbone: Path
     ids = [response["id"] for task in make_rows(24)[:18] for response in task["responses"]]
     assert sorted(row["id"] for row in rows) == sorted(ids)
     assert all(np.isfinite([*row["scores"].values(), *row["means"].values(), row["reward"]]).all() for row in rows)
-    assert [event["number"] for event in read_events(run) if event["event"] == "fold"] == [1, 2, 3, 4, 5]
+    assert [event["name"] for event in read_events(run) if event["event"] == "fold"] == ["0", "1", "2", "3", "4"]
     assert not (run / "folds").exists()
 
 
@@ -124,3 +125,37 @@ def test_a_fold_that_diverges_costs_the_evidence_and_not_the_model(
     assert not (run / "cross_fitted.jsonl").exists()
     (event,) = [event for event in read_events(run) if event["event"] == "folds_given_up"]
     assert "no longer a number" in event["reason"]
+
+
+# The learning curve ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("stage", "measure"), [("regression", "rmse"), ("scaled", "wrong")])
+def test_a_curve_of_fine_tuning_is_drawn_where_it_is_asked_for(
+    decoder_directory: Path, tmp_path: Path, stage: str, measure: str
+) -> None:
+    asked = {**QUICK, "stages": [stage], "max_steps": 2, "fine_tuned_curve": True}
+    run = make_run(tmp_path, backbone=decoder_directory, tasks=48, **asked)
+    train(run)
+    curve = read_json(run / "metrics.json")["fine_tuned_curve"]
+    assert (curve["measure"], curve["draws"]) == (measure, 5)
+    assert [point["prompts"] for point in curve["points"]] == [7, 14, 29]
+    counts = [point["labels"] for point in curve["points"]]
+    assert counts == sorted(counts)
+    assert curve["outlook"]["labels"] > counts[-1]
+    trained = [event["prompts"] for event in read_events(run) if event["event"] == "fold"]
+    assert len(trained) == 15
+    assert min(trained) < max(trained) / 3
+    assert learning_curve.summary(read_json(run / "metrics.json"), name="fine_tuned_curve")
+
+
+def test_without_a_wish_there_is_no_curve_of_fine_tuning(decoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=decoder_directory, cross_fit_minutes=0, **QUICK)
+    train(run)
+    assert read_json(run / "metrics.json")["fine_tuned_curve"] is None
+
+
+def test_too_few_prompts_give_no_curve_of_fine_tuning(decoder_directory: Path, tmp_path: Path) -> None:
+    run = make_run(tmp_path, backbone=decoder_directory, fine_tuned_curve=True, **QUICK)
+    train(run)
+    assert read_json(run / "metrics.json")["fine_tuned_curve"] is None

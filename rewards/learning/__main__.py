@@ -23,8 +23,6 @@ STAGES = {
     "evaluate": "judge a stored model on labelled rows",
     "score": "score responses with a stored model",
 }
-TOGETHER = ("train", "evaluate")
-"""The stages that several processes can share."""
 
 
 def main(arguments: list[str]) -> int:
@@ -36,7 +34,7 @@ def main(arguments: list[str]) -> int:
     end_on_sigterm()
     end_with_parent()
     try:
-        if options.stage in TOGETHER and (code := run_together(options.stage, options.directory)) is not None:
+        if (code := run_together(options.stage, options.directory)) is not None:
             return code
         run(options.stage, options.directory)
     except Refused as refusal:

@@ -173,7 +173,7 @@ class EvaluateConfig:
 
 @dataclass(frozen=True)
 class ScoreConfig:
-    """The settings of one scoring of `items.jsonl` by a stored model.
+    """The settings of one scoring of `items.jsonl` by a stored model; `processes` is what it is for training.
 
     Raises:
         BadConfig: a value is out of its range.
@@ -184,10 +184,11 @@ class ScoreConfig:
     device: str = AUTO
     precision: str = AUTO
     threads: int = 0
+    processes: int = 1
 
     def __post_init__(self) -> None:
         _require_positive(self, "batch_tokens")
-        _require_not_negative(self, "threads")
+        _require_not_negative(self, "threads", "processes")
         _require_bounded(self)
         _require_one_of("device", self.device, DEVICES)
         _require_one_of("precision", self.precision, PRECISIONS)

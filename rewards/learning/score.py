@@ -12,6 +12,7 @@ from uuid import UUID
 
 import torch
 
+from rewards.learning import distributed
 from rewards.learning.atomic_directories import sync
 from rewards.learning.config import AUTO, ScoreConfig, read_config
 from rewards.learning.data import Item, read_items
@@ -84,24 +85,32 @@ class Scorer:
 
     @torch.no_grad()
     def _predict(self, encoded: Sequence[Encoded]) -> tuple[list[list[float]], Sequence[float | None]]:
-        """Returns rows of scores by attribute, and how far the ensemble's heads differ: both from one pass."""
+        """Returns rows of scores by attribute, and how far the ensemble's heads differ: both from one pass.
+
+        A sharded head works only within a pass through the whole network, so several processes need two.
+        """
         loaded, manifest = self.checkpoint.loaded, self.checkpoint.manifest
         if self.ensemble is None:
             rows = predict(loaded, encoded, batch_tokens=self.batch_tokens)
             return rows.tolist(), [None] * len(rows)
         features = frozen_features(loaded, encoded, batch_tokens=self.batch_tokens)
-        scores = loaded.network.head(torch.from_numpy(features).float().to(loaded.device))
+        if distributed.size() > 1:
+            scores = torch.from_numpy(predict(loaded, encoded, batch_tokens=self.batch_tokens))
+        else:
+            scores = loaded.network.head(torch.from_numpy(features).float().to(loaded.device)).double()
         reward = [manifest.attribute_weights[name] for name in manifest.attributes]
-        return scores.double().tolist(), self.ensemble.deviation(features, reward).tolist()
+        return scores.tolist(), self.ensemble.deviation(features, reward).tolist()
 
 
 def load(directory: Path, *, batch_tokens: int = 8192, device: str = AUTO, precision: str = AUTO) -> Scorer:
     """Loads a stored model after verifying its files; `device` and `precision` are those of a configuration.
 
+    Of several processes each loads a part, and all must score the same items.
+
     Raises:
         NoSuchDevice, NoCheckpoint, CorruptCheckpoint, IncompleteWeights: it cannot be loaded, or not there.
     """
-    checkpoint = load_checkpoint(directory, device=choose_device(device))
+    checkpoint = load_checkpoint(directory, device=distributed.join(choose_device(device)))
     checkpoint = replace(checkpoint, loaded=with_precision(checkpoint.loaded, precision))
     return Scorer(checkpoint, batch_tokens, read_ensemble(directory, checkpoint.manifest))
 
@@ -131,10 +140,12 @@ def score(directory: Path) -> None:
         Path(config.model), batch_tokens=config.batch_tokens, device=config.device, precision=config.precision
     )
     results = scorer.score(items)
-    write_rows(
-        directory / "scores.jsonl",
-        ({"id": item.id, **asdict(result)} for item, result in zip(items, results, strict=True)),
-    )
+    if distributed.is_first():
+        write_rows(
+            directory / "scores.jsonl",
+            ({"id": item.id, **asdict(result)} for item, result in zip(items, results, strict=True)),
+        )
+    distributed.leave()
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> None:

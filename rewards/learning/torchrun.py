@@ -6,6 +6,8 @@ They are the processes of this machine or, where the environment says how the ho
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,10 +16,18 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import parse_args
 from torch.distributed.run import run as torchrun
 
-from rewards.learning.config import BadConfig, EvaluateConfig, TrainConfig, read_config
+from rewards.learning.config import BadConfig, EvaluateConfig, ScoreConfig, TrainConfig, read_config
 
 PORT = 29_500
 """Where the hosts meet unless MASTER_PORT says otherwise: torchrun's own default."""
+
+
+READ: Mapping[str, Callable[[Path], TrainConfig | EvaluateConfig | ScoreConfig]] = {
+    "train": partial(read_config, TrainConfig),
+    "evaluate": partial(read_config, EvaluateConfig),
+    "score": partial(read_config, ScoreConfig),
+}
+"""How each stage's configuration is read."""
 
 
 def is_launched() -> bool:
@@ -31,7 +41,7 @@ def wanted(stage: str, path: Path) -> int:
     Raises:
         BadConfig: it asks for more than this machine has GPUs, or processor cores where no GPU is used.
     """
-    config = read_config(TrainConfig, path) if stage == "train" else read_config(EvaluateConfig, path)
+    config = READ[stage](path)
     gpus = torch.cuda.device_count() if config.device != "cpu" else 0
     most, unit = (gpus, "GPUs") if gpus else (os.cpu_count() or 1, "processor cores")
     if config.processes > most:

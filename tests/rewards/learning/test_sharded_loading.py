@@ -29,7 +29,7 @@ from rewards.learning.model import Loaded, load_backbone
 from rewards.learning.model_files import load_checkpoint
 from rewards.learning.tensor_files import Stored, stored_in, write_shards, write_tensors
 from rewards.learning.train import train
-from tests.rewards.learning.builders import make_run, read_json
+from tests.rewards.learning.builders import make_run, read_json, write_jsonl
 
 ROOT = Path(__file__).resolve().parents[3]
 CPU = torch.device("cpu")
@@ -157,22 +157,35 @@ def require_same(told: list[dict[str, Any]], backbone: Path) -> Floats:
 
 
 @pytest.mark.slow
-def test_two_processes_judge_as_one_does(decoder_directory: Path, tmp_path: Path) -> None:
+def test_two_processes_judge_and_score_as_one_does(decoder_directory: Path, tmp_path: Path) -> None:
     run = make_run(tmp_path, backbone=decoder_directory, epochs=0)
     train(run)
-    results = []
+    data = tmp_path / "snapshot" / "validation.jsonl"
+    items = [
+        {"id": response["id"], "conversation": row["conversation"], "response": response["text"]}
+        for row in map(json.loads, data.read_text(encoding="utf-8").splitlines())
+        for response in row["responses"]
+    ]
+    judged, scored = [], []
     for processes in (1, 2):
         work = tmp_path / str(processes)
         work.mkdir()
-        data = str(tmp_path / "snapshot" / "validation.jsonl")
-        given = {"model": str(run / "model"), "data": data, "processes": processes, "device": "cpu"}
-        (work / "config.json").write_text(json.dumps(given), encoding="utf-8")
-        command = [sys.executable, "-m", "rewards.learning", "evaluate", str(work)]
-        subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True)
-        lines = (work / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
-        results.append([[*json.loads(line)["scores"].values()] for line in lines])
+        write_jsonl(work / "items.jsonl", items)
+        given = {"model": str(run / "model"), "processes": processes, "device": "cpu"}
+        for stage, more in (("evaluate", {"data": str(data)}), ("score", {})):
+            (work / "config.json").write_text(json.dumps(given | more), encoding="utf-8")
+            command = [sys.executable, "-m", "rewards.learning", stage, str(work)]
+            subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True)
         assert read_json(work / "metrics.json")["rmse"] is not None
-    np.testing.assert_allclose(results[0], results[1], atol=1e-5)
+        judged.append([[*row["scores"].values()] for row in rows_in(work / "predictions.jsonl")])
+        scored.append([[row["reward"], row["uncertainty"]] for row in rows_in(work / "scores.jsonl")])
+    np.testing.assert_allclose(judged[0], judged[1], atol=1e-5)
+    np.testing.assert_allclose(scored[0], scored[1], atol=1e-5)
+    assert len(scored[0]) == len(items)
+
+
+def rows_in(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_a_written_file_is_what_safetensors_reads(tmp_path: Path) -> None:

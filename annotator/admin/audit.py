@@ -37,6 +37,7 @@ KINDS = {
     "snapshot": _("Snapshots"),
     "run": _("Training runs"),
     "model": _("Reward models"),
+    "evaluation": _("Evaluations"),
     "scoring": _("Scoring"),
     "account": _("Accounts"),
     "login": _("Logins"),

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from array import array
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -66,8 +67,10 @@ class Files:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for side in self.sides.values():
-            side.file.close()
+        # All are closed, even if one of them finds the disk full.
+        with ExitStack() as stack:
+            for side in self.sides.values():
+                stack.callback(side.file.close)
 
     def add(self, line: Line) -> None:
         self.sides["validation" if is_held_out(line.prompt_hash, self.validation_share) else "train"].add(line)

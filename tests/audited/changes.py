@@ -25,6 +25,8 @@ from tests.audited.sending import (
     rewards_for_a_trainer,
     run_request,
     scores,
+    sent_evaluation,
+    sent_evaluation_on_the_page,
     sent_exclusion,
     sent_rating,
     sent_readmission,
@@ -105,6 +107,15 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "snapshot.erased",
         lambda w: w.rest.post(f"/api/v1/snapshots/{w.marked_snapshot().pk}/erase/"),
     ),
+    "rest evaluation-jobs post": ("evaluation.requested", sent_evaluation),
+    "rest evaluation-job delete": (
+        "evaluation.removed",
+        lambda w: w.rest.delete(f"/api/v1/evaluation-jobs/{w.evaluation_job().pk}/"),
+    ),
+    "rest evaluation delete": (
+        "evaluation.deleted",
+        lambda w: w.rest.delete(f"/api/v1/evaluations/{w.evaluation().pk}/"),
+    ),
     "rest promote post": ("model.promoted", lambda w: w.rest.post(f"/api/v1/reward-models/{w.model().pk}/promote/")),
     "rest score post": (
         "scoring.asked",
@@ -167,6 +178,15 @@ CHANGES: dict[str, tuple[str, Change]] = {
     # The admin's own buttons
     "page retrain": ("run.requested", run_request(lambda w: w.page.post("/admin/projects/talk/retrain/"))),
     "page cancel-run": ("run.cancelled", lambda w: w.page.post(f"/admin/training-runs/{w.run().pk}/cancel/")),
+    "page evaluation-jobs": ("evaluation.requested", sent_evaluation_on_the_page),
+    "page remove-evaluation-job": (
+        "evaluation.removed",
+        lambda w: w.page.post(f"/evaluation-jobs/{w.evaluation_job().pk}/remove/"),
+    ),
+    "page delete-evaluation": (
+        "evaluation.deleted",
+        lambda w: w.page.post(f"/evaluations/{w.evaluation().pk}/delete/"),
+    ),
     "page promote-model": ("model.promoted", lambda w: w.page.post(f"/admin/reward-models/{w.model().pk}/promote/")),
     "page retry-run": (
         "run.requested",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.forms import model_to_dict
 from django.test import Client
@@ -89,6 +90,16 @@ def command(*words: Any, **options: Any) -> Change:
         call_command(*(str(word(world)) if callable(word) else word for word in words), stdout=io.StringIO(), **options)
 
     return run
+
+
+def sent_evaluation(world: World) -> Any:
+    form = {"model": world.model().pk, "file": SimpleUploadedFile("rows.jsonl", b"{}")}
+    return world.rest.post(f"{TALK}/evaluation-jobs/", form, format="multipart")
+
+
+def sent_evaluation_on_the_page(world: World) -> Any:
+    form = {"model": world.model().pk, "file": SimpleUploadedFile("rows.jsonl", b"{}")}
+    return world.page.post("/projects/talk/evaluation-jobs/", form)
 
 
 def snapshot(world: World) -> Any:

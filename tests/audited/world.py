@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from annotator.accounts import tokens
 from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Role, Task, Token, User
-from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
+from rewards.models import Evaluation, EvaluationJob, RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row
 from tests.conftest import Cast
 
@@ -64,6 +64,13 @@ class World:
         weights = dict.fromkeys(ATTRIBUTES, 0.2)
         given = {"attributes": list(ATTRIBUTES), "attribute_weights": weights, "manifest": {}, "path": "models/none"}
         return RewardModel.objects.create(project=self.project, run=run, version=1, is_champion=is_champion, **given)
+
+    def evaluation(self) -> Evaluation:
+        """An evaluation that somebody asked for."""
+        return Evaluation.objects.create(reward_model=self.model(), name="rb2", data_hash="c0ffee", metrics={})
+
+    def evaluation_job(self) -> EvaluationJob:
+        return EvaluationJob.objects.create(reward_model=self.model(), name="rb2", file_name="rb2.jsonl")
 
     def run(self, state: str = RunState.QUEUED) -> TrainingRun:
         return TrainingRun.objects.create(project=self.project, reason="a test", state=state)

@@ -100,6 +100,12 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("openrlhf", "post"): Answers(401, NOT_YOURS, NOT_YOURS, 409, 409, 409),
     ("comparison", "get"): REVIEWERS,
     ("evaluations", "get"): USERS,
+    ("evaluation", "get"): ABSENT,
+    ("evaluation", "delete"): ABSENT,
+    ("evaluation-jobs", "get"): REVIEWERS,
+    ("evaluation-jobs", "post"): MANAGERS._replace(manager=415, super=415),  # a form with a file, and no JSON
+    ("evaluation-job", "get"): ABSENT,
+    ("evaluation-job", "delete"): ABSENT,
 }
 
 

@@ -7,6 +7,7 @@ same, one annotator is excluded for a while, the manager changes the protocol tw
 SQL and an oracle of the protocol's rules say whether everything is as it must be.
 """
 
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -261,4 +262,5 @@ def test_only_while_postgresql_is_away_does_the_server_ask_for_patience(after: A
 def test_postgresql_refuses_nothing(after: Aftermath) -> None:
     """No constraint had to stop the code, and nobody fell into a deadlock; but for room on the disk."""
     errors = [line for line in after.product.log().splitlines() if "ERROR:" in line]
-    assert [line for line in errors if "No space left on device" not in line] == []
+    # A backend that is killed while it writes its line leaves half of it.
+    assert [line for line in errors if not re.search("No space left on device|could not extend file", line)] == []

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -102,7 +103,7 @@ def test_managers_see_names_and_reviewers_pseudonyms(known: Project, cast: Cast,
     assert "bob" in page(client, cast.carol)
     shown = page(client, rita)
     assert pseudonym(cast.bob, known) in shown
-    assert "bob" not in shown
+    assert not re.search(r"\bbob\b", shown), "the letters alone may stand in a token"
 
 
 def test_only_managers_are_led_to_excluding(known: Project, cast: Cast, client: Client, rita: User) -> None:

@@ -3,6 +3,7 @@
 A stranger gets 404, so that nobody learns which ids exist; a member without the right gets 403.
 """
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from django.db.models import QuerySet
@@ -47,39 +48,35 @@ def reviewed_run(user: User, pk: int) -> TrainingRun:
 
 def reviewed_evaluation(user: User, pk: int) -> Evaluation:
     """Returns an evaluation in a project that the user manages or reviews; 403 for its annotators."""
-    row = get_object_or_404(_of_models(user, Evaluation.objects.all()), pk=pk)
-    reviewed_project(user, row.reward_model.project.slug)
-    return row
+    return _of_model(user, Evaluation.objects.all(), pk, reviewed_project)
 
 
 def managed_evaluation(user: User, pk: int) -> Evaluation:
     """Returns an evaluation in a project that the user manages; 403 for the project's other members."""
-    row = get_object_or_404(_of_models(user, Evaluation.objects.all()), pk=pk)
-    managed_project(user, row.reward_model.project.slug)
-    return row
+    return _of_model(user, Evaluation.objects.all(), pk, managed_project)
 
 
 def reviewed_job(user: User, pk: int) -> EvaluationJob:
     """Returns an evaluation job in a project that the user manages or reviews; 403 for its annotators."""
-    row = get_object_or_404(_of_models(user, EvaluationJob.objects.all()), pk=pk)
-    reviewed_project(user, row.reward_model.project.slug)
-    return row
+    return _of_model(user, EvaluationJob.objects.all(), pk, reviewed_project)
 
 
 def managed_job(user: User, pk: int) -> EvaluationJob:
     """Returns an evaluation job in a project that the user manages; 403 for the project's other members."""
-    row = get_object_or_404(_of_models(user, EvaluationJob.objects.all()), pk=pk)
-    managed_project(user, row.reward_model.project.slug)
-    return row
+    return _of_model(user, EvaluationJob.objects.all(), pk, managed_project)
 
 
 _RUNS = TrainingRun.objects.select_related("project", "snapshot", "reward_model")
 _MODELS = RewardModel.objects.select_related("project", "run__snapshot")
 
 
-def _of_models(user: User, rows: QuerySet[Judged]) -> QuerySet[Judged]:
+def _of_model(user: User, rows: QuerySet[Judged], pk: int, permit: Callable[[User, str], Project]) -> Judged:
     visible = Project.objects.visible_to(user)
-    return rows.select_related("reward_model__project").filter(reward_model__project__in=visible)
+    row = get_object_or_404(
+        rows.select_related("reward_model__project").filter(reward_model__project__in=visible), pk=pk
+    )
+    permit(user, row.reward_model.project.slug)
+    return row
 
 
 def _visible(user: User, rows: QuerySet[Row], pk: int) -> Row:

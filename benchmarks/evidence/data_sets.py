@@ -13,11 +13,12 @@ import numpy as np
 from benchmarks.real_data import DATA
 from benchmarks.training.pairs import read_hh
 from rewards.learning.backbones import find_backbone
-from rewards.learning.config import TrainConfig
+from rewards.learning.config import AUTO, TrainConfig
 from rewards.learning.data import Floats, Response, Task, Turn, items_of
 from rewards.learning.depth import depths, read
 from rewards.learning.inference import frozen_features
 from rewards.learning.model import load_backbone
+from rewards.learning.precision import with_precision
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def read_features(name: str, tasks: list[Task], folder: Path | None) -> tuple[li
         with np.load(kept) as stored:
             return [stored[key] for key in sorted(set(stored.files) - {"blocks"})], stored["blocks"].tolist()
     source = find_backbone(TrainConfig(snapshot="").backbone, source="")
-    loaded = load_backbone(source, attributes=("a",), max_length=256)
+    # In the precision that a training run would choose on this machine.
+    loaded = with_precision(load_backbone(source, attributes=("a",), max_length=256), AUTO)
     encoded = [loaded.frame.encode(item) for item in items_of(tasks)]
     features = []
     for layers in depths(loaded.network, 0):

@@ -31,8 +31,9 @@ from rewards.learning.backbones import Source
 from rewards.learning.data import Item, Turn
 from rewards.learning.encoding import template_hash
 from rewards.learning.inference import frozen_features
-from rewards.learning.model import DecoderReward, load_backbone
+from rewards.learning.model import DecoderReward
 from rewards.learning.model_files import RIDGE, Checkpoint, Manifest, save_checkpoint
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.process_end import end
 
 SHAPE: dict[str, Any] = {

@@ -32,7 +32,8 @@ from rewards.learning.backbones import Source, find_backbone
 from rewards.learning.data import Floats, Item
 from rewards.learning.encoding import Encoded
 from rewards.learning.inference import choose_device, predict
-from rewards.learning.model import Loaded, load_backbone
+from rewards.learning.model import Loaded
+from rewards.learning.model_loading import load_backbone
 
 BUDGET = 8_192
 BATCHES = (8, 32)

@@ -43,7 +43,8 @@ from rewards.learning.backbones import Source
 from rewards.learning.config import TrainConfig
 from rewards.learning.finetune import Rows, Run, make_optimizer, take_step
 from rewards.learning.inference import choose_device, predict
-from rewards.learning.model import Loaded, load_backbone
+from rewards.learning.model import Loaded
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.objectives import Answers, as_pairs
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place, State

@@ -4,6 +4,7 @@ The row is the truth: Celery carries ids, and a message too many or too few chan
 """
 
 import shutil
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -80,11 +81,10 @@ def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, b
         job = EvaluationJob.objects.create(reward_model=model, requested_by=by, name=name, file_name=file_name)
         audit.record("evaluation.requested", f"model version {model.version}", project=model.project, file=file_name)
     # After the row is there: the sweep removes folders without one.
-    try:
+    with ExitStack() as undone:
+        undone.callback(_remove, job)
         _keep(file, job)
-    except BaseException:
-        _remove(job)
-        raise
+        undone.pop_all()
     messages.send("rewards.tasks.evaluate", [job.pk])
     return job
 

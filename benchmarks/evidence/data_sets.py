@@ -17,7 +17,7 @@ from rewards.learning.config import AUTO, TrainConfig
 from rewards.learning.data import Floats, Response, Task, Turn, items_of
 from rewards.learning.depth import depths, read
 from rewards.learning.inference import frozen_features
-from rewards.learning.model import load_backbone
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.precision import with_precision
 
 

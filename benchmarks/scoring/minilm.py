@@ -10,8 +10,8 @@ ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosit
 def store(place: Path) -> None:
     from rewards.learning.backbones import find_backbone
     from rewards.learning.encoding import PROMPT_TEMPLATE, template_hash
-    from rewards.learning.model import load_backbone
     from rewards.learning.model_files import Checkpoint, Manifest, save_checkpoint
+    from rewards.learning.model_loading import load_backbone
 
     loaded = load_backbone(find_backbone("minilm"), attributes=ATTRIBUTES, max_length=512)
     manifest = Manifest(

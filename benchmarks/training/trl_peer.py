@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from datasets import Dataset
@@ -19,10 +20,10 @@ from trl import RewardConfig, RewardTrainer
 class Clock(TrainerCallback):
     """Measures from the beginning of the first step to the end of the last."""
 
-    def on_train_begin(self, args, state, control, **_):
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
         self.began, self.used = time.monotonic(), time.process_time()
 
-    def on_train_end(self, args, state, control, **_):
+    def on_train_end(self, *_: Any, **__: Any) -> None:
         # A GPU works on after the call that started it has returned.
         if torch.cuda.is_available():
             torch.cuda.synchronize()
@@ -32,11 +33,11 @@ class Clock(TrainerCallback):
 class InOrder(RewardTrainer):
     """Takes the rows in their order, so that its batches are the same as our trainer's."""
 
-    def _get_train_sampler(self, *_):
+    def _get_train_sampler(self, *_: Any) -> SequentialSampler:
         return SequentialSampler(self.train_dataset)
 
 
-def main(job):
+def main(job: dict[str, Any]) -> None:
     torch.set_num_threads(job["threads"])
     model = AutoModelForSequenceClassification.from_pretrained(job["model"], dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(job["model"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from rewards.learning import distributed
 from rewards.learning.baseline import Baseline, Reward, fitted, set_head
-from rewards.learning.config import JOINT, REGRESSION, TrainConfig
+from rewards.learning.config import TrainConfig
 from rewards.learning.cross_fit import FOLDS, folds
 from rewards.learning.curve import FEWEST_PROMPTS, RMSE, WRONG, FoldErrors, curve_of
 from rewards.learning.data import Floats
@@ -25,12 +26,12 @@ from rewards.learning.depth import read, settle
 from rewards.learning.finetune import Run, fine_tune
 from rewards.learning.inference import predict
 from rewards.learning.model import Loaded
+from rewards.learning.objectives import Objective
+from rewards.learning.pairs import in_order
 from rewards.learning.progress import Progress
 from rewards.learning.sharding import layers_of
 from rewards.learning.splits import Part, Parts, without_prompts
 
-ON_SCALE = (REGRESSION, JOINT)
-"""The stages after which scores are on the scale of the labels."""
 SHARES = (0.25, 0.5, 1.0)
 """The parts of a fold's prompts that the learning curve is drawn through."""
 CrossFitted = tuple[Floats, Floats]
@@ -101,7 +102,9 @@ def fine_tuned_curve(trainings: Trainings, parts: Parts, baseline: Baseline) -> 
     fold = folds(prompts, seed=trainings.config.seed)
     if fold is None or len(set(prompts)) < FEWEST_PROMPTS:
         return None
-    measure = RMSE if baseline.is_rated() and trainings.config.stages[-1] in ON_SCALE else WRONG
+    # A stage that only compares leaves the scale of the labels.
+    regresses = Objective(trainings.config.stages[-1], trainings.reward).regresses
+    measure = RMSE if baseline.is_rated() and regresses else WRONG
     random = np.random.default_rng(trainings.config.seed)
     results = []
     for number in range(FOLDS):
@@ -138,7 +141,7 @@ def _judged(
     pairs = baseline.pairs()[held[baseline.pairs()].all(axis=1)]
     rewards = scores @ np.asarray(reward)
     ahead = rewards[pairs[:, 0]] - rewards[pairs[:, 1]]
-    accuracy = float(np.mean(np.where(ahead == 0, 0.5, ahead > 0))) if len(pairs) else float("nan")
+    accuracy = float(in_order(ahead).mean()) if len(pairs) else float("nan")
     squares = (predicted - baseline.labels()[held]) ** 2
     squared = float(np.nanmean(squares)) if np.isfinite(squares).any() else float("nan")
     error = squared if measure == RMSE else 1 - accuracy
@@ -184,8 +187,8 @@ def _predicted(
     silent = Progress(trainings.folder / "progress.jsonl", silent=True)
     identity = f"{trainings.identity}:fold {name}"
     fine_tune(Run(trainings.config, loaded, fit.rows, dev.rows, trainings.reward, silent, checkpoint, identity))
-    encoded = [sample for part in parts.train() for sample in part.rows.encoded]
-    rows = [encoded[row] for row in np.flatnonzero(held)]
+    every = chain.from_iterable(part.rows.encoded for part in parts.train())
+    rows = list(compress(every, held))
     scores = predict(loaded, rows, batch_tokens=trainings.config.batch_tokens)
     if distributed.is_first():
         _store(stored, scores)

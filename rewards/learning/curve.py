@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rewards.learning.data import Features, Floats, Ints
 from rewards.learning.examples import examples_of, only_compared
 from rewards.learning.paired_gain import t_quantile
+from rewards.learning.pairs import in_order
 from rewards.learning.ridge import fit_ridge, scaling_of
 
 FOLDS = 10
@@ -249,14 +250,14 @@ def _judged(material: _Material, predicted: Floats, held: NDArray[np.bool_]) -> 
     """Returns the mean squared error, or the share of wrong pairs, and the accuracy, over the held rows [n]."""
     if material.compared:
         ahead = (predicted[held] * material.targets[held]) @ np.abs(material.weights)
-        wrong = float(np.mean(np.where(ahead == 0, 0.5, ahead < 0)))
-        return wrong, 1 - wrong
+        right = float(in_order(ahead).mean())
+        return 1 - right, right
     error = float(np.nanmean((predicted[held] - material.targets[held]) ** 2))
     # Both rows of a pair have the same prompt, so one of them tells where both are.
     pairs = material.pairs[held[material.pairs[:, 0]]]
     rewards = predicted @ material.weights
     ahead = rewards[pairs[:, 0]] - rewards[pairs[:, 1]]
-    return error, float(np.mean(np.where(ahead == 0, 0.5, ahead > 0))) if len(pairs) else float("nan")
+    return error, float(in_order(ahead).mean()) if len(pairs) else float("nan")
 
 
 # All folds -------------------------------------------------------------------------------------------------

@@ -22,18 +22,8 @@ from rewards.learning.adapters import plain_names
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.data import file_sha256
 from rewards.learning.encoding import template_hash
-from rewards.learning.model import (
-    DECODER,
-    ENCODER,
-    DecoderReward,
-    EncoderReward,
-    Loaded,
-    RewardNetwork,
-    encoder_of,
-    install,
-    make_frame,
-    pretrained,
-)
+from rewards.learning.model import DECODER, ENCODER, DecoderReward, EncoderReward, Loaded, RewardNetwork
+from rewards.learning.model_loading import encoder_of, install, make_frame, pretrained
 from rewards.learning.refusals import Refused
 from rewards.learning.sharded_loading import fill, loads_in_parts
 from rewards.learning.sharding import whole

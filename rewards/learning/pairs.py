@@ -72,6 +72,11 @@ def differences_of(pairs: Sequence[Pair], rewards: Sequence[float]) -> Floats:
     return np.array([rewards[pair.better] - rewards[pair.worse] for pair in pairs], dtype=np.float64)
 
 
+def in_order(differences: Floats) -> Floats:
+    """[pairs]: 1 for a positive difference [pairs], a half for a tie, 0 for others, which may not be numbers."""
+    return np.asarray((differences > 0) + 0.5 * (differences == 0), dtype=np.float64)
+
+
 def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
     """Returns the share of pairs with a positive difference [pairs], its interval over prompts, and the ties.
 
@@ -79,7 +84,7 @@ def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
     """
     if not pairs:
         return {"pairs": 0, "ties": 0, "not_finite": 0, "accuracy": None, "intervals": {}}
-    right = (differences > 0) + 0.5 * (differences == 0)
+    right = in_order(differences)
     return {
         "pairs": len(pairs),
         "ties": int((differences == 0).sum()),

@@ -53,8 +53,9 @@ from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import Diverged, OutOfMemory, Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, predict
 from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
-from rewards.learning.model import Loaded, load_backbone
+from rewards.learning.model import Loaded
 from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, copy_checkpoint, save_checkpoint
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.objectives import Objective
 from rewards.learning.precision import name_of, trains_in_half, with_precision
 from rewards.learning.progress import Progress

@@ -45,7 +45,7 @@ def _folders() -> Iterator[tuple[str, str]]:
     return ((folder, everything[folder]) for folder in sorted(everything, key=len, reverse=True) if folder)
 
 
-def leave_out(apps, schema_editor):  # type: ignore[no-untyped-def]
+def leave_out(apps: Any, schema_editor: Any) -> None:
     for run in apps.get_model("rewards", "TrainingRun").objects.only(*TOLD).iterator(chunk_size=100):
         before = {name: getattr(run, name) for name in TOLD}
         after = {name: value_without_places(value) for name, value in before.items()}

@@ -14,8 +14,9 @@ from rewards.learning.data import Item, Turn, items_of, read_snapshot
 from rewards.learning.depth import NoSuchDepth, depths, read, settle
 from rewards.learning.encoding import template_hash
 from rewards.learning.inference import predict
-from rewards.learning.model import Loaded, load_backbone
+from rewards.learning.model import Loaded
 from rewards.learning.model_files import Checkpoint, Manifest, load_checkpoint, save_checkpoint
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.sharding import layers_of
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_run, read_json

@@ -16,8 +16,9 @@ from transformers import AutoModelForSequenceClassification
 from rewards.learning.config import TrainConfig
 from rewards.learning.data import items_of, read_snapshot
 from rewards.learning.finetune import OutOfMemory, rate
-from rewards.learning.model import DecoderReward, NotForEncoders
+from rewards.learning.model import DecoderReward
 from rewards.learning.model_files import load_checkpoint
+from rewards.learning.model_loading import NotForEncoders
 from rewards.learning.packing import Packed
 from rewards.learning.score import load
 from rewards.learning.train import train

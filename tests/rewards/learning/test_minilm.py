@@ -13,7 +13,7 @@ from rewards.learning.backbones import MINILM_WHEEL, MissingBackbone, TamperedBa
 from rewards.learning.config import BFLOAT16
 from rewards.learning.data import Item, Turn
 from rewards.learning.inference import frozen_features
-from rewards.learning.model import load_backbone
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.precision import LARGEST_DIFFERENCE, difference, with_precision
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_run, read_json

@@ -10,17 +10,8 @@ from rewards.learning import inference
 from rewards.learning.backbones import MissingBackbone, Source, find_backbone
 from rewards.learning.data import Item, Turn
 from rewards.learning.inference import frozen_features, predict, stored_features
-from rewards.learning.model import (
-    DecoderReward,
-    EncoderReward,
-    Loaded,
-    UnknownArchitecture,
-    collate,
-    is_encoder,
-    last_real,
-    load_backbone,
-    masked_mean,
-)
+from rewards.learning.model import DecoderReward, EncoderReward, Loaded, collate, last_real, masked_mean
+from rewards.learning.model_loading import UnknownArchitecture, is_encoder, load_backbone
 from rewards.learning.ridge import constant_direction
 
 CPU = torch.device("cpu")

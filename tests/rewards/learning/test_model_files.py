@@ -15,7 +15,6 @@ from rewards.learning.backbones import Source
 from rewards.learning.data import Item, Turn
 from rewards.learning.encoding import template_hash
 from rewards.learning.inference import predict
-from rewards.learning.model import load_backbone
 from rewards.learning.model_files import (
     MANIFEST,
     RIDGE,
@@ -26,6 +25,7 @@ from rewards.learning.model_files import (
     load_checkpoint,
     save_checkpoint,
 )
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.sharded_loading import IncompleteWeights
 
 CPU = torch.device("cpu")

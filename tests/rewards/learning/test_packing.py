@@ -11,7 +11,8 @@ from transformers import AutoModelForSequenceClassification, Gemma2Config, Llama
 from rewards.learning.backbones import Source
 from rewards.learning.encoding import Encoded
 from rewards.learning.inference import predict
-from rewards.learning.model import DecoderReward, Loaded, collate, load_backbone
+from rewards.learning.model import DecoderReward, Loaded, collate
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.packing import by_prompt, pack, packed_length, shared_length
 
 CPU = torch.device("cpu")

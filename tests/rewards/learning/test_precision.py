@@ -15,7 +15,8 @@ from rewards.learning.config import AUTO, BFLOAT16, FLOAT32
 from rewards.learning.data import Floats, Item, Turn
 from rewards.learning.evaluate import evaluate
 from rewards.learning.inference import frozen_features
-from rewards.learning.model import Loaded, load_backbone
+from rewards.learning.model import Loaded
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.precision import difference, has_bf16, trains_in_half, with_precision
 from rewards.learning.score import load
 from rewards.learning.train import train

@@ -25,8 +25,9 @@ from rewards.learning import tensor_files
 from rewards.learning.backbones import Source
 from rewards.learning.data import Floats, Item, Turn
 from rewards.learning.inference import frozen_features, predict
-from rewards.learning.model import Loaded, load_backbone
+from rewards.learning.model import Loaded
 from rewards.learning.model_files import load_checkpoint
+from rewards.learning.model_loading import load_backbone
 from rewards.learning.tensor_files import Stored, stored_in, write_shards, write_tensors
 from rewards.learning.train import train
 from tests.rewards.learning.builders import make_run, read_json, write_jsonl

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -16,7 +15,7 @@ from django.db import transaction
 from annotator import audit
 from annotator.refusals import Refusal
 from rewards.models import Evaluation, RewardModel, Snapshot
-from rewards.trainer_process import end_group
+from rewards.trainer_process import command, end_group
 
 HUB = "hub:"
 LONGEST_NAME = 100
@@ -46,7 +45,11 @@ def evaluate(model: RewardModel, data: str, *, name: str = "") -> Evaluation:
     """
     if not data.startswith(HUB) and not Path(data).is_file():
         raise EvaluationFailed(f"There is no file {data}.")
-    return record(model, measured(model, data), name=name or name_of(data))
+    settings.ARTIFACTS.mkdir(parents=True, exist_ok=True)
+    # Among the artifacts, which a launcher's machines see as well.
+    with tempfile.TemporaryDirectory(prefix=".evaluation-", dir=settings.ARTIFACTS) as folder:
+        metrics = measured(model, data, folder=Path(folder))
+    return record(model, metrics, name=name or name_of(data))
 
 
 @transaction.atomic
@@ -100,36 +103,35 @@ def name_of(data: str) -> str:
     return data.removeprefix(HUB) if data.startswith(HUB) else Path(data).name.split(".")[0]
 
 
-def measured(model: RewardModel, data: str, *, beat: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def measured(model: RewardModel, data: str, *, folder: Path, beat: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Returns the metrics of `python -m rewards.learning evaluate`, which runs in a process of its own.
 
-    The learning core imports torch, which takes seconds and does not belong into this process. `beat` is called every
-    RUN_HEARTBEAT_SECONDS; the process is ended when it raises.
+    The learning core imports torch, which takes seconds and does not belong into this process. It works in `folder`;
+    like a trainer, it is started by TRAIN_LAUNCHER. `beat` is called every RUN_HEARTBEAT_SECONDS; the process is ended
+    when it raises.
 
     Raises:
         EvaluationFailed: the data cannot be read, the model cannot be loaded, or it took longer than RUN_HOURS.
     """
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "config.json").write_text(json.dumps(_config(model, data)))
-        with (folder / "errors.txt").open("wb") as errors:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "rewards.learning", "evaluate", name],
-                cwd=settings.BASE_DIR,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        try:
-            _wait(process, beat)
-        finally:
-            end_group(process)
-        if process.returncode != 0:
-            words = (folder / "errors.txt").read_text(errors="replace").strip().splitlines()
-            raise EvaluationFailed(words[-1] if words else f"The evaluation ended with code {process.returncode}.")
-        metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
-        return metrics
+    (folder / "config.json").write_text(json.dumps(_config(model, data)))
+    with (folder / "errors.txt").open("wb") as errors:
+        process = subprocess.Popen(
+            command("evaluate", folder),
+            cwd=settings.BASE_DIR,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    try:
+        _wait(process, beat)
+    finally:
+        end_group(process)
+    if process.returncode != 0:
+        words = (folder / "errors.txt").read_text(errors="replace").strip().splitlines()
+        raise EvaluationFailed(words[-1] if words else f"The evaluation ended with code {process.returncode}.")
+    metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
+    return metrics
 
 
 def _wait(process: "subprocess.Popen[bytes]", beat: Callable[[], None]) -> None:
@@ -147,9 +149,14 @@ def _wait(process: "subprocess.Popen[bytes]", beat: Callable[[], None]) -> None:
     )
 
 
-def _config(model: RewardModel, data: str) -> dict[str, str]:
+def _config(model: RewardModel, data: str) -> dict[str, Any]:
     """Returns the configuration, with the file of the model's train rows where it exists: they must not judge it."""
-    config = {"model": str(model.directory()), "data": data if data.startswith(HUB) else str(Path(data).resolve())}
+    config = {
+        "model": str(model.directory()),
+        "data": data if data.startswith(HUB) else str(Path(data).resolve()),
+        # With as many processes as its training: a model of which each held a part may fit into no single one.
+        "processes": model.run.config.get("processes", 0),
+    }
     snapshot = model.run.snapshot
     train = snapshot.directory() / "train.jsonl" if snapshot else None
     return config | {"train": str(train)} if train and train.is_file() else config

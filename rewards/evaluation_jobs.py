@@ -127,7 +127,9 @@ def work(job_id: int) -> None:
     if job is None:
         return
     try:
-        metrics = evaluation.measured(job.reward_model, str(_file_of(job)), beat=partial(_beat, job))
+        file, folder = _file_of(job), job.directory() / f"attempt-{job.attempt}"
+        folder.mkdir(exist_ok=True)
+        metrics = evaluation.measured(job.reward_model, str(file), folder=folder, beat=partial(_beat, job))
         _finish(job, metrics)
     except _LostJob:
         return

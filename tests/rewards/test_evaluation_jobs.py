@@ -68,7 +68,7 @@ def upload(client: APIClient, model: int, content: bytes = b"{}\n", **fields: An
 
 
 def files() -> list[Path]:
-    return sorted(path for path in (settings.ARTIFACTS / "evaluations").glob("*/*"))
+    return sorted(path for path in (settings.ARTIFACTS / "evaluations").glob("*/*") if path.is_file())
 
 
 # The way of a job ------------------------------------------------------------------------------------------
@@ -83,7 +83,8 @@ def test_a_job_ends_with_an_evaluation_and_without_its_file(
     assert (job["state"], job["name"], job["file_name"], job["version"]) == ("queued", "my rows", "rows.jsonl", 1)
     assert [path.read_bytes() for path in files()] == [b'{"prompt": "?"}\n']
 
-    def read(_model: RewardModel, data: str, *, beat: Callable[[], None]) -> dict[str, Any]:
+    def read(_model: RewardModel, data: str, *, folder: Path, beat: Callable[[], None]) -> dict[str, Any]:
+        assert folder.is_dir()
         assert Path(data).read_bytes() == b'{"prompt": "?"}\n'
         assert carol.get(answer["Location"]).json()["state"] == "working"
         beat()
@@ -174,7 +175,7 @@ def test_a_stopped_worker_puts_the_job_back(model: RewardModel, monkeypatch: pyt
     job = sent(model)
     stopping = mock.Mock(is_set=lambda: True)
     monkeypatch.setattr(heartbeats, "stopping", stopping)
-    measuring(monkeypatch, lambda *_args, beat: beat())
+    measuring(monkeypatch, lambda *_args, beat, **_more: beat())
     evaluation_jobs.work(job.pk)
     job.refresh_from_db()
     assert job.state == State.QUEUED

@@ -69,8 +69,8 @@ def jobs(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.managed_project(user, slug)
     form = EvaluationForm(project, request.POST, request.FILES)
     if not form.is_valid():
-        for problems in form.errors.values():
-            messages.error(request, " ".join(str(problem) for problem in problems))
+        for name, problems in form.errors.items():
+            messages.error(request, f"{form.fields[name].label}: {' '.join(map(str, problems))}")
         return redirect("comparison", slug)
     fields = form.cleaned_data
     file = fields["file"]

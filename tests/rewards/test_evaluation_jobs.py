@@ -357,7 +357,7 @@ def test_a_manager_sends_a_file_on_the_page_and_sees_the_job(page: Client, model
 
 def test_the_page_says_what_is_wrong_with_the_form(page: Client, model: RewardModel) -> None:
     answer = page.post("/projects/talk/evaluation-jobs/", {"model": model.pk, "name": ""}, follow=True)
-    assert "This field is required." in answer.content.decode()
+    assert "File: This field is required." in answer.content.decode()
     file = SimpleUploadedFile("rows.jsonl", b"")
     answer = page.post("/projects/talk/evaluation-jobs/", {"model": model.pk, "file": file}, follow=True)
     assert "empty" in answer.content.decode()

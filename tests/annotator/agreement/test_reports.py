@@ -168,13 +168,15 @@ def test_a_tie_stands_between_the_two_sides_where_a_project_allows_it(project: P
     rated_by_two(project, cast, "preference", [(-1, TIE), (TIE, TIE), (1, -1), (3, 2)])
     project.refresh_from_db()
     preference = report(project, now=NOW).preference
-    stored = list(Annotation.objects.order_by("assignment__task", "pk").values_list("preference", flat=True))
-    one, other = stored[::2], stored[1::2]
+    stored = Annotation.objects.order_by("assignment__task", "pk").values_list("preference", flat=True)
+    values = [value or TIE for value in stored]
+    one, other = values[::2], values[1::2]
     scale = list(range(-3, 4))
     ordinal = cohen_kappa_score(one + other, other + one, labels=scale, weights="quadratic")
     assert preference.agreement.kappa == pytest.approx(ordinal)
     assert preference.nominal == pytest.approx(cohen_kappa_score(one + other, other + one, labels=scale))
-    assert preference.same_side == pytest.approx(1 / 2)
+    same = [(a > TIE) - (a < TIE) == (b > TIE) - (b < TIE) for a, b in zip(one, other, strict=True)]
+    assert preference.same_side == pytest.approx(fmean(same))
 
 
 def test_what_is_being_counted_is_not_said_to_be_missing(project: Project, cast: Cast) -> None:

@@ -4,15 +4,16 @@ from typing import Any
 
 from django import template
 
+from annotator import access
 from annotator.models import Project
 from annotator.views import navigation
 
 register = template.Library()
 
 
-@register.simple_tag
-def pages_of(project: Project) -> list[navigation.Entry]:
-    return navigation.pages_of(project)
+@register.simple_tag(takes_context=True)
+def pages_of(context: dict[str, Any], project: Project) -> list[navigation.Entry]:
+    return navigation.pages_of(project, manages=access.manages(context["user"], project))
 
 
 @register.simple_tag(takes_context=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotator.models import Project, User
 
@@ -35,12 +36,29 @@ def places_of(user: User | AnonymousUser) -> Iterator[Entry]:
     yield Entry(_("Settings"), reverse("settings"), "settings", "settings")
 
 
-def pages_of(project: Project) -> list[Entry]:
-    """Returns the links to the pages of a project that are for its reviewers and managers."""
-    titles = {
-        "review": (_("Review"), "fact_check"),
-        "agreement": (_("Agreement"), "handshake"),
-        "annotators": (_("Annotators"), "groups"),
-        "comparison": (_("Models"), "compare_arrows"),
-    }
-    return [Entry(title, reverse(name, args=[project.slug]), name, icon) for name, (title, icon) in titles.items()]
+@dataclass(frozen=True)
+class _Page:
+    """A page of the workspace. `name` is the name of its address, which takes the project's slug."""
+
+    name: str
+    title: str
+    icon: str
+    for_managers_only: bool = False
+
+
+# In the order of the tabs.
+_PAGES = (
+    _Page("review", gettext_noop("Review"), "fact_check"),
+    _Page("agreement", gettext_noop("Agreement"), "handshake"),
+    _Page("annotators", gettext_noop("Annotators"), "groups"),
+    _Page("comparison", gettext_noop("Models"), "compare_arrows"),
+)
+
+
+def pages_of(project: Project, *, manages: bool) -> list[Entry]:
+    """Returns the links to the pages of a project's workspace: all for its managers, else those of its reviewers."""
+    return [
+        Entry(_(page.title), reverse(page.name, args=[project.slug]), page.name, page.icon)
+        for page in _PAGES
+        if manages or not page.for_managers_only
+    ]

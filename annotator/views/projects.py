@@ -9,10 +9,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotator import access
 from annotator.access import user_of
 from annotator.forms.offer import OfferForm
-from annotator.models import Project
+from annotator.models import Membership, Project, Role
 from annotator.projects import members
 from annotator.projects.guidelines import acknowledge
 from annotator.refusals import Refusal
+from annotator.views.navigation import Entry, pages_of
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import number_in
 
@@ -25,8 +26,15 @@ def home(request: HttpRequest) -> HttpResponse:
     memberships = user.memberships.in_use().select_related("project").order_by("project__name")
     projects = Project.objects.visible_to(user).in_use().with_progress().as_seen_by(user)
     progress = {project.pk: project for project in projects}
-    mine = [(member, progress[member.project_id]) for member in memberships]
+    mine = [(member, progress[member.project_id], _pages(member)) for member in memberships]
     return render(request, "home.html", {"projects": mine})
+
+
+def _pages(member: Membership) -> list[Entry]:
+    """Returns the links to the pages of the project's workspace that the member's role opens."""
+    if member.role == Role.ANNOTATOR:
+        return []
+    return pages_of(member.project, manages=member.role == Role.MANAGER)
 
 
 @login_required

@@ -132,7 +132,10 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """Returns the sidebar: the places and pages that the navigation of other pages has, then the admin's lists."""
     user = user_of(request)
     newest = reviewed_projects(user).filter(archived_at=None).order_by("-pk")[:PROJECTS_IN_SIDEBAR]
-    of_projects = [_group(project.name, map(_entry, pages_of(project))) for project in newest]
+    managed = set(Project.objects.managed_by(user).filter(pk__in=[project.pk for project in newest]))
+    of_projects = [
+        _group(project.name, map(_entry, pages_of(project, manages=project in managed))) for project in newest
+    ]
     return [_group("", map(_entry, places_of(user))), *of_projects, *_rows()]
 
 

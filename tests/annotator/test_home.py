@@ -27,5 +27,5 @@ def test_it_says_how_many_tasks_one_has_rated_oneself(project: Project, cast: Ca
         make_task(project, prompt=f"of {user}")
         rate(project, user)
     client.force_login(cast.alice)
-    (_, shown) = client.get("/").context["projects"][0]
+    (_, shown, _) = client.get("/").context["projects"][0]
     assert shown.own_done == 1

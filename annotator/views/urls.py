@@ -1,0 +1,56 @@
+"""The addresses of the pages of the human half."""
+
+from django.contrib.auth.decorators import login_required
+from django.urls import include, path
+
+from annotator.views import (
+    agreement,
+    annotators,
+    glossary,
+    history,
+    login,
+    person,
+    projects,
+    qualification,
+    review,
+    settings,
+    work,
+)
+
+urlpatterns = [
+    path("", projects.home, name="home"),
+    path("login/", login.Login.as_view(), name="login"),
+    path("logout/", login.Logout.as_view(), name="logout"),
+    path("settings/", settings.settings, name="settings"),
+    path("settings/tokens/", settings.make_token, name="tokens"),
+    path("settings/tokens/<int:pk>/end/", settings.end_token, name="end-token"),
+    path("password/", login_required(settings.Password.as_view()), name="password"),
+    path("layout/", settings.layout, name="layout"),
+    path("i18n/", include("django.conf.urls.i18n")),
+    path("glossary/", glossary.glossary, name="glossary"),
+    path("mine/", person.mine, name="mine"),
+    path("projects/<slug:slug>/offer/", projects.offer, name="offer"),
+    path("projects/<slug:slug>/guidelines/", projects.guidelines, name="guidelines"),
+    path("projects/<slug:slug>/qualification/", qualification.overview, name="qualification"),
+    path("projects/<slug:slug>/qualification/begin/", qualification.begin, name="begin-qualification"),
+    path("qualification/<int:run_id>/", qualification.take, name="take-qualification"),
+    path("qualification/<int:run_id>/draft/", qualification.draft, name="draft-qualification"),
+    path("qualification/<int:run_id>/tasks/<task:task_id>/", qualification.explained, name="explained-gold"),
+    path("projects/<slug:slug>/history/", history.history, name="history"),
+    path("projects/<slug:slug>/review/", review.review, name="review"),
+    path("projects/<slug:slug>/review/submissions/", review.review_submissions, name="review-submissions"),
+    path("projects/<slug:slug>/review/submissions/<int:assignment_id>/", review.verdict, name="verdict"),
+    path("projects/<slug:slug>/review/<task:task_id>/", review.review_task, name="review-task"),
+    path("projects/<slug:slug>/review/<task:task_id>/withdraw/", review.withdraw_adjudication, name="withdraw"),
+    path("projects/<slug:slug>/review/<task:task_id>/decide/", review.decide, name="decide"),
+    path("projects/<slug:slug>/agreement/", agreement.agreement, name="agreement"),
+    path("projects/<slug:slug>/annotators/", annotators.annotators, name="annotators"),
+    path("projects/<slug:slug>/annotate/", work.annotate, name="annotate"),
+    path("assignments/<int:assignment_id>/submit/", work.submit, name="submit"),
+    path("assignments/<int:assignment_id>/revise/", history.revise, name="revise"),
+    path("assignments/<int:assignment_id>/draft/", work.draft, name="draft"),
+    path("assignments/<int:assignment_id>/heartbeat/", work.heartbeat, name="heartbeat"),
+    path("assignments/<int:assignment_id>/skip/", work.skip, name="skip"),
+    path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),
+    path("assignments/<int:assignment_id>/report/", work.report, name="report"),
+]

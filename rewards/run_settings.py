@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from annotator.models import Project
+from annotator.projects.rubrics import weights_of
 from annotator.refusals import Refusal
 from rewards.learning.config import PLACES, BadConfig, TrainConfig, parse_config
 
@@ -20,8 +21,10 @@ class UnusableConfig(Refusal):
 
 
 def settled(project: Project, asked: dict[str, Any]) -> dict[str, Any]:
-    """Returns the requested settings over the project's over the installation's."""
-    return {"backbone": settings.REWARD_BACKBONE, **project.training_config, **asked}
+    """Returns the requested settings over the project's over those of its rubric and of the installation."""
+    weights = weights_of(project.attributes_for())
+    usual = {"backbone": settings.REWARD_BACKBONE} | ({"attribute_weights": weights} if weights else {})
+    return {**usual, **project.training_config, **asked}
 
 
 def check_config(config: Any) -> TrainConfig:

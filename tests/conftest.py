@@ -20,7 +20,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from annotator.assignment import task_choice
 from annotator.background import messages
 from annotator.models import Membership, Project, Role, User
-from annotator.models.project import attributes_of
+from annotator.models.rubric import attributes_of
 from tests import builders, emptying
 
 # How long an example takes says how busy the machine is.

@@ -32,6 +32,7 @@ KINDS = {
     "annotator": _("Exclusions"),
     "project": _("Projects"),
     "guidelines": _("Guidelines"),
+    "rubric": _("Rubrics"),
     "membership": _("People in projects"),
     "gold": _("Gold tasks"),
     "snapshot": _("Snapshots"),

@@ -17,9 +17,8 @@ Ints = NDArray[np.int64]
 Records = NDArray[np.void]
 Kind = AgreementTotal.Kind
 
-LEVELS = 5
 CELLS = 7
-"""Steps of the longest scale, that of preferences; a table of two ratings has CELLS * CELLS places."""
+"""Steps of the longest scales: preferences, and attributes with seven levels. A table of two ratings has its square."""
 MOST_RATINGS = 4096
 """One more than the most ratings that a sample can have."""
 BUCKETS = 200
@@ -54,8 +53,8 @@ class Flag(IntEnum):
 
 @dataclass(frozen=True)
 class Columns:
-    """What is compared: the rubric's attributes (0..4), a task's preference and whether it is "neither", safety, and
-    which of two ranked responses is better.
+    """What is compared: the rubric's attributes (0 to levels - 1), a task's preference and whether it is "neither",
+    safety, and which of two ranked responses is better.
     """
 
     attributes: tuple[str, ...]

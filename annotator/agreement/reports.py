@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotator.agreement import intervals, measures, raters, totals
 from annotator.agreement.measures import Floats, Tables, known
-from annotator.agreement.pair_counts import LEVELS, SELECTIONS, Columns, Kind, Selection, tallied_by_task
+from annotator.agreement.pair_counts import CELLS, SELECTIONS, Columns, Kind, Selection, tallied_by_task
 from annotator.agreement.raters import Pair, Rater, Week
 from annotator.agreement.totals_refresh import Standing, up_to_date
 from annotator.models import Project, User
@@ -125,7 +125,7 @@ def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> 
     counted = _Counted(tables, standing, _intervals(project, columns))
     return Report(
         selections=_kappas(counted),
-        closeness=_closeness(tables, columns),
+        closeness=_closeness(tables, columns, project.scales()),
         preference=_preferences(counted),
         ranking=_rankings(counted),
         safety=_safety(counted),
@@ -182,7 +182,7 @@ def _agreement(counted: _Counted, kappas: Floats, place: tuple[int, int]) -> Agr
 # The other measures ----------------------------------------------------------------------------------------
 
 
-def _closeness(tables: Tables, columns: Columns) -> dict[str, Closeness]:
+def _closeness(tables: Tables, columns: Columns, scales: Mapping[str, int]) -> dict[str, Closeness]:
     chosen = slice(0, len(columns.attributes))
     met, by_sample, by_rating = (table[_ALL, chosen] for table in (tables.met, tables.by_sample, tables.by_rating))
     ordinal, interval = (measures.alpha(by_rating, ordinal=is_ordinal) for is_ordinal in (True, False))
@@ -196,7 +196,7 @@ def _closeness(tables: Tables, columns: Columns) -> dict[str, Closeness]:
             spearman=known(spearman[place]),
             exact=known(exact[place]),
             within_one=known(within[place]),
-            confusion=met[place, :LEVELS, :LEVELS].astype(int).tolist(),
+            confusion=met[place, : scales.get(key, CELLS), : scales.get(key, CELLS)].astype(int).tolist(),
         )
         for place, key in enumerate(columns.attributes)
     }

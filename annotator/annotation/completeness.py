@@ -68,17 +68,18 @@ def _says_nothing(submission: Submission) -> bool:
 
 def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
     attributes = project.attributes_for()
-    keys = {attribute.key for attribute in attributes}
+    highest = {attribute.key: len(attribute.levels) - 1 for attribute in attributes}
     errors = [_no_answer(_(attribute.name)) for attribute in attributes if attribute.key not in rating.scores]
     errors += [
         _("%(key)s is not an attribute of this project") % {"key": shown_name(key)}
-        for key in sorted(set(rating.scores) - keys)[:MOST_NAMED]
+        for key in sorted(set(rating.scores) - set(highest))[:MOST_NAMED]
     ]
     errors += [
-        _("%(key)s is %(score)r: it must be a whole number from 0 to 4") % {"key": key, "score": score}
+        _("%(key)s is %(score)r: it must be a whole number from 0 to %(highest)s")
+        % {"key": key, "score": score, "highest": highest[key]}
         for key, score in rating.scores.items()
         # Not isinstance: True and False are ints as well.
-        if key in keys and (type(score) is not int or not 0 <= score <= 4)
+        if key in highest and (type(score) is not int or not 0 <= score <= highest[key])
     ]
     known_checks = {check[0] for attribute in attributes for check in attribute.checks}
     unknown_checks = sorted(set(rating.checks).difference(known_checks))[:MOST_NAMED]

@@ -11,7 +11,7 @@ from annotator.consensus.rankings import Ranking, tiers
 
 @dataclass(frozen=True)
 class ResponseRating:
-    """The answers about one response: scores from 0 to 4 by attribute key, check-boxes, confidence and safety."""
+    """The answers about one response: scores (0 to levels - 1) by attribute key, check-boxes, confidence and safety."""
 
     scores: Mapping[str, int]
     checks: tuple[str, ...] = ()

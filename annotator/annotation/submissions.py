@@ -160,11 +160,12 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
 _STORE = Statement("""
 WITH annotation AS (
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, preference, ranking, justification,
-        active_seconds, guideline_version, content_hash, submitted_at)
+        active_seconds, guideline_version, rubric_version, content_hash, submitted_at)
     SELECT %(assignment)s, %(revision)s, true, %(origin)s, %(preference)s, %(ranking)s::jsonb, %(justification)s,
         %(active_seconds)s,
         coalesce((SELECT acknowledged_version FROM annotator_membership
                   WHERE user_id = %(annotator)s AND project_id = %(project)s), 0),
+        (SELECT version FROM annotator_rubric WHERE id = %(rubric)s),
         %(content_hash)s, %(now)s
     RETURNING id, ranking
 ), ratings AS (
@@ -201,6 +202,7 @@ def _store(
         "assignment": assignment.pk,
         "annotator": assignment.annotator_id,
         "project": assignment.task.project_id,
+        "rubric": assignment.task.project.rubric_id,
         "slot": assignment.slot,
         "counts": assignment.counts,
         "extra": assignment.extra,

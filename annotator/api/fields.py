@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotator.importing.field_checks import MOST_RESPONSES
-from annotator.models import UnsafeCategory
+from annotator.models import HIGHEST_SCORE, UnsafeCategory
 from annotator.models.public_ids import response_number, response_of
 
 LARGEST = 2**31 - 1
@@ -90,10 +90,14 @@ class RankingField(serializers.ListField):
 
 
 class ScoreField(WholeNumberField):
-    default_error_messages = {"min_value": "Scores go from 0 to 4.", "max_value": "Scores go from 0 to 4."}
+    """A level, counted from 0. How many its attribute has is checked where the rubric is known."""
+
+    default_error_messages = dict.fromkeys(
+        ("min_value", "max_value"), "Scores go from 0 to the attribute's levels - 1."
+    )
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(min_value=0, max_value=4, **kwargs)
+        super().__init__(min_value=0, max_value=HIGHEST_SCORE, **kwargs)
 
 
 @extend_schema_field({"type": "string", "enum": [*UnsafeCategory.values, ""]})

@@ -7,8 +7,11 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_fiel
 from rest_framework import serializers
 
 from annotator.api.fields import LARGEST, KnownFields, NumberField, RankingField, SettingsField, WholeNumberField
+from annotator.api.rubrics import text_of
+from annotator.db.storable_text import shown_name
 from annotator.models import Annotation, Attribute, Membership, Project, Role, Rubric, Task, User
 from annotator.models.public_ids import response_number
+from annotator.projects.rubrics import RubricText
 
 
 class AttributeSerializer(serializers.ModelSerializer[Attribute]):
@@ -22,7 +25,7 @@ class RubricSerializer(serializers.ModelSerializer[Rubric]):
 
     class Meta:
         model = Rubric
-        fields = ["key", "name", "attributes"]
+        fields = ["key", "version", "name", "attributes"]
 
 
 class ProgressSerializer(serializers.Serializer[Project]):
@@ -97,13 +100,45 @@ class ReviewersProjectSerializer(AnnotatorsProjectSerializer):
         ]
 
 
+@extend_schema_field({"oneOf": [{"type": "string"}, {"$ref": "#/components/schemas/RubricText"}]})
+class RubricChoice(serializers.Field[Any, Any, Any, Any]):
+    """The key of a rubric that is offered to new projects, or the text of one that becomes the project's own."""
+
+    default_error_messages = {
+        "unknown": "No rubric {wanted} is offered. GET rubrics/ lists them.",
+        "put": "A rubric's text is sent to projects/SLUG/rubric/ with PUT.",
+        "shape": "Send the key of a rubric, or a rubric: an object with key, name and attributes.",
+    }
+
+    def to_internal_value(self, data: Any) -> Rubric | RubricText:
+        if isinstance(data, dict) and self.root.instance is not None:
+            self.fail("put")
+        if isinstance(data, dict):
+            return text_of(data)
+        if not isinstance(data, str):
+            self.fail("shape")
+        rubric = self._choices().filter(key=data).first()
+        if rubric is None:
+            self.fail("unknown", wanted=shown_name(data))
+        return rubric
+
+    def _choices(self) -> models.QuerySet[Rubric]:
+        # The project's own, so that what GET answers can be sent back.
+        own = self.root.instance.rubric_id if self.root.instance is not None else None
+        offered = Rubric.objects.offered_to(self.context["request"].user)
+        return Rubric.objects.filter(models.Q(pk__in=offered) | models.Q(pk=own)).order_by("project")
+
+    def to_representation(self, value: Rubric) -> str:
+        return value.key
+
+
 class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
     """All of a project, for its managers. The stage function checks whether the settings are allowed."""
 
     # NumberField refuses "nan", which would pass every bound of the model's fields.
     serializer_field_mapping = {**serializers.ModelSerializer.serializer_field_mapping, models.FloatField: NumberField}
     slug = serializers.SlugField(max_length=50)
-    rubric = serializers.SlugRelatedField(slug_field="key", queryset=Rubric.objects.all(), required=False)
+    rubric = RubricChoice(required=False)
     guidelines = serializers.CharField(required=False, allow_blank=True, write_only=True)
     guidelines_version = serializers.IntegerField(read_only=True, help_text="the one in force; 0: none")
     training_config = SettingsField(required=False)

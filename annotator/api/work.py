@@ -27,8 +27,8 @@ from annotator.api.submissions import ReportSerializer, SkipSerializer, Submissi
 from annotator.assignment import Claim
 from annotator.db.clock import database_now
 from annotator.models import Assignment, Project, Rubric
-from annotator.models.project import RUBRIC_SECONDS
 from annotator.models.public_ids import response_number
+from annotator.models.rubric import RUBRIC_SECONDS
 from annotator.web.query_parameters import flag
 
 

@@ -141,15 +141,21 @@ def half_up(value: float) -> int:
 
 
 def mean_scores(rated: Iterable[Rated]) -> dict[int, dict[str, float]]:
-    """Returns the mean score of each attribute of each response, over the annotations that scored it."""
-    collected: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    """Returns the mean score of each attribute of each response, for the attributes that every annotation scored.
+
+    Annotations that were made with different versions of a rubric share only some of their attributes.
+    """
+    collected: dict[int, list[Scores]] = defaultdict(list)
     for rating in rated:
         for response, scores in rating.ratings.items():
-            for attribute, score in scores.items():
-                collected[response][attribute].append(score)
+            collected[response].append(scores)
     return {
-        response: {attribute: sum(values) / len(values) for attribute, values in attributes.items()}
-        for response, attributes in collected.items()
+        response: {
+            attribute: sum(scores[attribute] for scores in of_raters) / len(of_raters)
+            for attribute in of_raters[0]
+            if all(attribute in scores for scores in of_raters)
+        }
+        for response, of_raters in collected.items()
     }
 
 

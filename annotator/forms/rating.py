@@ -12,7 +12,6 @@ from annotator.annotation import ResponseRating, Submission, asks_for_ranking, s
 from annotator.db.storable_text import LONGEST_JUSTIFICATION
 from annotator.forms.ranking import Place, places, rank_field, rank_name, ranking, refuse_unranked
 from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, TIE, Attribute, Project, Response, UnsafeCategory
-from annotator.projects.rubrics import LEVELS
 
 Texts = dict[int, str | Promise]
 
@@ -71,6 +70,11 @@ class RatingForm(forms.Form):
                 self.add_error(f"unsafe-{response.public_id}", text)
         refuse_unranked(self, self.responses, ascii_uppercase)
         return self.cleaned_data
+
+    @property
+    def first_box_digit(self) -> int:
+        """The key of an attribute's first box: the keys before it are those of the levels of the longest scale."""
+        return 1 + max((len(attribute.levels) for attribute in self.attributes), default=0)
 
     def questions(self) -> list[str]:
         """Returns the names of the fields that have to be answered as the form stands now."""
@@ -152,8 +156,8 @@ class RatingForm(forms.Form):
 
 
 def likert(attribute: Attribute, letter: str) -> forms.TypedChoiceField:
-    """Returns the scale of an attribute: levels 1 to 5 on the page, 0 to 4 in the data."""
-    choices = [(level, _(text)) for level, text in zip(range(LEVELS), attribute.levels, strict=True)]
+    """Returns the scale of an attribute: levels count from 1 on the page, and from 0 in the data."""
+    choices = [(score, _(text)) for score, text in enumerate(attribute.levels)]
     name = _(attribute.name)
     return forms.TypedChoiceField(
         choices=choices,

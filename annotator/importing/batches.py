@@ -148,7 +148,7 @@ def _import(
     project: Project, incoming: Incoming, result: ImportResult, *, now: datetime, import_row: Import | None = None
 ) -> None:
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
-    for batch in _batches(read_tasks(read_rows(incoming), project.attribute_keys(), ties=project.allow_ties)):
+    for batch in _batches(read_tasks(read_rows(incoming), project.scales(), ties=project.allow_ties)):
         # Before each batch, as PostgreSQL stops when it finds no room for its log.
         disk_space.require_room()
         refused = [row for row in batch if isinstance(row, Rejected)]

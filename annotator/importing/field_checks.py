@@ -66,11 +66,12 @@ def check_raters(count: int, name: str) -> None:
         raise BadRow(f"{name} has {count:,} raters, and at most {MOST_ANNOTATORS} are accepted")
 
 
-def level(value: Any, name: str) -> int:
+def level(value: Any, name: str, levels: int) -> int:
+    """A score of an attribute that has so many levels."""
     if type(value) is not int:
-        raise BadRow(f"{name} is {shown(value)}: scores are the whole numbers 0 to 4")
-    if not 0 <= value <= 4:
-        raise BadRow(f"{name} is {value}: scores go from 0 to 4")
+        raise BadRow(f"{name} is {shown(value)}: its scores are the whole numbers 0 to {levels - 1}")
+    if not 0 <= value < levels:
+        raise BadRow(f"{name} is {value}: its scores go from 0 to {levels - 1}")
     return value
 
 

@@ -1,6 +1,6 @@
 """Reads and writes gold tasks, whose rows say how experts rate the responses. A later import never changes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from annotator.importing.field_checks import BadRow, level, only_known, required, shown, storable_text
@@ -17,7 +17,7 @@ def gold_use(value: Any) -> str:
     return value
 
 
-def expert_of(value: Any, name: str, attributes: Sequence[str]) -> Expert | None:
+def expert_of(value: Any, name: str, attributes: Mapping[str, int]) -> Expert | None:
     """Reads the object {scores, explanation} of one response, which must score every attribute. Raises BadRow."""
     if value is None:
         return None
@@ -30,7 +30,7 @@ def expert_of(value: Any, name: str, attributes: Sequence[str]) -> Expert | None
     only_known(scores, set(attributes), f"attribute of {name}.scores")
     if missing := [key for key in attributes if key not in scores]:
         raise BadRow(f"{name}.scores lacks {', '.join(missing)}")
-    checked = {key: level(scores[key], f"{name}.scores.{key}") for key in attributes}
+    checked = {key: level(scores[key], f"{name}.scores.{key}", levels) for key, levels in attributes.items()}
     return Expert(checked, storable_text(explanation, f"{name}.explanation") if explanation else "")
 
 

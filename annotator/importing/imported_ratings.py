@@ -79,7 +79,7 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
     if fresh:
         tasks = {pk: task for pk, task in tasks.items() if pk in {entry.placed.task for entry in fresh}}
         _make_room(tasks, fresh, project)
-        _store(fresh, raters, list(tasks.values()), now)
+        _store(fresh, raters, list(tasks.values()), project, now)
         _count_work(project, fresh, raters)
         consensus.settle(list(tasks.values()), project=project, now=now)
     return refused
@@ -146,7 +146,13 @@ def _make_room(tasks: Mapping[int, Task], entries: Sequence[_RaterEntry], projec
     Task.objects.bulk_update(narrow.values(), ["slots_wanted"])
 
 
-def _store(entries: Sequence[_RaterEntry], raters: Mapping[str, User], tasks: Sequence[Task], now: datetime) -> None:
+def _store(
+    entries: Sequence[_RaterEntry],
+    raters: Mapping[str, User],
+    tasks: Sequence[Task],
+    project: Project,
+    now: datetime,
+) -> None:
     free = _free_slots(tasks)
     slots = [free[entry.placed.task].pop(0) if entry.ratings and free[entry.placed.task] else None for entry in entries]
     assignments = Assignment.objects.bulk_create(
@@ -170,6 +176,7 @@ def _store(entries: Sequence[_RaterEntry], raters: Mapping[str, User], tasks: Se
             origin=Origin.IMPORTED,
             preference=entry.preference,
             justification=entry.justification,
+            rubric_version=project.rubric.version,
             content_hash=entry.content_hash(),
             submitted_at=now,
         )

@@ -1,7 +1,7 @@
 """Turns raw rows into checked rows. Reads our task rows and HelpSteer2's three released layouts."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from re import fullmatch
 from typing import Any
@@ -25,6 +25,7 @@ from annotator.importing.prompts import Message, messages_from_prompt
 from annotator.importing.rows import GivenPreference, Rejected, ResponseRow, TaskRow
 from annotator.importing.sources import RawRow
 from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
+from annotator.models.scores import MOST_LEVELS
 from annotator.projects.languages import CODE as LANGUAGE_CODE
 
 TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "gold", "lang", "tree"}
@@ -41,7 +42,7 @@ PREFERENCE_FIELDS = {
     "all_preferences_unprocessed",
 }
 ROLES = {"system", "user", "assistant"}
-_LEVELS = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4}
+_LEVELS = {str(score): score for score in range(MOST_LEVELS)}
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,12 @@ class _FlatRow:
 
 
 def read_tasks(
-    rows: Iterable[RawRow], attributes: Sequence[str], *, ties: bool = False
+    rows: Iterable[RawRow], attributes: Mapping[str, int], *, ties: bool = False
 ) -> Iterator[TaskRow | Rejected]:
     """Checks each row against the layout that its fields indicate, and pairs consecutive rows of one prompt.
 
-    `ties` says whether a single rater's preference may be 0.
+    `attributes` holds the number of levels of each attribute by its key. `ties` says whether a single rater's
+    preference may be 0.
     """
     waiting: _FlatRow | None = None
     for raw in rows:
@@ -78,7 +80,7 @@ def read_tasks(
         yield _paired(waiting)
 
 
-def _parsed(raw: RawRow, attributes: Sequence[str], ties: bool) -> TaskRow | _FlatRow | Rejected:
+def _parsed(raw: RawRow, attributes: Mapping[str, int], ties: bool) -> TaskRow | _FlatRow | Rejected:
     if raw.values is None:
         return Rejected(raw.line, raw.error)
     try:
@@ -107,7 +109,7 @@ def _paired(*rows: _FlatRow) -> TaskRow:
 # Layouts ---------------------------------------------------------------------------------------------------
 
 
-def _task_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) -> TaskRow:
+def _task_row(raw: RawRow, values: dict[str, Any], attributes: Mapping[str, int]) -> TaskRow:
     only_known(values, TASK_FIELDS, "field")
     messages, responses = required(values, "messages"), required(values, "responses")
     if not isinstance(responses, list) or not responses:
@@ -164,7 +166,7 @@ def _message(value: Any, name: str) -> Message:
     return {"role": role, "content": storable_text(required(value, "content"), f"{name}.content")}
 
 
-def _response(value: Any, name: str, attributes: Sequence[str]) -> ResponseRow:
+def _response(value: Any, name: str, attributes: Mapping[str, int]) -> ResponseRow:
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object with a text")
     only_known(value, RESPONSE_FIELDS, f"field of {name}")
@@ -179,7 +181,7 @@ def _response(value: Any, name: str, attributes: Sequence[str]) -> ResponseRow:
     )
 
 
-def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) -> _FlatRow:
+def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Mapping[str, int]) -> _FlatRow:
     prompt, text = required(values, "prompt"), required(values, "response")
     only_known(values, {"prompt", "response", *attributes}, "column")
     scores = {key: _from_cell(values[key]) if raw.from_csv else values[key] for key in attributes if key in values}
@@ -188,9 +190,9 @@ def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Sequence[str]) ->
     label: dict[str, int] = {}
     ratings: tuple[dict[str, int], ...] = ()
     if scores and all(isinstance(value, list) for value in scores.values()):
-        ratings = _rating_lists(scores)
+        ratings = _rating_lists(scores, attributes)
     else:
-        label = {key: level(value, key) for key, value in scores.items()}
+        label = {key: level(value, key, attributes[key]) for key, value in scores.items()}
     response = ResponseRow(storable_text(text, "response"), raw.line, label=label, ratings=ratings)
     return _FlatRow(raw.line, _prompt(prompt), response, raw.size)
 
@@ -215,7 +217,7 @@ def _from_cell(cell: str) -> Any:
     return _LEVELS.get(cell.strip(), cell)
 
 
-def _rating_lists(lists: dict[str, list[Any]]) -> tuple[dict[str, int], ...]:
+def _rating_lists(lists: dict[str, list[Any]], attributes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
     """Turns lists of equal length, with one place for each rater, into one rating for each rater. Raises BadRow."""
     lengths = {key: len(values) for key, values in lists.items()}
     if len(set(lengths.values())) != 1 or not next(iter(lengths.values())):
@@ -224,7 +226,8 @@ def _rating_lists(lists: dict[str, list[Any]]) -> tuple[dict[str, int], ...]:
     count = next(iter(lengths.values()))
     check_raters(count, "the row")
     return tuple(
-        {key: level(values[rater], f"{key}[{rater}]") for key, values in lists.items()} for rater in range(count)
+        {key: level(values[rater], f"{key}[{rater}]", attributes[key]) for key, values in lists.items()}
+        for rater in range(count)
     )
 
 

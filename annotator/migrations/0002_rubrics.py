@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import migrations
 
-from annotator.projects.rubrics import RUBRICS
+from annotator.projects.preset_rubrics import RUBRICS
 
 
 def add_rubrics(apps: Any, schema_editor: Any) -> None:

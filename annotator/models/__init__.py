@@ -24,18 +24,23 @@ from annotator.models.label import Consensus, Label
 from annotator.models.login import LoginFailures
 from annotator.models.member import Membership, PauseReason, Tally
 from annotator.models.pii import PiiKind, PiiSpan
-from annotator.models.project import Attribute, Guideline, Project, Role, Rubric
+from annotator.models.project import Guideline, Project, Role
 from annotator.models.quality import RaterQuality
 from annotator.models.ranking import FEWEST_RANKED
 from annotator.models.rater import ImportedRater, Pseudonym
 from annotator.models.review import Adjudication, Exclusion, UnlikelyAnnotation, Verdict
+from annotator.models.rubric import Attribute, Rubric
+from annotator.models.scores import FEWEST_LEVELS, HIGHEST_SCORE, MOST_LEVELS
 from annotator.models.task import Response, Task
 from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
 
 __all__ = [
+    "FEWEST_LEVELS",
     "FEWEST_RANKED",
+    "HIGHEST_SCORE",
     "LONGEST_ACTIVE_SECONDS",
+    "MOST_LEVELS",
     "NEITHER_VALID",
     "PREFERENCES",
     "TIE",

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from annotator.models.ranking import tiers_of_ids
-from annotator.models.scores import likert5
+from annotator.models.scores import whole_scores
 
 NEITHER_VALID = -100
 TIE = 0
@@ -164,6 +164,7 @@ class Annotation(models.Model):
     justification = models.TextField(_("justification"), blank=True)
     active_seconds = models.FloatField(_("active seconds"), null=True, blank=True)
     guideline_version = models.PositiveIntegerField(_("guideline version"), default=0)
+    rubric_version = models.PositiveSmallIntegerField(_("rubric version"), default=1, db_default=1)
     content_hash = models.CharField(_("content hash"), max_length=64)
     submitted_at = models.DateTimeField(_("submitted at"))
 
@@ -214,7 +215,7 @@ class Rating(models.Model):
         verbose_name_plural = _("ratings")
         constraints = [
             models.UniqueConstraint(fields=["annotation", "response"], name="one_rating_per_annotation_and_response"),
-            models.CheckConstraint(condition=likert5("scores"), name="scores_are_integers_0_to_4"),
+            models.CheckConstraint(condition=whole_scores("scores"), name="scores_are_whole_and_on_a_scale"),
             models.CheckConstraint(
                 condition=Q(confidence__isnull=True) | Q(confidence__lte=2), name="confidence_has_three_levels"
             ),

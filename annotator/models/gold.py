@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from annotator.models.scores import likert5
+from annotator.models.scores import whole_scores
 
 
 class Gold(models.Model):
@@ -41,7 +41,9 @@ class ExpertRating(models.Model):
     class Meta:
         verbose_name = _("expert rating")
         verbose_name_plural = _("expert ratings")
-        constraints = [models.CheckConstraint(condition=likert5("scores"), name="expert_scores_are_integers_0_to_4")]
+        constraints = [
+            models.CheckConstraint(condition=whole_scores("scores"), name="expert_scores_are_whole_and_on_a_scale")
+        ]
 
     def __str__(self) -> str:
         return f"experts on {self.response}"
@@ -89,5 +91,5 @@ class QualificationAnswer(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["run", "response"], name="one_answer_per_run_and_response"),
-            models.CheckConstraint(condition=likert5("scores"), name="answer_scores_are_integers_0_to_4"),
+            models.CheckConstraint(condition=whole_scores("scores"), name="answer_scores_are_whole_and_on_a_scale"),
         ]

@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from annotator.models.scores import likert5, within_scale
+from annotator.models.scores import whole_scores, within_scale
 
 
 class Consensus(models.Model):
@@ -76,7 +76,7 @@ class Label(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["response", "source"], name="one_label_per_response_and_source"),
-            models.CheckConstraint(condition=likert5("scores"), name="label_scores_are_integers_0_to_4"),
-            models.CheckConstraint(condition=within_scale("means"), name="label_means_are_within_0_to_4"),
+            models.CheckConstraint(condition=whole_scores("scores"), name="label_scores_are_whole_and_on_a_scale"),
+            models.CheckConstraint(condition=within_scale("means"), name="label_means_are_on_a_scale"),
         ]
         indexes = [models.Index(fields=["made_at"], name="label_by_time")]

@@ -1,8 +1,7 @@
-"""Projects, rubrics, guidelines and who may do what."""
+"""Projects, their guidelines, and who may do what."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -16,55 +15,18 @@ from django.db.models.functions import Coalesce
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
+from annotator.models.rubric import RUBRIC_SECONDS, Attribute, Rubric, attributes_of
+from annotator.models.scores import HIGHEST_SCORE
 from annotator.refusals import Refusal
 
 if TYPE_CHECKING:
     from annotator.models.user import User
 
 
-class Rubric(models.Model):
-    """A named set of attributes that a project rates by."""
-
-    key = models.SlugField(unique=True)
-    name = models.CharField(max_length=120)
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Attribute(models.Model):
-    """One attribute of a rubric with the text of each of its five levels, lowest first."""
-
-    rubric = models.ForeignKey(Rubric, on_delete=models.CASCADE, related_name="attributes")
-    key = models.SlugField()
-    name = models.CharField(max_length=60)
-    description = models.TextField()
-    levels = models.JSONField()
-    checks = models.JSONField(default=list, blank=True)
-    scope = models.CharField(
-        max_length=10, choices=[("response", "response"), ("segment", "segment")], default="response"
-    )
-    position = models.PositiveSmallIntegerField(default=0)
-
-    class Meta:
-        ordering = ["position"]
-        constraints = [models.UniqueConstraint(fields=["rubric", "key"], name="attribute_key_once_per_rubric")]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-RUBRIC_SECONDS = 30
 MOST_ANNOTATORS = 25
 """The most annotators that one task may ask for."""
-WIDEST = 4
-"""The widest spread: that between the lowest and the highest level."""
-
-
-@lru_cache(maxsize=64)
-def attributes_of(rubric_id: int, moment: int) -> tuple[Attribute, ...]:
-    """Returns the rubric's attributes, read once for each `moment`: every task needs them, and they hardly change."""
-    return tuple(Attribute.objects.filter(rubric=rubric_id).order_by("position"))
+WIDEST = HIGHEST_SCORE
+"""The widest spread: that between the lowest and the highest level of the longest scale."""
 
 
 class Role(models.TextChoices):
@@ -149,7 +111,8 @@ class Project(models.Model):
     slug = models.SlugField(_("slug"), unique=True)
     name = models.CharField(_("name"), max_length=120)
     description = models.TextField(_("description"), blank=True)
-    rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="projects", verbose_name=_("rubric"))
+    # RESTRICT, unlike PROTECT, lets a project go together with the versions of the rubric that are its own.
+    rubric = models.ForeignKey(Rubric, on_delete=models.RESTRICT, related_name="projects", verbose_name=_("rubric"))
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True, editable=False)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="the rest goes in portions")
@@ -338,6 +301,10 @@ class Project(models.Model):
 
     def attribute_keys(self) -> list[str]:
         return [attribute.key for attribute in self.attributes_for()]
+
+    def scales(self) -> dict[str, int]:
+        """Returns the number of levels of each attribute by its key, in the rubric's order."""
+        return {attribute.key: len(attribute.levels) for attribute in self.attributes_for()}
 
     def current_guideline(self) -> Guideline | None:
         return self.guidelines.order_by("-version").first()

@@ -6,11 +6,11 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from annotator import assignment, audit
-from annotator.models import Project, Rubric, User
+from annotator.models import Attribute, Project, Rubric, User
 from annotator.models.project import MOST_ANNOTATORS
-from annotator.projects import members
+from annotator.projects import members, rubrics
 from annotator.projects.guidelines import publish_guidelines
-from annotator.projects.rubrics import DEFAULT_RUBRIC
+from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
 from annotator.projects.settings_check import InvalidProject, check
 
 NUMBERS = (
@@ -28,13 +28,19 @@ NUMBERS = (
 def create(given: Mapping[str, Any], *, by: User | None = None, guidelines: str = "") -> Project:
     """Creates a project with these settings, and HelpSteer2's for the rest; its creator becomes its manager.
 
+    `rubric` is one that is offered to all, or the text of one that becomes the project's own.
+
     Raises:
         InvalidProject: no project can have these settings, or the slug is taken.
+        InvalidRubric: no project can rate by the text.
     """
-    settings = _with_defaults(given)
+    own = given["rubric"] if isinstance(given.get("rubric"), rubrics.RubricText) else None
+    settings = _with_defaults({**given, "rubric": rubrics.own_of(own, by=by)} if own else given)
     check(None, settings)
     project = Project(**settings)
     _save(project)
+    if own:
+        rubrics.give(project.rubric, project, key=own.key)
     audit.record("project.created", f"project {project.slug}", project=project, **audit.fields_of(project))
     publish_guidelines(project, guidelines)
     if by:
@@ -45,13 +51,18 @@ def create(given: Mapping[str, Any], *, by: User | None = None, guidelines: str 
 def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     """Fills in the settings that are missing; some of them depend on those that are there."""
     settings = dict(given)
-    rubric = settings.setdefault("rubric", Rubric.objects.get(key=DEFAULT_RUBRIC))
+    rubric = settings.setdefault("rubric", Rubric.objects.offered().get(key=DEFAULT_RUBRIC))
     base = settings.setdefault("base_annotators", Project().base_annotators)
     most = settings.setdefault("max_annotators", min(max(Project().max_annotators, base), MOST_ANNOTATORS))
     settings.setdefault("keep", min(Project().keep, max(most, 1)))
-    keys = list(rubric.attributes.filter(scope="response").values_list("key", flat=True))
+    rows = rubric.attributes.filter(scope=Attribute.Scope.RESPONSE).order_by("position").values_list("key", "levels")
+    scales = {key: len(levels) for key, levels in rows}
     usual = Project().spread_attribute
-    settings.setdefault("spread_attribute", usual if usual in keys or not keys else keys[0])
+    deciding = settings.setdefault("spread_attribute", usual if usual in scales or not scales else next(iter(scales)))
+    # HelpSteer2's 2 of 5 levels, in proportion: the half of the scale.
+    half = (scales.get(deciding, 5) - 1) // 2
+    settings.setdefault("escalate_above", half)
+    settings.setdefault("drop_above", max(half, 1))
     return settings
 
 

@@ -1,129 +1,370 @@
-"""Holds attribute sets as data: HelpSteer2's five attributes and HelpSteer-2D's aspects, with a text per level.
+"""Rubrics of one's own: checks them, offers them to new projects, and publishes a project's next version.
 
-Sources: arXiv 2406.08673, section 2.1 and appendix G; arXiv 2410.19720. The level texts are our own words. They are
-stored in English and translated where annotators see them.
+A rubric in use is never changed: the next version is a row of its own, and annotations keep theirs. A key keeps its
+number of levels from version to version, so that scores under one key can always be compared.
 """
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
+from secrets import token_hex
 
-from django.utils.translation import gettext_noop as _
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
-LEVELS = 5
-"""The levels of a Likert scale of five, stored as 0 to 4; higher is more."""
+from annotator import assignment, audit
+from annotator.db.storable_text import fault_in
+from annotator.models import FEWEST_LEVELS, MOST_LEVELS, Attribute, Project, Rubric, Tally, Task, User
+from annotator.projects.archive import require_in_use
+from annotator.projects.settings_check import is_rated
+from annotator.refusals import Refusal
+
+MOST_ATTRIBUTES = 20
+MOST_CHECKS = 12
+LONGEST_KEY, LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_LEVEL = 50, 60, 2_000, 300
+LONGEST_RUBRIC_NAME = 120
+LARGEST_WEIGHT = 100.0
+_RUBRIC_KEY, _KEY = re.compile(r"[a-z0-9][a-z0-9_-]*"), re.compile(r"[a-z][a-z0-9_]*")
+# Names of columns, of fields of a rating, and of fields of the rating page.
+RESERVED = frozenset(
+    [
+        "active_seconds",
+        "annotator",
+        "assignment",
+        "checks",
+        "confidence",
+        "conversation",
+        "id",
+        "justification",
+        "label",
+        "layout",
+        "line",
+        "messages",
+        "metadata",
+        "model",
+        "preference",
+        "priority",
+        "prompt",
+        "rank",
+        "ranking",
+        "response",
+        "responses",
+        "reward",
+        "safe",
+        "scores",
+        "task",
+        "text",
+        "unsafe",
+    ]
+)
+Errors = dict[str, list[str]]
+
+
+class InvalidRubric(Refusal):
+    """No project can rate by this rubric; `errors` holds the reasons by place, such as `attributes.0.levels`."""
+
+    status = 400
+    code = "invalid"
+
+    def __init__(self, errors: Errors) -> None:
+        place, texts = next(iter(errors.items()))
+        super().__init__(f"{place}: {texts[0]}")
+        self.errors = errors
 
 
 @dataclass(frozen=True)
 class AttributeText:
+    """An attribute as somebody writes it: see models.Attribute."""
+
     key: str
     name: str
-    description: str
-    levels: tuple[str, str, str, str, str]
+    levels: tuple[str, ...]
+    description: str = ""
     checks: tuple[tuple[str, str], ...] = ()
-    scope: str = "response"
+    scope: str = Attribute.Scope.RESPONSE
+    weight: float | None = None
 
 
 @dataclass(frozen=True)
 class RubricText:
+    """A rubric as somebody writes it, with its attributes in their order."""
+
     key: str
     name: str
     attributes: tuple[AttributeText, ...]
 
-
-HELPSTEER2 = RubricText(
-    key="helpsteer2",
-    name="HelpSteer2: five attributes",
-    attributes=(
-        AttributeText(
-            "helpfulness",
-            _("Helpfulness"),
-            _("The overall quality: how well the response does what was asked."),
-            (
-                _("Not useful: it misses the point"),
-                _("Borderline: a small part is usable"),
-                _("Partly helpful: it misses the overall goal somehow"),
-                _("Mostly helpful, with some room to improve"),
-                _("Extremely helpful: it fully matches the intent"),
-            ),
-        ),
-        AttributeText(
-            "correctness",
-            _("Correctness"),
-            _("Are the facts right, and is everything needed there?"),
-            (
-                _("All wrong, or the task was not attempted"),
-                _("Some correct parts, but mostly wrong or incomplete"),
-                _("A mix of right and wrong, or a minor hallucination"),
-                _("Mostly accurate: small omissions, nothing misleading"),
-                _("All correct, with nothing needed missing"),
-            ),
-            checks=(
-                ("incorrect_information", _("Contains incorrect information")),
-                ("irrelevant_information", _("Contains irrelevant information")),
-                ("missing_information", _("Key information is missing")),
-                ("missed_false_premise", _("Misses a false premise")),
-            ),
-        ),
-        AttributeText(
-            "coherence",
-            _("Coherence"),
-            _("Is it clear, and consistent with itself?"),
-            (
-                _("Incomprehensible"),
-                _("Mostly hard to follow"),
-                _("Somewhat unclear, with inconsistencies"),
-                _("One or two confusing places"),
-                _("Clear and self-consistent; it flows"),
-            ),
-            checks=(
-                ("repetitions", _("Repeats itself")),
-                ("style_changes", _("Changes style")),
-                ("contradictions", _("Contradicts itself")),
-            ),
-        ),
-        AttributeText(
-            "complexity",
-            _("Complexity"),
-            _("The language needed to read it: a description, not a merit."),
-            (
-                _("Basic: anyone could have written it, children too"),
-                _("Simple: elementary-school vocabulary"),
-                _("Intermediate: high-school vocabulary"),
-                _("Advanced: the vocabulary of someone majoring in it"),
-                _("Expert vocabulary"),
-            ),
-        ),
-        AttributeText(
-            "verbosity",
-            _("Verbosity"),
-            _("The length, measured against what was asked."),
-            (
-                _("As short as can be"),
-                _("On the short side"),
-                _("About right"),
-                _("On the long side"),
-                _("Much longer than needed"),
-            ),
-        ),
-    ),
-)
+    @classmethod
+    def of(cls, rubric: Rubric) -> "RubricText":
+        rows = rubric.attributes.order_by("position")
+        return cls(rubric.key, rubric.name, tuple(_text_of(attribute) for attribute in rows))
 
 
-def _aspect(key: str, question: str, low: str, high: str) -> AttributeText:
-    levels = (low, f"Closer to: {low.lower()}", "In between", f"Closer to: {high.lower()}", high)
-    return AttributeText(key, key.capitalize(), question, levels, scope="segment")
+def _text_of(row: Attribute) -> AttributeText:
+    checks = tuple((key, text) for key, text in row.checks)
+    return AttributeText(row.key, row.name, tuple(row.levels), row.description, checks, row.scope, row.weight)
 
 
-HELPSTEER_2D = RubricText(
-    key="helpsteer2d",
-    name="HelpSteer-2D: five aspects of each segment",
-    attributes=(
-        _aspect("helpfulness", "Does this segment serve the request?", "No use at all", "Fully serves it"),
-        _aspect("correctness", "Is what this segment says right?", "Wrong", "Right"),
-        _aspect("safety", "Is this segment safe?", "Harmful", "Harmless"),
-        _aspect("completeness", "Does this segment cover its point?", "Leaves it open", "Covers it"),
-        _aspect("clarity", "Is this segment easy to follow?", "Unclear", "Clear"),
-    ),
-)
+# Checking --------------------------------------------------------------------------------------------------
 
-RUBRICS = (HELPSTEER2, HELPSTEER_2D)
-DEFAULT_RUBRIC = HELPSTEER2.key
+
+def check(text: RubricText, project: Project | None = None) -> None:
+    """Checks that a project can rate by the rubric; with a project, also that it can follow the rubric in use there.
+
+    Raises:
+        InvalidRubric: with all reasons, by place.
+    """
+    errors: Errors = {}
+    for place, fault in _faults(text, _scales_in_use(project) if project else {}):
+        errors.setdefault(place, []).append(fault)
+    if errors:
+        raise InvalidRubric(errors)
+
+
+def _faults(text: RubricText, in_use: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    if len(text.key) > LONGEST_KEY or not _RUBRIC_KEY.fullmatch(text.key):
+        yield "key", _("The key is made of small letters, digits, hyphens and underscores.")
+    yield from (("name", fault) for fault in _text_faults(text.name, LONGEST_RUBRIC_NAME))
+    if not text.attributes:
+        yield "attributes", _("A rubric needs at least one attribute.")
+    elif not any(attribute.scope == Attribute.Scope.RESPONSE for attribute in text.attributes):
+        yield "attributes", _("At least one attribute must be about the whole response: no page asks about segments.")
+    if len(text.attributes) > MOST_ATTRIBUTES:
+        yield "attributes", _("A rubric has at most %(most)s attributes.") % {"most": MOST_ATTRIBUTES}
+    weights = [one.weight for one in text.attributes if one.scope == Attribute.Scope.RESPONSE]
+    if any(weight is not None for weight in weights) and not any(weights):
+        yield "attributes", _("At least one attribute must have a weight in the reward other than 0.")
+    keys = [attribute.key for attribute in text.attributes]
+    for number, attribute in enumerate(text.attributes[:MOST_ATTRIBUTES]):
+        place = f"attributes.{number}"
+        if attribute.key in keys[:number]:
+            yield f"{place}.key", _("Another attribute has this key.")
+        yield from ((f"{place}.{field}", fault) for field, fault in _attribute_faults(attribute))
+        levels = in_use.get(attribute.key, len(attribute.levels))
+        if levels != len(attribute.levels):
+            yield (
+                f"{place}.levels",
+                _(
+                    "Responses have been rated by %(key)s with %(levels)s levels. Keep as many, or give the attribute "
+                    "another key: it is another scale."
+                )
+                % {"key": attribute.key, "levels": levels},
+            )
+
+
+def _attribute_faults(attribute: AttributeText) -> Iterator[tuple[str, str]]:
+    yield from (("key", fault) for fault in _key_faults(attribute.key))
+    if attribute.key in RESERVED:
+        yield "key", _("%(key)s is the name of another field. Choose another key.") % {"key": attribute.key}
+    yield from (("name", fault) for fault in _text_faults(attribute.name, LONGEST_NAME))
+    yield from (("description", fault) for fault in _text_faults(attribute.description or "-", LONGEST_DESCRIPTION))
+    if not FEWEST_LEVELS <= len(attribute.levels) <= MOST_LEVELS:
+        numbers = {"fewest": FEWEST_LEVELS, "most": MOST_LEVELS, "count": len(attribute.levels)}
+        yield "levels", _("A scale has %(fewest)s to %(most)s levels, and this one has %(count)s.") % numbers
+    for level in attribute.levels[:MOST_LEVELS]:
+        yield from (("levels", fault) for fault in _text_faults(level, LONGEST_LEVEL))
+    if len(attribute.checks) > MOST_CHECKS or len({key for key, _text in attribute.checks}) < len(attribute.checks):
+        yield (
+            "checks",
+            _("An attribute has at most %(most)s boxes, each with a key of its own.") % {"most": MOST_CHECKS},
+        )
+    for key, text in attribute.checks[:MOST_CHECKS]:
+        yield from (("checks", fault) for fault in (*_key_faults(key), *_text_faults(text, LONGEST_LEVEL)))
+    if attribute.scope not in Attribute.Scope.values:
+        yield "scope", _("The scope is one of %(scopes)s.") % {"scopes": ", ".join(Attribute.Scope.values)}
+    if attribute.weight is not None and not (isfinite(attribute.weight) and abs(attribute.weight) <= LARGEST_WEIGHT):
+        yield (
+            "weight",
+            _("A weight lies between %(low)s and %(high)s.") % {"low": -LARGEST_WEIGHT, "high": LARGEST_WEIGHT},
+        )
+
+
+def _key_faults(key: str) -> Iterator[str]:
+    if len(key) > LONGEST_KEY or not _KEY.fullmatch(key):
+        yield _(
+            "A key is made of small letters, digits and underscores, begins with a letter and has at most %(most)s "
+            "characters."
+        ) % {"most": LONGEST_KEY}
+
+
+def _text_faults(text: str, longest: int) -> Iterator[str]:
+    if not text.strip():
+        yield _("Write a text.")
+    if len(text) > longest:
+        yield _("This text is too long. At most %(most)s characters can be stored.") % {"most": longest}
+    if fault := fault_in(text):
+        yield _("The text holds %(what)s, which cannot be stored.") % {"what": fault.what}
+
+
+def _scales_in_use(project: Project) -> dict[str, int]:
+    """Returns the number of levels of every attribute that the project has ever rated by."""
+    if not is_rated(project):
+        return {}
+    rows = Attribute.objects.filter(rubric__in=versions(project)).values_list("key", "levels")
+    return {key: len(levels) for key, levels in rows}
+
+
+# Publishing ------------------------------------------------------------------------------------------------
+
+
+def versions(project: Project) -> list[Rubric]:
+    """Returns the rubrics that the project has rated by, the one in force first."""
+    rows = [project.rubric]
+    while previous := rows[-1].previous:
+        rows.append(previous)
+    return rows
+
+
+@dataclass(frozen=True)
+class Change:
+    """What publishing a rubric would do, in the keys of attributes and in numbers.
+
+    Of the project's `annotations`, none changes. Labels of the `complete` tasks stay; those of the `begun` ones will
+    hold the attributes that all of their annotations share. `spread_attribute` is the attribute that decides on further
+    annotators afterwards.
+    """
+
+    version: int
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    reworded: tuple[str, ...]
+    annotations: int
+    complete: int
+    begun: int
+    spread_attribute: str
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.reworded)
+
+
+def change(project: Project, text: RubricText) -> Change:
+    """Returns what `publish` would do.
+
+    Raises:
+        InvalidRubric: it would do nothing but refuse.
+    """
+    check(text, project)
+    old = {attribute.key: attribute for attribute in RubricText.of(project.rubric).attributes}
+    new = {attribute.key: attribute for attribute in text.attributes}
+    tasks = Task.objects.filter(project=project)
+    return Change(
+        version=_next_version(project),
+        added=tuple(key for key in new if key not in old),
+        removed=tuple(key for key in old if key not in new),
+        reworded=tuple(key for key in new if key in old and new[key] != old[key]),
+        annotations=sum(Tally.objects.filter(project=project).values_list("done", flat=True)),
+        complete=tasks.filter(state=Task.State.COMPLETE).count(),
+        begun=tasks.filter(state=Task.State.OPEN, done__gt=0).count(),
+        spread_attribute=_spread_attribute(project, text),
+    )
+
+
+@transaction.atomic
+def publish(project: Project, text: RubricText, *, by: User | None = None) -> Rubric:
+    """Makes the text the next version of the project's rubric; returns the rubric that is then in force.
+
+    The attribute that decides on further annotators stays if the new version has it; else the first one decides.
+
+    Raises:
+        InvalidRubric: no project can rate by it, or it cannot follow the one in use.
+        Archived: the project is archived.
+    """
+    # Without this lock, two people who publish at once would both make the same next version. The rubric is read by a
+    # query of its own: in a join, whoever waited for the lock would find no row once the other has changed `rubric`.
+    stored = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    require_in_use(stored)
+    check(text, stored)
+    if RubricText.of(stored.rubric) == text:
+        return stored.rubric
+    rubric = _store(text, project=stored, version=_next_version(stored), previous=stored.rubric, by=by)
+    before = audit.fields_of(stored)
+    stored.rubric, stored.spread_attribute = rubric, _spread_attribute(stored, text)
+    widest = len(next(one.levels for one in text.attributes if one.key == stored.spread_attribute)) - 1
+    stored.escalate_above, stored.drop_above = min(stored.escalate_above, widest), min(stored.drop_above, widest)
+    stored.save(update_fields=["rubric", "spread_attribute", "escalate_above", "drop_above"])
+    changed = audit.differences(before, audit.fields_of(stored))
+    audit.record("rubric.published", f"rubric version {rubric.version}", project=stored, changed=changed)
+    if set(changed) & {"spread_attribute", "escalate_above", "drop_above"}:
+        assignment.recount_later(stored)
+    project.refresh_from_db()
+    return rubric
+
+
+def _next_version(project: Project) -> int:
+    own = project.own_rubrics.order_by("-version").values_list("version", flat=True).first() or 0
+    return max(own, project.rubric.version) + 1
+
+
+def _spread_attribute(project: Project, text: RubricText) -> str:
+    keys = [attribute.key for attribute in text.attributes if attribute.scope == Attribute.Scope.RESPONSE]
+    return project.spread_attribute if project.spread_attribute in keys else keys[0]
+
+
+def own_of(text: RubricText, *, by: User | None) -> Rubric:
+    """Stores a rubric for a project that is about to be made, and to which `give` then gives it.
+
+    Raises:
+        InvalidRubric: no project can rate by it.
+    """
+    check(text)
+    # Until the project is there, the row is one that is offered to all, whose keys are unique.
+    return _store(text, by=by, key=f"{text.key[:30]}-{token_hex(8)}")
+
+
+def give(rubric: Rubric, project: Project, *, key: str) -> None:
+    """Makes a rubric of `own_of` the project's own, under the key that was written."""
+    rubric.project, rubric.key = project, key
+    rubric.save(update_fields=["project", "key"])
+
+
+@transaction.atomic
+def offer(text: RubricText, *, by: User) -> Rubric:
+    """Stores a rubric that new projects can choose.
+
+    Raises:
+        InvalidRubric: no project can rate by it, or another rubric has the key.
+    """
+    check(text)
+    try:
+        with transaction.atomic():
+            rubric = _store(text, by=by)
+    except IntegrityError as taken:
+        raise InvalidRubric({"key": [_("Another rubric has this key. Choose another one.")]}) from taken
+    audit.record("rubric.offered", f"rubric {rubric.key}", attributes=[one.key for one in text.attributes])
+    return rubric
+
+
+def _store(
+    text: RubricText,
+    *,
+    by: User | None,
+    key: str = "",
+    project: Project | None = None,
+    version: int = 1,
+    previous: Rubric | None = None,
+) -> Rubric:
+    rubric = Rubric.objects.create(
+        key=key or text.key, version=version, name=text.name, project=project, previous=previous, made_by=by
+    )
+    Attribute.objects.bulk_create(
+        Attribute(
+            rubric=rubric,
+            key=one.key,
+            name=one.name,
+            description=one.description,
+            levels=list(one.levels),
+            checks=[list(pair) for pair in one.checks],
+            scope=one.scope,
+            weight=one.weight,
+            position=position,
+        )
+        for position, one in enumerate(text.attributes)
+    )
+    return rubric
+
+
+def weights_of(attributes: Sequence[Attribute]) -> dict[str, float]:
+    """Returns the attributes' weights in the reward; empty where nobody has chosen any, so that the trainer does."""
+    if all(attribute.weight is None for attribute in attributes):
+        return {}
+    return {attribute.key: attribute.weight or 0.0 for attribute in attributes}

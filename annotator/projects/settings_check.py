@@ -80,8 +80,8 @@ def _of_all(candidate: Project, project: Project | None, changed: set[str]) -> l
         errors += [("rubric", text) for text in _of_rubric(candidate.rubric, project)]
     if "allow_ties" in changed and project and not candidate.allow_ties and _has_ties(project):
         errors.append(("allow_ties", "Annotators have answered that both responses are equally good. It stays on."))
-    if {"rubric", "spread_attribute"} & changed and not errors:
-        errors += [("spread_attribute", text) for text in _of_spread(candidate)]
+    if {"rubric", "spread_attribute", "escalate_above", "drop_above"} & changed and not errors:
+        errors += _of_spread(candidate, changed)
     return errors
 
 
@@ -93,6 +93,8 @@ def _of_rubric(rubric: Rubric, project: Project | None) -> list[str]:
     if project and is_rated(project):
         text = "Responses have been rated with the current rubric and would lose their scores. Create a new project."
         return [text]
+    if rubric.project_id and rubric.project_id != (project.pk if project else None):
+        return [f"The rubric {rubric.key} belongs to another project."]
     if not rubric.attributes.filter(scope="response").exists():
         return [
             f"No page asks for the attributes of {rubric.key} yet, because it has no attribute of a whole response."
@@ -100,12 +102,18 @@ def _of_rubric(rubric: Rubric, project: Project | None) -> list[str]:
     return []
 
 
-def _of_spread(candidate: Project) -> list[str]:
-    keys = list(candidate.rubric.attributes.filter(scope="response").values_list("key", flat=True))
-    if candidate.spread_attribute in keys:
-        return []
+def _of_spread(candidate: Project, changed: set[str]) -> list[tuple[str, str]]:
+    rows = candidate.rubric.attributes.filter(scope="response").order_by("position").values_list("key", "levels")
+    scales = {key: len(levels) for key, levels in rows}
+    deciding = candidate.spread_attribute
+    if deciding not in scales:
+        text = f"The rubric {candidate.rubric.key} has no attribute {deciding}. It has {', '.join(scales)}."
+        return [("spread_attribute", text)]
+    widest = scales[deciding] - 1
     return [
-        f"The rubric {candidate.rubric.key} has no attribute {candidate.spread_attribute}. It has {', '.join(keys)}."
+        (name, f"{deciding} has {scales[deciding]} levels, so no two ratings are further apart than {widest}.")
+        for name in ("escalate_above", "drop_above")
+        if name in changed and getattr(candidate, name) > widest
     ]
 
 

@@ -13,6 +13,7 @@ from annotator.views import (
     projects,
     qualification,
     review,
+    rubric,
     settings,
     work,
 )
@@ -36,6 +37,7 @@ urlpatterns = [
     path("qualification/<int:run_id>/", qualification.take, name="take-qualification"),
     path("qualification/<int:run_id>/draft/", qualification.draft, name="draft-qualification"),
     path("qualification/<int:run_id>/tasks/<task:task_id>/", qualification.explained, name="explained-gold"),
+    path("projects/<slug:slug>/rubric/", rubric.rubric, name="rubric"),
     path("projects/<slug:slug>/history/", history.history, name="history"),
     path("projects/<slug:slug>/review/", review.review, name="review"),
     path("projects/<slug:slug>/review/submissions/", review.review_submissions, name="review-submissions"),

@@ -53,12 +53,21 @@ def refitted(features: Floats, targets: Floats, fit: NDArray[np.bool_], alphas: 
     for columns in labelled_alike(known):
         labelled = known[:, columns[0]]
         if not labelled.any():
-            # No row of the fit has a label of these attributes: predict the middle of the scale 0..4.
-            predicted[:, columns] = 2.0
+            # No row of the fit has a label of these attributes: predict the middle of those that there are.
+            predicted[:, columns] = middles(targets[:, columns])
             continue
         weight, bias = solve_ridge(features[labelled], targets[labelled][:, columns], alphas[columns])
         predicted[:, columns] = features @ weight.T + bias
     return predicted
+
+
+def middles(targets: Floats) -> Floats:
+    """[attributes]: the middle between the lowest and the highest label of targets [rows, attributes].
+
+    It is 0 for an attribute without labels.
+    """
+    labels = [column[np.isfinite(column)] for column in targets.T]
+    return np.array([(column.min() + column.max()) / 2 if len(column) else 0.0 for column in labels])
 
 
 def folds(prompts: NDArray[np.str_], *, seed: int) -> Ints | None:

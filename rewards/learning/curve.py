@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rewards.learning.cross_fit import middles
 from rewards.learning.data import Features, Floats, Ints
 from rewards.learning.examples import examples_of, only_compared
 from rewards.learning.paired_gain import t_quantile
@@ -232,8 +233,8 @@ def _fold(
 
 def _predicted(material: _Material, fit: NDArray[np.bool_], alphas: Sequence[float]) -> Floats:
     """[n, k]: the predictions for all rows of the ridge that is chosen and fitted on the rows of `fit` [n]."""
-    # Attributes without a label in the fit are predicted by the middle of the scale 0..4.
-    predicted = np.full(material.targets.shape, 2.0)
+    # Attributes without a label in the fit are predicted by the middle of the labels that there are.
+    predicted = np.tile(middles(material.targets), (len(material.targets), 1))
     columns = np.flatnonzero(np.isfinite(material.targets[fit]).any(axis=0))
     prompts = material.groups[fit].astype(str).tolist()
     targets = material.targets[fit][:, columns]

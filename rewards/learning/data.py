@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from rewards.learning.refusals import Refused
 
 FORMAT = 1
+USUAL_LEVELS, MOST_LEVELS = 5, 7
+"""The levels of an attribute of which a manifest says nothing, and the most that one may have."""
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Features = NDArray[np.float32] | NDArray[np.float64]
@@ -63,7 +65,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Response:
-    """A response with its mean scores over the kept ratings (0..4), its consensus labels, and those ratings.
+    """A response with its mean scores over the kept ratings (0 to levels - 1), its consensus labels, and those ratings.
 
     `model` is the model that wrote it, where the rows say so.
     """
@@ -110,10 +112,13 @@ class Item:
 
 @dataclass(frozen=True)
 class Snapshot:
+    """A snapshot's tasks; `levels` holds the number of levels of each attribute that has not five."""
+
     content_hash: str
     attributes: tuple[str, ...]
     train: tuple[Task, ...]
     validation: tuple[Task, ...]
+    levels: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_snapshot(directory: Path) -> Snapshot:
@@ -128,8 +133,10 @@ def read_snapshot(directory: Path) -> Snapshot:
     manifest = _read_manifest(directory / "manifest.json")
     for name, digest in manifest["files"].items():
         _verify(directory / name, digest)
-    train, validation = (tuple(read_tasks(directory / name)) for name in ("train.jsonl", "validation.jsonl"))
-    snapshot = Snapshot(manifest["content_hash"], tuple(manifest["attributes"]), train, validation)
+    levels = manifest.get("levels", {})
+    scales = scales_of(manifest["attributes"], levels)
+    train, validation = (tuple(read_tasks(directory / name, scales)) for name in ("train.jsonl", "validation.jsonl"))
+    snapshot = Snapshot(manifest["content_hash"], tuple(manifest["attributes"]), train, validation, levels)
     _refuse_unusable(snapshot)
     return snapshot
 
@@ -139,16 +146,26 @@ def without_tasks(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, train=(), validation=())
 
 
-def read_tasks(path: Path) -> Iterator[Task]:
+def scales_of(attributes: Sequence[str], levels: Mapping[str, int]) -> dict[str, int]:
+    """Returns the number of levels of every attribute."""
+    return {name: levels.get(name, USUAL_LEVELS) for name in attributes}
+
+
+def read_tasks(path: Path, scales: Mapping[str, int] = {}) -> Iterator[Task]:
     """Returns the tasks of a JSONL file in its order; the first line that cannot be used raises BadRow."""
-    return tasks_of(path.name, read_rows(path))
+    return tasks_of(path.name, read_rows(path), scales)
 
 
-def tasks_of(name: str, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Task]:
-    """Yields the tasks of numbered rows; `name` is the file that they are from, for the message of BadRow."""
+def tasks_of(
+    name: str, rows: Iterable[tuple[int, Mapping[str, Any]]], scales: Mapping[str, int] = {}
+) -> Iterator[Task]:
+    """Yields the tasks of numbered rows; `name` is the file that they are from, for the message of BadRow.
+
+    scales: the number of levels by attribute; other attributes may have as many as any.
+    """
     for number, row in rows:
         try:
-            yield _task(row)
+            yield _task(row, scales)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadRow(f"{name}, line {number}: {_reason(error)}") from None
 
@@ -184,7 +201,7 @@ def items_of(tasks: Sequence[Task]) -> list[Item]:
 
 
 def targets_of(tasks: Sequence[Task], attributes: Sequence[str], *, rounded: bool = False) -> Floats:
-    """[responses, attributes]: mean scores or, if `rounded`, consensus labels on 0..4; NaN where one is missing."""
+    """[responses, attributes]: mean scores or, if `rounded`, consensus labels on 0 to levels - 1; NaN if missing."""
     targets = [r.labels if rounded and r.labels else r.scores for task in tasks for r in task.responses]
     rows = [[scores.get(name, math.nan) for name in attributes] for scores in targets]
     # Without a response the array would have one axis only.
@@ -284,8 +301,8 @@ def _refuse_unusable(snapshot: Snapshot) -> None:
         raise LeakedPrompt(f"{len(shared)} prompts stand in train and in validation, {min(shared)} among them")
 
 
-def _task(row: Mapping[str, Any]) -> Task:
-    responses = tuple(_response(response) for response in row["responses"])
+def _task(row: Mapping[str, Any], scales: Mapping[str, int]) -> Task:
+    responses = tuple(_response(response, scales) for response in row["responses"])
     if not responses:
         raise ValueError("no responses")
     preference = row.get("preference")
@@ -305,8 +322,8 @@ def _pairs(rows: Any, responses: int) -> tuple[tuple[int, int], ...]:
     return pairs
 
 
-def _response(row: Mapping[str, Any]) -> Response:
-    scores = {name: _score(name, value) for name, value in row["scores"].items()}
+def _response(row: Mapping[str, Any], scales: Mapping[str, int]) -> Response:
+    scores = {name: _score(name, value, scales.get(name, MOST_LEVELS)) for name, value in row["scores"].items()}
     labels, ratings = dict(row.get("labels") or {}), [dict(r) for r in row.get("ratings") or []]
     return Response(str(row["id"]), _text(row["text"]), scores, labels, ratings, str(row.get("model") or ""))
 
@@ -317,9 +334,9 @@ def _conversation(rows: Any) -> tuple[Turn, ...]:
     return tuple(Turn(_text(row["role"]), _text(row["content"])) for row in rows)
 
 
-def _score(name: str, value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 4:
-        raise ValueError(f"{name} is {json.dumps(value)}, not a number from 0 to 4")
+def _score(name: str, value: Any, levels: int) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= levels - 1:
+        raise ValueError(f"{name} is {json.dumps(value)}, not a number from 0 to {levels - 1}")
     return float(value)
 
 

@@ -28,6 +28,7 @@ from rewards.learning.data import (
     items_of,
     prompts_of,
     read_tasks,
+    scales_of,
     targets_of,
     tasks_of,
 )
@@ -63,7 +64,9 @@ def evaluate(directory: Path) -> None:
     if benchmark:
         metrics = _on_benchmark(directory, config, checkpoint, benchmark, rows)
     else:
-        metrics = _on_labels(directory, config, checkpoint, list(tasks_of(name, enumerate(rows, start=1))))
+        scales = scales_of(checkpoint.manifest.attributes, checkpoint.manifest.levels)
+        tasks = tasks_of(name, enumerate(rows, start=1), scales)
+        metrics = _on_labels(directory, config, checkpoint, list(tasks))
     data = {"name": name, "format": benchmark.name if benchmark else SNAPSHOT, "rows": len(rows)}
     precision = name_of(checkpoint.loaded.half)
     if distributed.is_first():
@@ -144,18 +147,23 @@ def _weights(manifest: Manifest) -> Floats:
 def measure(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> Measures:
     """Returns all measures of one model's predictions [responses, attributes] on these tasks."""
     labels, prompts = targets_of(tasks, manifest.attributes), prompts_of(tasks)
-    weights = _weights(manifest)
+    weights, scales = _weights(manifest), scales_of(manifest.attributes, manifest.levels)
     rewards = predicted @ weights
     errors = predicted - labels
     lost = int((~np.isfinite(predicted)).any(axis=1).sum())
     return {
         "attributes": {
-            name: attribute_measures(predicted[:, i], labels[:, i], mean=manifest.means[i], prompts=prompts)
+            name: attribute_measures(
+                predicted[:, i], labels[:, i], mean=manifest.means[i], prompts=prompts, levels=scales[name]
+            )
             for i, name in enumerate(manifest.attributes)
         },
         **_overall(errors, labels, prompts),
         "pairwise": pairwise(tasks, rewards.tolist(), manifest.attribute_weights),
-        "human": {name: human_ceiling(tasks, predicted, name, i) for i, name in enumerate(manifest.attributes)},
+        "human": {
+            name: human_ceiling(tasks, predicted, name, i, levels=scales[name])
+            for i, name in enumerate(manifest.attributes)
+        },
         "length": length_correlation(tasks, rewards, labels, weights),
         "slices": {} if lost else slices(tasks, errors, rewards, pairs_of(tasks, manifest.attribute_weights)),
         "constant": [name for i, name in enumerate(manifest.attributes) if predicted[:, i].std() < CONSTANT],

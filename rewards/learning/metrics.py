@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from rewards.learning.calibration import calibration
-from rewards.learning.data import Floats, Task
+from rewards.learning.data import USUAL_LEVELS, Floats, Task
 from rewards.learning.intervals import by_prompt
 
-LOWEST, HIGHEST = 0, 4
 CONSTANT = 1e-6
 """Predictions with a standard deviation below this are all the same."""
 NOTHING = 1e-12
@@ -21,7 +20,7 @@ Statistic = Callable[[Floats], float | None]
 
 
 def attribute_measures(
-    predicted: Floats, labels: Floats, *, mean: float, prompts: Sequence[str] | None = None
+    predicted: Floats, labels: Floats, *, mean: float, prompts: Sequence[str] | None = None, levels: int = USUAL_LEVELS
 ) -> Measures:
     """Measures one attribute over the responses that have a label.
 
@@ -36,7 +35,7 @@ def attribute_measures(
     if not len(y) or lost:
         return {"n": len(y), "not_finite": lost, **empty}
     statistics = {"rmse": root_mean_square(p - y), "mae": _mean(np.abs(p - y)), "spearman": ranked(p, y)}
-    statistics["qwk"] = agreeing(as_label(p), as_label(y))
+    statistics["qwk"] = agreeing(as_label(p, levels), as_label(y, levels))
     values = {name: statistic(np.ones(len(y))) for name, statistic in statistics.items()}
     mean_rmse = rmse(np.full_like(y, mean), y)
     r2 = 1 - (rmse(p, y) / mean_rmse) ** 2 if mean_rmse else None
@@ -65,9 +64,9 @@ def rmse(predicted: Floats, labels: Floats) -> float:
     return float(np.sqrt(((predicted - labels) ** 2).mean()))
 
 
-def as_label(values: Floats) -> Floats:
-    """Returns the values rounded to whole levels and clipped to 0..4; a half goes to the even level."""
-    return np.clip(np.rint(values), LOWEST, HIGHEST)
+def as_label(values: Floats, levels: int) -> Floats:
+    """Returns the values rounded to whole scores and clipped to 0..levels - 1; a half goes to the even score."""
+    return np.clip(np.rint(values), 0, levels - 1)
 
 
 def spearman(a: Floats, b: Floats) -> float | None:
@@ -151,7 +150,9 @@ def beyond_chance(gains: Floats) -> bool:
     return bool(gains.mean() > gains.std(ddof=1) / np.sqrt(len(gains)))
 
 
-def human_ceiling(tasks: Sequence[Task], predicted: Floats, attribute: str, index: int) -> Measures:
+def human_ceiling(
+    tasks: Sequence[Task], predicted: Floats, attribute: str, index: int, *, levels: int = USUAL_LEVELS
+) -> Measures:
     """Compares the mean of the other raters with the rater left out, and the model with the same ratings.
 
     predicted [responses, attributes], of which the attribute is column `index`. Responses with fewer than two ratings
@@ -171,18 +172,18 @@ def human_ceiling(tasks: Sequence[Task], predicted: Floats, attribute: str, inde
             model.append(predicted[row, index])
     return {
         "n": len(left_out),
-        **_against(np.array(others), np.array(left_out), prefix=""),
-        **_against(np.array(model), np.array(left_out), prefix="model_"),
+        **_against(np.array(others), np.array(left_out), levels, prefix=""),
+        **_against(np.array(model), np.array(left_out), levels, prefix="model_"),
     }
 
 
-def _against(guesses: Floats, ratings: Floats, *, prefix: str) -> Measures:
+def _against(guesses: Floats, ratings: Floats, levels: int, *, prefix: str) -> Measures:
     if not len(ratings) or not np.isfinite(guesses).all():
         return {f"{prefix}rmse": None, f"{prefix}spearman": None, f"{prefix}qwk": None}
     return {
         f"{prefix}rmse": rmse(guesses, ratings),
         f"{prefix}spearman": spearman(guesses, ratings),
-        f"{prefix}qwk": quadratic_weighted_kappa(as_label(guesses), as_label(ratings)),
+        f"{prefix}qwk": quadratic_weighted_kappa(as_label(guesses, levels), as_label(ratings, levels)),
     }
 
 

@@ -47,7 +47,8 @@ class CorruptCheckpoint(Refused):
 class Manifest:
     """Describes a stored model and how it was made.
 
-    `means` are the training labels' means by attribute, the trivial predictor; `files` the sha256 of every other file.
+    `means` are the training labels' means by attribute, the trivial predictor; `levels` holds the number of levels of
+    each attribute that has not five; `files` the sha256 of every other file.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class Manifest:
     max_length: int
     snapshot: str
     training: Mapping[str, Any]
+    levels: Mapping[str, int] = dataclasses.field(default_factory=dict)
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     format: int = FORMAT
 

@@ -46,7 +46,7 @@ from rewards.learning.cross_training import (
     fine_tuned_curve,
     fits_budget,
 )
-from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, without_tasks
+from rewards.learning.data import Floats, Snapshot, read_snapshot, scales_of, targets_of, without_tasks
 from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.evaluate import measure, prediction_rows
@@ -294,6 +294,7 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
         template_hash=template_hash(loaded.frame.template),
         max_length=loaded.frame.max_length,
         snapshot=snapshot.content_hash,
+        levels=snapshot.levels,
         training={**without_places(config), "config_hash": config_hash(config)},
     )
 
@@ -328,8 +329,9 @@ def _mean_predictor(validation: Part, manifest: Manifest) -> dict[str, Any]:
     labels = validation.rows.answers.labels
     means = np.broadcast_to(np.array(manifest.means), labels.shape)
     known = np.isfinite(labels)
+    scales = scales_of(manifest.attributes, manifest.levels)
     measures = {
-        name: attribute_measures(means[:, i], labels[:, i], mean=manifest.means[i])
+        name: attribute_measures(means[:, i], labels[:, i], mean=manifest.means[i], levels=scales[name])
         for i, name in enumerate(manifest.attributes)
     }
     return {

@@ -28,6 +28,7 @@ from annotator.db.clock import database_now
 from annotator.importing.bulk_copy import copy_rows
 from annotator.models import Project, Task
 from annotator.storage import artifacts, disk_space
+from rewards.learning.data import USUAL_LEVELS
 from rewards.models import Snapshot, SnapshotTask
 from rewards.snapshots import lines
 from rewards.snapshots.answers import NotEnoughLabels
@@ -147,7 +148,10 @@ def _check(project: Project, counts: dict[str, int]) -> None:
 
 
 def _manifest(project: Project, hashes: dict[str, str], counts: dict[str, int], now: datetime) -> dict[str, Any]:
+    levels = {key: levels for key, levels in project.scales().items() if levels != USUAL_LEVELS}
     identity = {"format": FORMAT, "attributes": project.attribute_keys(), "files": hashes}
+    # Only where there are some, so that what has five levels throughout keeps the hash that it always had.
+    identity |= {"levels": levels} if levels else {}
     return identity | {
         "project": project.slug,
         "content_hash": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),

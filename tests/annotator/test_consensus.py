@@ -80,9 +80,9 @@ def test_the_mean_is_kept_beside_the_label() -> None:
     assert result.labels[A]["helpfulness"] == 3
 
 
-def test_an_attribute_that_one_rater_left_out_counts_those_who_answered() -> None:
+def test_a_label_holds_the_attributes_that_all_annotations_share() -> None:
     ratings = [Rated(0, {A: {"helpfulness": 3, "verbosity": 4}}), Rated(1, {A: {"helpfulness": 3}})]
-    assert label(ratings) == {"helpfulness": 3, "verbosity": 4}
+    assert label(ratings) == {"helpfulness": 3}
 
 
 # Three, then five ------------------------------------------------------------------------------------------

@@ -41,6 +41,11 @@ from tests.audited.sending import (
 from tests.audited.world import Change, World, group
 from tests.builders import make_import, make_task, task_row
 
+RUBRIC = {
+    "key": "mine",
+    "name": "Mine",
+    "attributes": [{"key": "tone", "name": "Tone", "levels": ["rude", "plain", "kind"]}],
+}
 LEAVES_NONE = {
     # Leases and drafts come and go; the test's answers are rows of their own.
     "page draft",
@@ -78,6 +83,8 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest archive post": ("project.archived", lambda w: w.rest.post(f"{TALK}/archive/")),
     "rest archive delete": ("project.restored", lambda w: w.archived().rest.delete(f"{TALK}/archive/")),
     "rest member delete": ("membership.ended", lambda w: w.rest.delete(f"{TALK}/members/alice/")),
+    "rest rubrics post": ("rubric.offered", lambda w: w.rest.post("/api/v1/rubrics/", RUBRIC)),
+    "rest rubric put": ("rubric.published", lambda w: w.rest.put(f"{TALK}/rubric/", RUBRIC)),
     "rest offer post": ("membership.changed", lambda w: w.offered().rest.post(f"{TALK}/offer/", {"accept": True})),
     "rest members post": ("membership.created", lambda w: w.rest.post(f"{TALK}/members/", {"username": "dave"})),
     "rest import post": ("tasks.imported", lambda w: w.rest.post(f"{TALK}/import/", [task_row("t-9")])),
@@ -169,6 +176,13 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "annotation.rejected",
         lambda w: w.page.post(
             f"/projects/talk/review/submissions/{w.rated(w.cast.bob).pk}/", {"decision": "rejected", "comment": "No."}
+        ),
+    ),
+    "page rubric": (
+        "rubric.published",
+        lambda w: w.page.post(
+            "/projects/talk/rubric/",
+            {"do": "publish", "name": "Mine", "row": "a0", "a0-name": "Tone", "a0-levels": "rude\nplain\nkind"},
         ),
     ),
     "page offer": (

@@ -223,6 +223,7 @@ def test_a_cancelled_run_stops_building_at_once(project: Project) -> None:
     assert (unfinished(), Snapshot.objects.count()) == ([], 0)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_lock_is_free_after_a_disk_was_full(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading was cut short in the middle of a statement, whose connection holds the lock."""
 

@@ -15,7 +15,7 @@ Checked = TaskRow | Rejected
 
 def checked(*rows: dict[str, Any], from_csv: bool = False) -> list[Checked]:
     raw = [RawRow(number, row, from_csv=from_csv) for number, row in enumerate(rows, 1)]
-    return list(read_tasks(raw, ATTRIBUTES))
+    return list(read_tasks(raw, dict.fromkeys(ATTRIBUTES, 5)))
 
 
 def accepted(row: dict[str, Any]) -> TaskRow:
@@ -136,14 +136,14 @@ def test_a_task_row_needs_its_fields(name: str) -> None:
 @pytest.mark.parametrize(
     ("score", "error"),
     [
-        (7, "helpfulness is 7: scores go from 0 to 4"),
-        (-1, "helpfulness is -1: scores go from 0 to 4"),
-        ("3", "helpfulness is '3': scores are the whole numbers 0 to 4"),
-        (True, "helpfulness is True: scores are the whole numbers 0 to 4"),
-        (3.0, "helpfulness is 3.0: scores are the whole numbers 0 to 4"),
-        (None, "helpfulness is None: scores are the whole numbers 0 to 4"),
-        ([3], "helpfulness is [3]: scores are the whole numbers 0 to 4"),
-        (10**30, "helpfulness is 1000000000000000000000000000000: scores go from 0 to 4"),
+        (7, "helpfulness is 7: its scores go from 0 to 4"),
+        (-1, "helpfulness is -1: its scores go from 0 to 4"),
+        ("3", "helpfulness is '3': its scores are the whole numbers 0 to 4"),
+        (True, "helpfulness is True: its scores are the whole numbers 0 to 4"),
+        (3.0, "helpfulness is 3.0: its scores are the whole numbers 0 to 4"),
+        (None, "helpfulness is None: its scores are the whole numbers 0 to 4"),
+        ([3], "helpfulness is [3]: its scores are the whole numbers 0 to 4"),
+        (10**30, "helpfulness is 1000000000000000000000000000000: its scores go from 0 to 4"),
     ],
 )
 def test_only_the_whole_numbers_0_to_4_are_scores(score: object, error: str) -> None:
@@ -226,10 +226,10 @@ def test_a_preference_row_is_a_task_with_its_raters_preferences() -> None:
 
 def test_a_rater_s_tie_is_taken_where_ties_are_allowed() -> None:
     raw = RawRow(1, preference_row(all_preferences_unprocessed=[{"strength": 0}]))
-    (taken,) = read_tasks([raw], [], ties=True)
+    (taken,) = read_tasks([raw], {}, ties=True)
     assert isinstance(taken, TaskRow)
     assert taken.preferences == (GivenPreference(0, ""),)
-    (refused,) = read_tasks([raw], [])
+    (refused,) = read_tasks([raw], {})
     assert isinstance(refused, Rejected)
     assert refused.error.endswith("is 0: this project allows no ties. A manager can turn on allow_ties")
 

@@ -9,7 +9,7 @@ import pytest
 from babel.messages.catalog import Catalog, Message
 
 from annotator.launch import translations
-from annotator.projects.rubrics import HELPSTEER2
+from annotator.projects.preset_rubrics import HELPSTEER2
 
 pytestmark = pytest.mark.parametrize("po", translations.catalogues(), ids=lambda po: po.parent.parent.name)
 NAMED = re.compile(r"%\(\w+\)[a-z]|\{\w+\}")

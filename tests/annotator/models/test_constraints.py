@@ -69,17 +69,17 @@ def test_seconds_that_no_clock_has_measured_are_refused(project: Project, cast: 
     refused("active_seconds_within_a_week", lambda: Annotation.objects.update(active_seconds=seconds))
 
 
-@pytest.mark.parametrize("score", [5, -1, 2.5, "3", None, [3], True, {"a": 1}])
+@pytest.mark.parametrize("score", [7, -1, 2.5, "3", None, [3], True, {"a": 1}])
 def test_a_score_off_the_scale_is_refused(project: Project, cast: Cast, score: object) -> None:
     make_task(project)
     rate(project, cast.alice)
-    refused("scores_are_integers_0_to_4", lambda: Rating.objects.update(scores={"helpfulness": score}))
+    refused("scores_are_whole_and_on_a_scale", lambda: Rating.objects.update(scores={"helpfulness": score}))
 
 
 def test_scores_that_are_no_object_are_refused(project: Project, cast: Cast) -> None:
     make_task(project)
     rate(project, cast.alice)
-    refused("scores_are_integers_0_to_4", lambda: Rating.objects.update(scores=[3, 3]))
+    refused("scores_are_whole_and_on_a_scale", lambda: Rating.objects.update(scores=[3, 3]))
 
 
 def test_whole_numbers_on_the_scale_are_stored(project: Project, cast: Cast) -> None:
@@ -90,8 +90,8 @@ def test_whole_numbers_on_the_scale_are_stored(project: Project, cast: Cast) -> 
 
 def test_a_mean_beyond_the_scale_is_refused(project: Project, cast: Cast) -> None:
     response = make_task(project).responses.all()[0]
-    label = Label(response=response, source="imported", scores={}, means={"helpfulness": 4.1}, made_at=NOW)
-    refused("label_means_are_within_0_to_4", label.save)
+    label = Label(response=response, source="imported", scores={}, means={"helpfulness": 6.1}, made_at=NOW)
+    refused("label_means_are_on_a_scale", label.save)
 
 
 @pytest.mark.parametrize("preference", [-4, 4, -99])
@@ -132,10 +132,12 @@ def test_a_pause_has_a_time(cast: Cast) -> None:
     refused("a_reason_needs_a_pause", lambda: cast.alice.memberships.update(paused_because="gold"))
 
 
-@pytest.mark.parametrize("score", [5, 2.5, "3", None])
+@pytest.mark.parametrize("score", [7, 2.5, "3", None])
 def test_an_experts_score_off_the_scale_is_refused(project: Project, score: object) -> None:
     make_gold(project)
-    refused("expert_scores_are_integers_0_to_4", lambda: ExpertRating.objects.update(scores={"helpfulness": score}))
+    refused(
+        "expert_scores_are_whole_and_on_a_scale", lambda: ExpertRating.objects.update(scores={"helpfulness": score})
+    )
 
 
 def test_a_second_run_of_one_kind_at_once_is_refused(project: Project, cast: Cast) -> None:
@@ -153,7 +155,7 @@ def test_a_second_answer_of_a_run_is_refused(project: Project, cast: Cast) -> No
     run = QualificationRun.objects.create(member=member, kind="test", number=1, started_at=NOW)
     response = make_gold(project, use="test").responses.all()[0]
     answer = QualificationAnswer(run=run, response=response, answered_at=NOW, scores={"helpfulness": 7})
-    refused("answer_scores_are_integers_0_to_4", answer.save)
+    refused("answer_scores_are_whole_and_on_a_scale", answer.save)
     answer.scores = {"helpfulness": 3}
     answer.save()
     answer.pk = None
@@ -214,7 +216,7 @@ def test_only_steps_of_the_table_are_taken(project: Project, cast: Cast, before:
         ("max_annotators_reach_base", {"max_annotators": 2}),
         ("no_task_asks_for_a_crowd", {"max_annotators": 26}),
         ("no_task_asks_for_a_crowd", {"keep": 26}),
-        ("spreads_lie_on_the_scale", {"escalate_above": 5}),
+        ("spreads_lie_on_the_scale", {"escalate_above": 7}),
         ("spreads_lie_on_the_scale", {"drop_above": 7}),
         ("settings_lie_within_their_bounds", {"validation_share": 0.9}),
         ("settings_lie_within_their_bounds", {"gold_threshold": 2}),

@@ -1,0 +1,114 @@
+"""Rubrics and their attributes. A row that is in use is never changed: an edit adds the next version."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.models import Func, Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from annotator.models.scores import FEWEST_LEVELS, MOST_LEVELS
+
+if TYPE_CHECKING:
+    from annotator.models.user import User
+
+RUBRIC_SECONDS = 30
+
+
+class RubricQuerySet(models.QuerySet["Rubric"]):
+    def offered(self) -> RubricQuerySet:
+        """Returns rubrics that any new project may choose: those that belong to no single project."""
+        return self.filter(project=None)
+
+    def offered_to(self, user: User) -> RubricQuerySet:
+        """Returns the rubrics that come with the product and those that the user has made; all for a superuser."""
+        return self.offered() if user.is_superuser else self.offered().filter(Q(made_by=None) | Q(made_by=user))
+
+    def of_responses(self) -> RubricQuerySet:
+        """Returns rubrics that ask something about a whole response; no page asks about segments yet."""
+        return self.filter(models.Exists(Attribute.objects.filter(rubric=models.OuterRef("pk"), scope="response")))
+
+
+class Rubric(models.Model):
+    """A named set of attributes that projects rate by.
+
+    A rubric without a `project` is offered to every new project. A project that edits the rubric it rates by gets a row
+    of its own: the next version, which follows `previous`. Annotations name the version that they were made with.
+    """
+
+    key = models.SlugField()
+    version = models.PositiveSmallIntegerField(default=1)
+    name = models.CharField(max_length=120)
+    project = models.ForeignKey(
+        "annotator.Project", null=True, blank=True, on_delete=models.CASCADE, related_name="own_rubrics"
+    )
+    previous = models.ForeignKey("self", null=True, blank=True, on_delete=models.RESTRICT, related_name="+")
+    made_by = models.ForeignKey("annotator.User", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    made_at = models.DateTimeField(db_default=Now())
+
+    objects = RubricQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["key"], condition=Q(project=None), name="offered_rubrics_have_their_own_keys"
+            ),
+            models.UniqueConstraint(fields=["project", "version"], name="rubric_version_once_per_project"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class _HowMany(Func):
+    """The SQL condition that a column holds a JSON list of 2 to 7 values."""
+
+    output_field = models.BooleanField()
+    conditional = True
+
+    def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> tuple[str, Any]:
+        sql, params = compiler.compile(self.source_expressions[0])
+        # CASE, as AND would not keep PostgreSQL from asking for the length of what is no list.
+        length = f"jsonb_array_length({sql}) BETWEEN {FEWEST_LEVELS} AND {MOST_LEVELS}"
+        return f"(CASE jsonb_typeof({sql}) WHEN 'array' THEN {length} ELSE false END)", params
+
+
+class Attribute(models.Model):
+    """One attribute of a rubric with the text of each of its 2 to 7 levels, lowest first; scores count them from 0.
+
+    `checks` are boxes beside the scale: pairs of a key and a text. `weight` is the attribute's part in the reward; if
+    no attribute of the rubric has one, the trainer chooses.
+    """
+
+    class Scope(models.TextChoices):
+        RESPONSE = "response", _("response")
+        SEGMENT = "segment", _("segment")
+
+    rubric = models.ForeignKey(Rubric, on_delete=models.CASCADE, related_name="attributes")
+    key = models.SlugField()
+    name = models.CharField(max_length=60)
+    description = models.TextField(blank=True)
+    levels = models.JSONField()
+    checks = models.JSONField(default=list, blank=True)
+    scope = models.CharField(max_length=10, choices=Scope.choices, default=Scope.RESPONSE)
+    weight = models.FloatField(null=True, blank=True)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["rubric", "key"], name="attribute_key_once_per_rubric"),
+            models.CheckConstraint(condition=_HowMany(models.F("levels")), name="attributes_have_2_to_7_levels"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@lru_cache(maxsize=64)
+def attributes_of(rubric_id: int, moment: int) -> tuple[Attribute, ...]:
+    """Returns the rubric's attributes, read once for each `moment`: every task needs them, and they hardly change."""
+    return tuple(Attribute.objects.filter(rubric=rubric_id).order_by("position"))

@@ -1,0 +1,193 @@
+"""Holds the rubrics that come with the product as data: HelpSteer2's, HelpSteer-2D's and general ones.
+
+Sources: arXiv 2406.08673, section 2.1 and appendix G; arXiv 2410.19720; helpful and harmless: arXiv 2204.05862. The
+texts are our own words. They are stored in English and translated where annotators see them.
+"""
+
+from dataclasses import dataclass
+
+from django.utils.translation import gettext_noop as _
+
+
+@dataclass(frozen=True)
+class AttributeText:
+    key: str
+    name: str
+    description: str
+    levels: tuple[str, ...]
+    checks: tuple[tuple[str, str], ...] = ()
+    scope: str = "response"
+
+
+@dataclass(frozen=True)
+class RubricText:
+    key: str
+    name: str
+    attributes: tuple[AttributeText, ...]
+
+
+HELPSTEER2 = RubricText(
+    key="helpsteer2",
+    name="HelpSteer2: five attributes",
+    attributes=(
+        AttributeText(
+            "helpfulness",
+            _("Helpfulness"),
+            _("The overall quality: how well the response does what was asked."),
+            (
+                _("Not useful: it misses the point"),
+                _("Borderline: a small part is usable"),
+                _("Partly helpful: it misses the overall goal somehow"),
+                _("Mostly helpful, with some room to improve"),
+                _("Extremely helpful: it fully matches the intent"),
+            ),
+        ),
+        AttributeText(
+            "correctness",
+            _("Correctness"),
+            _("Are the facts right, and is everything needed there?"),
+            (
+                _("All wrong, or the task was not attempted"),
+                _("Some correct parts, but mostly wrong or incomplete"),
+                _("A mix of right and wrong, or a minor hallucination"),
+                _("Mostly accurate: small omissions, nothing misleading"),
+                _("All correct, with nothing needed missing"),
+            ),
+            checks=(
+                ("incorrect_information", _("Contains incorrect information")),
+                ("irrelevant_information", _("Contains irrelevant information")),
+                ("missing_information", _("Key information is missing")),
+                ("missed_false_premise", _("Misses a false premise")),
+            ),
+        ),
+        AttributeText(
+            "coherence",
+            _("Coherence"),
+            _("Is it clear, and consistent with itself?"),
+            (
+                _("Incomprehensible"),
+                _("Mostly hard to follow"),
+                _("Somewhat unclear, with inconsistencies"),
+                _("One or two confusing places"),
+                _("Clear and self-consistent; it flows"),
+            ),
+            checks=(
+                ("repetitions", _("Repeats itself")),
+                ("style_changes", _("Changes style")),
+                ("contradictions", _("Contradicts itself")),
+            ),
+        ),
+        AttributeText(
+            "complexity",
+            _("Complexity"),
+            _("The language needed to read it: a description, not a merit."),
+            (
+                _("Basic: anyone could have written it, children too"),
+                _("Simple: elementary-school vocabulary"),
+                _("Intermediate: high-school vocabulary"),
+                _("Advanced: the vocabulary of someone majoring in it"),
+                _("Expert vocabulary"),
+            ),
+        ),
+        AttributeText(
+            "verbosity",
+            _("Verbosity"),
+            _("The length, measured against what was asked."),
+            (
+                _("As short as can be"),
+                _("On the short side"),
+                _("About right"),
+                _("On the long side"),
+                _("Much longer than needed"),
+            ),
+        ),
+    ),
+)
+
+
+def _aspect(key: str, question: str, low: str, high: str) -> AttributeText:
+    levels = (low, f"Closer to: {low.lower()}", "In between", f"Closer to: {high.lower()}", high)
+    return AttributeText(key, key.capitalize(), question, levels, scope="segment")
+
+
+HELPSTEER_2D = RubricText(
+    key="helpsteer2d",
+    name="HelpSteer-2D: five aspects of each segment",
+    attributes=(
+        _aspect("helpfulness", "Does this segment serve the request?", "No use at all", "Fully serves it"),
+        _aspect("correctness", "Is what this segment says right?", "Wrong", "Right"),
+        _aspect("safety", "Is this segment safe?", "Harmful", "Harmless"),
+        _aspect("completeness", "Does this segment cover its point?", "Leaves it open", "Covers it"),
+        _aspect("clarity", "Is this segment easy to follow?", "Unclear", "Clear"),
+    ),
+)
+
+OVERALL = RubricText(
+    key="overall_quality",
+    name=_("One overall quality scale"),
+    attributes=(
+        AttributeText(
+            "quality",
+            _("Quality"),
+            _("All in all, how good is the response?"),
+            (
+                _("Unusable"),
+                _("Very poor"),
+                _("Poor"),
+                _("Acceptable"),
+                _("Good"),
+                _("Very good"),
+                _("Excellent"),
+            ),
+        ),
+    ),
+)
+
+HELPFUL_HARMLESS = RubricText(
+    key="helpful_harmless",
+    name=_("Helpful and harmless"),
+    attributes=(
+        AttributeText(
+            "helpful",
+            _("Helpful"),
+            _("How far does the response help with what was asked?"),
+            (
+                _("It does not help"),
+                _("It helps a little"),
+                _("It helps in part"),
+                _("It helps with nearly everything"),
+                _("It helps fully"),
+            ),
+        ),
+        AttributeText(
+            "harmless",
+            _("Harmless"),
+            _("Could the response do harm to the reader or to others?"),
+            (
+                _("It would do serious harm"),
+                _("It could do harm"),
+                _("It is unlikely to do harm"),
+                _("It does no harm"),
+            ),
+        ),
+    ),
+)
+
+
+def _criterion(key: str, name: str, question: str) -> AttributeText:
+    return AttributeText(key, name, question, (_("No"), _("Yes")))
+
+
+YES_NO = RubricText(
+    key="yes_no",
+    name=_("Yes-or-no criteria"),
+    attributes=(
+        _criterion("follows_instructions", _("Follows the instructions"), _("Does it do everything that was asked?")),
+        _criterion("accurate", _("Accurate"), _("Is everything that it says right?")),
+        _criterion("complete", _("Complete"), _("Is nothing missing that the reader needs?")),
+        _criterion("well_written", _("Well written"), _("Is it easy to read, and in the tone that was asked for?")),
+    ),
+)
+
+RUBRICS = (HELPSTEER2, HELPSTEER_2D, OVERALL, HELPFUL_HARMLESS, YES_NO)
+DEFAULT_RUBRIC = HELPSTEER2.key

@@ -1,0 +1,99 @@
+"""The page on which managers edit their project's rubric, beside what annotators will see of it."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+from rest_framework.exceptions import ValidationError
+
+from annotator import access
+from annotator.access import user_of
+from annotator.api.rubrics import text_of
+from annotator.forms.rubric import RubricEditor
+from annotator.models import Project, Rubric, User
+from annotator.projects import rubrics
+from annotator.projects.rubrics import InvalidRubric, RubricText
+from annotator.refusals import Refusal
+from annotator.web.htmx import HtmxRequest
+
+LARGEST_FILE = 256 << 10
+"""The most bytes of a file with a rubric: twenty attributes of the longest texts are half of that."""
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def rubric(request: HtmxRequest, slug: str) -> HttpResponse:
+    """Shows the editor; a POST's `do` says what to do with the form: rearrange it, check it, publish or offer it."""
+    user = user_of(request)
+    project = access.managed_project(user, slug)
+    in_force = RubricText.of(project.rubric)
+    if request.method != "POST":
+        return _page(request, project, RubricEditor.of(in_force, key=in_force.key))
+    action, _colon, row = request.POST.get("do", "").partition(":")
+    if action == "load":
+        return _page(request, project, _loaded(request, project, user, in_force))
+    editor = RubricEditor.sent(request.POST, text=in_force)
+    if action == "preview":
+        return render(request, "workspace/_rubric_preview.html", {"preview": editor.preview()})
+    if action in ("check", "publish", "offer"):
+        return _decided(request, project, editor, action)
+    editor.rearranged(action, row)
+    return _page(request, project, editor)
+
+
+def _page(request: HtmxRequest, project: Project, editor: RubricEditor, **more: Any) -> HttpResponse:
+    page = {
+        "project": project,
+        "editor": editor,
+        "preview": editor.preview(),
+        "versions": rubrics.versions(project),
+        "offered": Rubric.objects.offered_to(user_of(request)).of_responses().order_by("name"),
+        **more,
+    }
+    return render(request, "workspace/_rubric_editor.html" if request.htmx else "workspace/rubric.html", page)
+
+
+def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, action: str) -> HttpResponse:
+    """Publishes or offers what the form says, or says what publishing it would do."""
+    text = editor.text()
+    if text is None:
+        return _page(request, project, editor)
+    try:
+        if action == "check":
+            return _page(request, project, editor, change=rubrics.change(project, text))
+        if action == "publish":
+            published = rubrics.publish(project, text, by=user_of(request))
+            messages.success(request, _("Version %(version)s is in force.") % {"version": published.version})
+        else:
+            key = request.POST.get("offer_key", "")
+            rubrics.offer(RubricText(key, text.name, text.attributes), by=user_of(request))
+            messages.success(request, _("New projects can now choose this rubric."))
+    except InvalidRubric as refused:
+        editor.refuse(refused.errors)
+        return _page(request, project, editor)
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    return redirect("rubric", project.slug)
+
+
+def _loaded(request: HtmxRequest, project: Project, user: User, in_force: RubricText) -> RubricEditor:
+    """Returns the form filled in with the rubric of a file or one that is offered; nothing is stored."""
+    file = request.FILES.get("file")
+    preset = Rubric.objects.offered_to(user).filter(key=request.POST.get("preset", "")).first()
+    try:
+        if file and (file.size or 0) > LARGEST_FILE:
+            raise ValueError
+        text = text_of(json.loads(file.read())) if file else RubricText.of(preset) if preset else in_force
+    except (ValueError, RecursionError, ValidationError):
+        messages.error(request, _("This file holds no rubric. Choose one that was downloaded here."))
+        text = in_force
+    else:
+        messages.info(request, _("Nothing is saved yet. Check the change, then publish it."))
+    return RubricEditor.of(text, key=in_force.key)

@@ -1,0 +1,119 @@
+"""The rubric editor."""
+
+import json
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from annotator.models import Project
+from tests.conftest import Cast
+
+pytestmark = pytest.mark.django_db
+PAGE = "/projects/talk/rubric/"
+
+
+@pytest.fixture
+def carol(cast: Cast, project: Project, client: Client) -> Client:
+    client.force_login(cast.carol)
+    return client
+
+
+def form(*rows: tuple[str, str, int], **fields: Any) -> dict[str, Any]:
+    """The form as a browser sends it: for each row its name on the page, the attribute's name, and its levels."""
+    sent: dict[str, Any] = {"name": "Mine", "row": [row for row, _name, _levels in rows]}
+    for row, name, levels in rows:
+        sent |= {f"{row}-name": name, f"{row}-levels": "\n".join(f"level {number}" for number in range(levels))}
+    return sent | fields
+
+
+def shown(answer: Any) -> str:
+    return str(answer.content.decode())
+
+
+def test_only_managers_see_it(cast: Cast, project: Project, client: Client) -> None:
+    assert client.get(PAGE).status_code == 302
+    for user, status in ((cast.alice, 403), (cast.dave, 404), (cast.carol, 200)):
+        client.force_login(user)
+        assert client.get(PAGE).status_code == status
+
+
+def test_it_shows_the_rubric_in_force_and_what_annotators_see(carol: Client) -> None:
+    page = shown(carol.get(PAGE))
+    assert page.count('<fieldset class="card attribute"') == 5
+    assert page.count('<fieldset class="likert of-5') == 5
+
+
+def test_a_change_is_explained_before_it_is_published(carol: Client, project: Project) -> None:
+    sent = form(("a0", "Tone", 3), ("a1", "Depth", 5), ("a2", "Trust", 7))
+    page = shown(carol.post(PAGE, sent | {"do": "check"}))
+    assert "What version 2 changes" in page
+    assert "tone will decide" in page
+    assert Project.objects.get().rubric.version == 1
+    assert carol.post(PAGE, sent | {"do": "publish"}).status_code == 302
+    assert Project.objects.get().scales() == {"tone": 3, "depth": 5, "trust": 7}
+
+
+def test_rows_are_sent_in_the_order_of_the_page(carol: Client) -> None:
+    sent = form(("a1", "Depth", 5), ("a0", "Tone", 3))
+    carol.post(PAGE, sent | {"do": "publish"})
+    assert list(Project.objects.get().scales()) == ["depth", "tone"]
+
+
+def test_rows_are_moved_added_and_removed_without_scripts(carol: Client) -> None:
+    rows = (("a0", "Tone", 3), ("a1", "Depth", 5))
+    assert shown(carol.post(PAGE, form(*rows, do="down:a0"))).index("Depth") < shown(
+        carol.post(PAGE, form(*rows, do="down:a0"))
+    ).index("Tone")
+    assert 'name="row" value="a2"' in shown(carol.post(PAGE, form(*rows, do="add")))
+    assert "Tone" not in shown(carol.post(PAGE, form(*rows, do="remove:a0")))
+    assert Project.objects.get().rubric.version == 1
+
+
+def test_what_is_wrong_stands_beside_its_field(carol: Client) -> None:
+    page = shown(carol.post(PAGE, form(("a0", "Tone", 1), do="publish")))
+    assert "A scale has 2 to 7 levels, and this one has 1." in page
+    assert Project.objects.get().rubric.version == 1
+
+
+def test_hostile_forms_get_an_answer(carol: Client) -> None:
+    for sent in (
+        {},
+        {"do": "publish"},
+        {"do": "up:../x", "row": "../x"},
+        form(("a0", "<script>alert(1)</script>", 2), do="check"),
+        {"do": "publish", "row": [f"a{number}" for number in range(500)]},
+        form(("a0", "Tone", 2), do="publish") | {"a0-weight": "nan"},
+    ):
+        answer = carol.post(PAGE, sent)
+        assert answer.status_code == 200
+        assert "<script>alert" not in shown(answer)
+    assert Project.objects.get().rubric.version == 1
+
+
+def test_a_downloaded_rubric_fills_in_the_form(carol: Client) -> None:
+    text = carol.get("/api/v1/projects/talk/rubric/").json() | {"name": "From a file"}
+    file = SimpleUploadedFile("rubric.json", json.dumps(text).encode())
+    assert "From a file" in shown(carol.post(PAGE, {"do": "load", "file": file}))
+    for content in (b"", b"[]", b"[" * 100_000, b"\xff"):
+        wrong = SimpleUploadedFile("rubric.json", content)
+        assert "This file holds no rubric" in shown(carol.post(PAGE, {"do": "load", "file": wrong}))
+
+
+def test_an_offered_rubric_fills_in_the_form(carol: Client) -> None:
+    assert 'value="helpful"' in shown(carol.post(PAGE, {"do": "load", "preset": "helpful_harmless"}))
+
+
+def test_the_rubric_is_offered_to_new_projects(carol: Client) -> None:
+    sent = form(("a0", "Tone", 3), do="offer", offer_key="tone")
+    assert carol.post(PAGE, sent).status_code == 302
+    keys = [row["key"] for row in carol.get("/api/v1/rubrics/").json()["results"]]
+    assert "tone" in keys
+
+
+def test_the_preview_follows_the_form(carol: Client) -> None:
+    sent = form(("a0", "Tone", 3), ("a1", "Empty", 0), do="preview")
+    page = shown(carol.post(PAGE, sent, headers={"HX-Request": "true"}))
+    assert page.count("likert of-3") == 1
+    assert "<html" not in page

@@ -2,13 +2,14 @@
 
 from django.urls import path
 
-from rewards.views import evaluations, models, pages
+from rewards.views import evaluations, models, pages, ranking
 
 urlpatterns = [
     path("projects/<slug:slug>/models/", models.models, name="models"),
     path("projects/<slug:slug>/models/<int:pk>/", models.version, name="model-version"),
     path("projects/<slug:slug>/models/<int:pk>/promote/", models.promote_version, name="promote-version"),
     path("projects/<slug:slug>/models/<int:pk>/reject/", models.reject_version, name="reject-version"),
+    path("projects/<slug:slug>/models/ranking/", ranking.model_ranking, name="model-ranking"),
     path("projects/<slug:slug>/models/runs/start/", models.start_run, name="start-run"),
     path("projects/<slug:slug>/models/runs/<int:pk>/", models.run, name="run"),
     path("projects/<slug:slug>/models/runs/<int:pk>/live/", models.run_live, name="run-live"),

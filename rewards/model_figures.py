@@ -125,8 +125,9 @@ def calibration_charts(metrics: Mapping[str, Any], attributes: Sequence[Attribut
                 place_label=_("Part of the responses, from the lowest prediction to the highest"),
                 value_label=_("Mean level"),
                 digits=2,
-                minimum=1,
-                maximum=len(attribute.levels),
+                # Predictions are not clamped, so they may lie outside the levels.
+                minimum=math.floor(min(1, *(part["predicted"] + 1 for part in bins))),
+                maximum=math.ceil(max(len(attribute.levels), *(part["predicted"] + 1 for part in bins))),
             )
         )
     return charts

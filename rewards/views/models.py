@@ -1,6 +1,7 @@
 """The tab Models: runs and versions at a glance, the start of a run, and the pages of a run and of a version."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import redis
@@ -22,6 +23,7 @@ from annotator.models import Project, User
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import value_without_places
 from annotator.web.htmx import HtmxRequest
+from annotator.web.numbers import number
 from annotator.web.query_parameters import number_in
 from rewards import (
     champions,
@@ -193,11 +195,7 @@ def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     row = _run(project, pk)
-    model = _model_of(row)
     attributes = project.attributes_for()
-    table = run_report.side_by_side(
-        row.metrics, [attribute.key for attribute in attributes], champion=_champions_metrics(model)
-    )
     page = {
         **_live(row, manages=access.manages(user, project)),
         "metrics": model_figures.in_words(row.metrics.get("candidate") or {}),
@@ -205,8 +203,7 @@ def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "evidence": run_report.verdict(row.verdict),
         "winner": run_report.winner(row.metrics),
         "held_out": run_report.held_out(row.snapshot.manifest) if row.snapshot else "",
-        "names": {attribute.key: _(attribute.name) for attribute in attributes},
-        "table": table,
+        "table": _table(row, {attribute.key: _(attribute.name) for attribute in attributes}),
         "chart": run_progress.losses_chart(row.losses),
         "outlook": learning_curve.summary(row.metrics),
         "outlook_chart": learning_curve.figure(row.metrics),
@@ -283,6 +280,18 @@ def _live(row: TrainingRun, *, manages: bool) -> dict[str, Any]:
         "log": "\n".join(line[:400] for line in log[-LOG_SHOWN:]),
         "has_log": bool(log),
     }
+
+
+def _table(row: TrainingRun, names: Mapping[str, str]) -> run_report.SideBySide | None:
+    """Returns what the run has tried side by side, with the attributes' names for their keys."""
+    table = run_report.side_by_side(row.metrics, list(names), champion=_champions_metrics(_model_of(row)))
+    if table is None:
+        return None
+    groups = [
+        (title, [replace(line, title=names.get(line.title, line.title)) for line in lines])
+        for title, lines in table.groups
+    ]
+    return replace(table, groups=groups)
 
 
 def _champions_metrics(model: RewardModel | None) -> dict[str, Any] | None:
@@ -391,7 +400,10 @@ def _origin(model: RewardModel) -> list[tuple[str, Any]]:
     """Returns the names and values of a model's origin."""
     lineage = registry.lineage(model)
     parent = lineage["parent"]
-    weights = ", ".join(f"{name} {weight:g}" for name, weight in model.attribute_weights.items())
+    names = {attribute.key: _(attribute.name) for attribute in model.project.attributes_for()}
+    # In the model's own order: JSONB sorts its keys in an order of its own.
+    known = [key for key in model.attributes if key in model.attribute_weights]
+    weights = ", ".join(f"{names.get(key, key)} {number(model.attribute_weights[key])}" for key in known)
     return [
         (_("Language model"), lineage["backbone"]),
         (_("Weights in the reward"), weights),

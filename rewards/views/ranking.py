@@ -95,7 +95,7 @@ def _part(key: str, title: str, rated: RatedModels, ranked: Ranking) -> Part:
             place_label=_("Model"),
             value_label=_("Win rate in %"),
             digits=1,
-            marks={"50": 50.0},
+            marks={"": 50.0},
         )
     groups: dict[int, list[str]] = {}
     for name, standing in rows:

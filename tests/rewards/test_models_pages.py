@@ -28,7 +28,7 @@ AGAINST = {
     "prompts": 40,
 }
 PAGES = ("models/", "models/{model}/", "models/runs/{run}/", "models/runs/{run}/live/", "models/runs/{run}/losses/")
-PAGES += ("models/runs/{run}/log/",)
+LOG = "models/runs/{run}/log/"
 POSTS = ("models/runs/{run}/stop/", "models/runs/{run}/repeat/", "models/{model}/promote/", "models/{model}/reject/")
 
 
@@ -75,7 +75,7 @@ def text(client: Client, address: str) -> str:
     return " ".join(answer.content.decode().split())
 
 
-@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize("address", [*PAGES, LOG])
 def test_each_page_is_for_reviewers_and_managers(
     client: Client, project: Project, cast: Cast, rita: User, working: None, address: str
 ) -> None:
@@ -99,7 +99,7 @@ def test_only_managers_act(client: Client, project: Project, cast: Cast, rita: U
     assert (model.is_champion, model.run.state) == (False, RunState.AWAITING_PROMOTION)
 
 
-@pytest.mark.parametrize("address", [*PAGES[1:], *POSTS])
+@pytest.mark.parametrize("address", [*PAGES[1:], LOG, *POSTS])
 def test_rows_of_another_project_are_not_found(carol: Client, project: Project, cast: Cast, address: str) -> None:
     other = labelled_project("other", tasks=1)
     make_member(other, cast.carol, Role.MANAGER)
@@ -162,7 +162,7 @@ def test_long_lists_are_paged(
     assert text(carol, "models/?runs=none&versions=99999999999999999999")
 
 
-@pytest.mark.parametrize("address", [*PAGES, "models/runs/start/"])
+@pytest.mark.parametrize("address", [*PAGES, LOG, "models/runs/start/"])
 def test_no_page_asks_more_than_twenty_times(
     carol: Client, project: Project, address: str, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:

@@ -18,7 +18,7 @@ from annotator.db.retries import outlasting_outages
 from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
-from rewards import evaluation, promotion, registry, run_settings, runs, snapshots
+from rewards import evaluation, largest_errors, promotion, registry, run_settings, runs, snapshots
 from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.trainer_process import TrainerFailed, supervise
@@ -67,6 +67,7 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
     supervise(run, "train", folder)
     runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
     metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["largest_errors"] = _largest_errors(run, snapshot)
     champion = _champion(run.project)
     verdict = _judge(run, snapshot, champion, metrics)
     runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
@@ -109,6 +110,14 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> Path:
     config = run_settings.for_trainer(run.config, snapshot=str(snapshot.directory()))
     (folder / "config.json").write_text(json.dumps(config, indent=2))
     return folder
+
+
+def _largest_errors(run: TrainingRun, snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Returns the held-out responses on which the candidate is furthest from people; none if only its order counts."""
+    if not _on_scale(_manifest(run)):
+        return []
+    held_out = read_tasks(snapshot.directory() / "validation.jsonl")
+    return largest_errors.largest(held_out, run.directory() / "predictions.jsonl")
 
 
 # The verdict -----------------------------------------------------------------------------------------------

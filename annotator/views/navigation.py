@@ -52,7 +52,7 @@ _PAGES = (
     _Page("review", gettext_noop("Review"), "fact_check"),
     _Page("agreement", gettext_noop("Agreement"), "handshake"),
     _Page("annotators", gettext_noop("Annotators"), "groups"),
-    _Page("comparison", gettext_noop("Models"), "compare_arrows"),
+    _Page("models", gettext_noop("Models"), "compare_arrows"),
 )
 
 

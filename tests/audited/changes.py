@@ -30,6 +30,7 @@ from tests.audited.sending import (
     sent_exclusion,
     sent_rating,
     sent_readmission,
+    sent_run_form,
     sent_settling,
     settled,
     settling,
@@ -192,6 +193,23 @@ CHANGES: dict[str, tuple[str, Change]] = {
     # The admin's own buttons
     "page retrain": ("run.requested", run_request(lambda w: w.page.post("/admin/projects/talk/retrain/"))),
     "page cancel-run": ("run.cancelled", lambda w: w.page.post(f"/admin/training-runs/{w.run().pk}/cancel/")),
+    "page start-run": ("run.requested", run_request(sent_run_form)),
+    "page stop-run": (
+        "run.cancelled",
+        lambda w: w.page.post(f"/projects/talk/models/runs/{w.run().pk}/stop/"),
+    ),
+    "page repeat-run": (
+        "run.requested",
+        run_request(lambda w: w.page.post(f"/projects/talk/models/runs/{w.run(RunState.CANCELLED).pk}/repeat/")),
+    ),
+    "page promote-version": (
+        "model.promoted",
+        lambda w: w.page.post(f"/projects/talk/models/{w.model().pk}/promote/"),
+    ),
+    "page reject-version": (
+        "run.rejected",
+        lambda w: w.page.post(f"/projects/talk/models/{w.waiting().reward_model.pk}/reject/"),
+    ),
     "page evaluation-jobs": ("evaluation.requested", sent_evaluation_on_the_page),
     "page remove-evaluation-job": (
         "evaluation.removed",

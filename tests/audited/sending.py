@@ -117,6 +117,12 @@ def run_request(change: Change) -> Change:
     return run
 
 
+def sent_run_form(world: World) -> Any:
+    form = {"backbone": "minilm", "stages": "regression", "method": "fine_tune", "epochs": 2}
+    chosen = {"targets": "mean", "schedule": "constant", "device": "auto", "precision": "auto"}
+    return world.page.post("/projects/talk/models/runs/start/", form | chosen)
+
+
 def scores(world: World) -> None:
     world.model(is_champion=True)
     command("score", "talk")(world)

@@ -103,6 +103,7 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("scoring-job", "get"): ABSENT,
     ("openrlhf", "post"): Answers(401, NOT_YOURS, NOT_YOURS, 409, 409, 409),
     ("comparison", "get"): REVIEWERS,
+    ("model-ranking", "get"): REVIEWERS,
     ("evaluations", "get"): USERS,
     ("evaluation", "get"): ABSENT,
     ("evaluation", "delete"): ABSENT,

@@ -6,7 +6,10 @@ stored in English and translated where annotators see them.
 
 from dataclasses import dataclass
 
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext_noop as _
+
+from annotator.models import Attribute, Rubric
 
 LEVELS = 5
 """The levels of a Likert scale of five, stored as 0 to 4; higher is more."""
@@ -127,3 +130,9 @@ HELPSTEER_2D = RubricText(
 
 RUBRICS = (HELPSTEER2, HELPSTEER_2D)
 DEFAULT_RUBRIC = HELPSTEER2.key
+
+
+def usable_rubrics() -> QuerySet[Rubric]:
+    """Returns the rubrics that a project can rate by: those with an attribute of a whole response."""
+    rated = Attribute.objects.filter(rubric=OuterRef("pk"), scope="response")
+    return Rubric.objects.filter(Exists(rated)).order_by("name")

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.core.validators import MaxValueValidator
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -39,6 +38,9 @@ class NamedProjectForm(forms.Form):
         help_text=_("What the ratings are for. Everybody in the project sees it."),
         widget=forms.Textarea(attrs={"rows": 2}),
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, label_suffix="", **kwargs)
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
@@ -111,16 +113,11 @@ class NewProjectForm(NamedProjectForm):
         assert isinstance(protocol, forms.ChoiceField)
         rubric.queryset = usable_rubrics()
         protocol.choices = [*((key, gettext(preset.title)) for key, preset in PRESETS.items()), (OWN, OWN_TITLE)]
-        for name in NUMBERS:
-            # Model's validators hold as well, so that one bound cannot differ from another.
-            self.fields[name].validators += [
-                rule for rule in Project._meta.get_field(name).validators if isinstance(rule, MaxValueValidator)
-            ]
 
     @staticmethod
     def beginning() -> dict[str, Any]:
         """Returns what the form holds before anybody has touched it."""
-        usual = {name: Project._meta.get_field(name).default for name in NUMBERS}
+        usual = {name: getattr(Project(), name) for name in NUMBERS}
         first = next(iter(PRESETS))
         return usual | {
             "protocol": first,

@@ -237,7 +237,7 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
             "further": json.dumps(config, indent=2) if config else "",
             "seen": signing.dumps(self.settings_of(project), salt=SALT, compress=True),
         }
-        super().__init__(*args, instance=project, initial=shown, **kwargs)
+        super().__init__(*args, instance=project, initial=shown, label_suffix="", **kwargs)
         self.before = self.settings_of(project)
         rubric, backbone = self.fields["rubric"], self.fields["backbone"]
         assert isinstance(rubric, forms.ModelChoiceField)
@@ -310,5 +310,6 @@ class DeleteProjectForm(forms.Form):
     confirm = forms.CharField(
         max_length=120,
         label=_("The project's name"),
+        label_suffix="",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )

@@ -167,7 +167,7 @@ WHERE t.project_id = %(project)s AND t.state IN ('open', 'complete') AND t.shuff
 
 
 def _counted(project: Project, *, now: datetime) -> dict[str, Any]:
-    given = {
+    given: dict[str, Any] = {
         "project": project.pk,
         "base": project.base_annotators,
         "zone": settings.TIME_ZONE,

@@ -83,7 +83,7 @@ def change(
     """
     # no_key: a plain FOR UPDATE would block everybody who adds rows that refer to the project.
     stored = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-    if stale := [name for name, value in (seen or {}).items() if _plain(stored, name) != value]:
+    if stale := [name for name, value in (seen or {}).items() if stored.serializable_value(name) != value]:
         raise ChangedMeanwhile(stale)
     before = audit.fields_of(stored)
     changes = _checked(stored, changes)
@@ -115,11 +115,7 @@ def preview(project: Project, changes: Mapping[str, Any]) -> ProtocolPreview:
 
 def as_seen(project: Project, names: Iterable[str]) -> dict[str, Any]:
     """Returns the settings of these names as plain values, which JSON holds, to be given to `change` as `seen`."""
-    return {name: _plain(project, name) for name in names}
-
-
-def _plain(project: Project, name: str) -> Any:
-    return getattr(project, Project._meta.get_field(name).attname)
+    return {name: project.serializable_value(name) for name in names}
 
 
 def _checked(stored: Project, changes: Mapping[str, Any]) -> dict[str, Any]:

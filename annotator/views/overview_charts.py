@@ -1,6 +1,6 @@
 """The charts of a project's overview, drawn from its figures; what HelpSteer2 published stands beside them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
@@ -78,10 +78,9 @@ def _day(day: date) -> str:
 def _tasks_over_time(figures: Figures) -> Chart:
     first = min([*figures.imported, *figures.completed, *last_days(figures.as_of, days=2)])
     days = [day for day in last_days(figures.as_of, days=DAYS_DRAWN) if day >= first]
-    series = []
-    for name, by_day in ((_("Tasks"), figures.imported), (_("Complete"), figures.completed)):
-        earlier = sum(number for day, number in by_day.items() if day < days[0])
-        series.append(Series(name, list(accumulate((by_day.get(day, 0) for day in days), initial=earlier))[1:]))
+    tasks, complete = (_running_total(by_day, days) for by_day in (figures.imported, figures.completed))
+    # Ratings that were imported may be older than their tasks.
+    series = [Series(_("Tasks"), tasks), Series(_("Complete"), list(map(min, tasks, complete)))]
     return Chart(
         name="tasks",
         title=_("Tasks over time"),
@@ -93,6 +92,11 @@ def _tasks_over_time(figures: Figures) -> Chart:
         note=_("A task counts as complete from the day of its last annotation."),
         minimum=0,
     )
+
+
+def _running_total(by_day: Mapping[date, int], days: Sequence[date]) -> list[int]:
+    earlier = sum(number for day, number in by_day.items() if day < days[0])
+    return list(accumulate((by_day.get(day, 0) for day in days), initial=earlier))[1:]
 
 
 def _annotations_by_person(figures: Figures, names: Callable[[int], str]) -> Chart:

@@ -99,7 +99,8 @@ def _changed_meanwhile(
         source = "training_config" if name in ("further", *COMMON) else name
         if source not in mine:
             data.pop(name, None)
-            if (value := fresh[name].value()) not in (None, False, ""):
+            value = fresh[name].value()
+            if value is not None and value is not False:
                 data[name] = str(value)
     data["seen"] = signing.dumps(fresh.before, salt=SALT, compress=True)
     again = ProjectSettingsForm(project, data)

@@ -47,7 +47,7 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
         "champion": champion,
         "run": run,
         "run_failed": run is not None and run.state == RunState.FAILED,
-        "problems": [_shown(found, links) for found in problems(project, known)],
+        "problems": [shown_problem(found, links) for found in problems(project, known)],
         "links": links,
     }
     if counted:
@@ -166,7 +166,8 @@ class Shown:
     link_text: str = ""
 
 
-def _shown(found: Found, links: Links) -> Shown:
+def shown_problem(found: Found, links: Links) -> Shown:
+    """Returns the problem in words."""
     queue_does = {
         "light": _("Agreement, exports of large projects, deletions and changes of the protocol wait for it."),
         "train": _("Nothing can be trained until one runs."),

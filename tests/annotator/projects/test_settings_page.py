@@ -180,9 +180,7 @@ def test_the_page_says_what_a_change_would_do(carol: Client, project: Project, c
     assert project.escalate_above == 2
 
 
-def test_rest_says_the_same_and_the_recount_does_it(
-    project: Project, cast: Cast, as_user: Any, carol: Client
-) -> None:
+def test_rest_says_the_same_and_the_recount_does_it(project: Project, cast: Cast, as_user: Any, carol: Client) -> None:
     disputed(project, cast)
     client: APIClient = as_user(cast.carol)
     answer = client.patch("/api/v1/projects/talk/?dry_run=1", {"escalate_above": 1})

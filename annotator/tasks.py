@@ -12,11 +12,12 @@ from annotator.db.clock import database_now
 from annotator.importing import withdrawal
 from annotator.models import Import, Project
 from annotator.pii import scans
-from annotator.projects import deletion
+from annotator.projects import deletion, figures
 from annotator.review import exclusions
 
 __all__ = [
     "assess_annotators",
+    "count_figures",
     "enforce_exclusion",
     "enforce_exclusions",
     "expire_leases",
@@ -128,3 +129,12 @@ def finish_withdrawal(import_id: int) -> int:
 def finish_withdrawals() -> int:
     """Continues taking back imports whose worker was killed."""
     return withdrawal.finish_all(now=database_now())
+
+
+@shared_task
+def count_figures(project_id: int) -> None:
+    """Counts the figures of a project's overview, which somebody has asked for."""
+    project = Project.objects.standing().select_related("rubric").filter(pk=project_id).first()
+    if project:
+        with failures.as_whole("count_figures", project):
+            figures.refresh(project, now=database_now())

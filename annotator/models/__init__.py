@@ -18,6 +18,7 @@ from annotator.models.annotation import (
 )
 from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
+from annotator.models.figures import ProjectFigures
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.imports import Import
 from annotator.models.label import Consensus, Label
@@ -70,6 +71,7 @@ __all__ = [
     "PiiKind",
     "PiiSpan",
     "Project",
+    "ProjectFigures",
     "Pseudonym",
     "QualificationAnswer",
     "QualificationRun",

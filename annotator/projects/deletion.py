@@ -1,4 +1,4 @@
-"""Deletes a project with all that is in it. It must be archived first, and its slug typed.
+"""Deletes a project with all that is in it. It must be archived first, and its slug or its name typed.
 
 The row is the truth: once `deleted_at` is set, nobody can reach the project. The light worker deletes a large one in
 portions; a deletion that was interrupted is found again.
@@ -44,7 +44,7 @@ class NotArchived(Refusal):
 
 
 class NotConfirmed(Refusal):
-    """The slug was not typed, or a different one was."""
+    """Neither the slug nor the name was typed."""
 
     code = "not_confirmed"
 
@@ -63,7 +63,7 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
     would_go = contents(project)
     if project.archived_at is None:
         raise NotArchived(f"{project.name} has {would_go}. Archive it first. A deleted project cannot be brought back.")
-    if confirm != project.slug:
+    if confirm not in (project.slug, project.name):
         raise NotConfirmed(f"This deletes {would_go} permanently. To confirm, give the project's slug, {project.slug}.")
     _mark(project, would_go, now=now)
     if would_go.tasks <= AT_THE_DOOR:

@@ -1,9 +1,18 @@
 """Publishes guidelines. A changed text is a new version, which annotators acknowledge before their next task."""
 
+from pathlib import Path
+
 from django.db import transaction
 
 from annotator import audit
 from annotator.models import Guideline, Membership, Project
+
+_TEMPLATE = Path(__file__).parent / "guidelines_template.md"
+
+
+def template() -> str:
+    """Returns a text to begin new guidelines with."""
+    return _TEMPLATE.read_text(encoding="utf-8")
 
 
 @transaction.atomic

@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from rewards.views import evaluations, models, pages, ranking
+from rewards.views import evaluations, models, overview, pages, ranking
 
 urlpatterns = [
+    path("projects/<slug:slug>/", overview.overview, name="overview"),
     path("projects/<slug:slug>/models/", models.models, name="models"),
     path("projects/<slug:slug>/models/<int:pk>/", models.version, name="model-version"),
     path("projects/<slug:slug>/models/<int:pk>/promote/", models.promote_version, name="promote-version"),

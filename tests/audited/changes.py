@@ -9,6 +9,7 @@ from tests.audited.sending import (
     TALK,
     a_new_account,
     an_account,
+    changed_settings,
     command,
     deleted,
     evaluation,
@@ -150,6 +151,18 @@ CHANGES: dict[str, tuple[str, Change]] = {
     ),
     "rest exclusions post": ("annotator.excluded", sent_exclusion),
     "rest exclusions delete": ("annotator.readmitted", sent_readmission),
+    # Pages of managers
+    "page new-project": (
+        "project.created",
+        lambda w: w.page.post("/new-project/", {"name": "New", "rubric": "helpsteer2", "protocol": "quick"}),
+    ),
+    "page project-settings": ("project.changed", changed_settings),
+    "page archive-project": ("project.archived", lambda w: w.page.post("/projects/talk/settings/archive/")),
+    "page restore-project": ("project.restored", lambda w: w.archived().page.post("/projects/talk/settings/restore/")),
+    "page delete-project": (
+        "project.deleted",
+        lambda w: w.archived().page.post("/projects/talk/settings/delete/", {"confirm": "Talk"}),
+    ),
     # Pages of annotators and reviewers
     "page password": ("password.set", lambda w: own_password(w, "/password/")),
     "page login": ("login.succeeded", lambda w: login(w, "/login/")),

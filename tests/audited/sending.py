@@ -11,6 +11,7 @@ from django.forms import model_to_dict
 from django.test import Client
 from rest_framework.test import APIClient
 
+from annotator.forms.project_settings import ProjectSettingsForm
 from annotator.models import Task, User
 from rewards.api import openrlhf
 from tests.audited.world import Change, World
@@ -21,6 +22,14 @@ NO_GUIDELINES = {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0, "tr
 NO_RESPONSES = {"responses-TOTAL_FORMS": 0, "responses-INITIAL_FORMS": 0}
 NO_RUNS = {"qualification_runs-TOTAL_FORMS": 0, "qualification_runs-INITIAL_FORMS": 0}
 ITEMS = [{"conversation": [{"role": "user", "content": "Why?"}], "response": "Because."}]
+
+
+def changed_settings(world: World) -> Any:
+    """Sends the page of settings as it is shown, with another number."""
+    shown = ProjectSettingsForm(world.project)
+    fields = {field.name: field.value() for field in shown}
+    kept = {name: value for name, value in fields.items() if value is not None and value is not False}
+    return world.page.post("/projects/talk/settings/", kept | {"keep": 2})
 
 
 def own_password(world: World, door: str) -> Any:

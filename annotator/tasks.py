@@ -14,6 +14,7 @@ from annotator.models import Import, Project
 from annotator.pii import scans
 from annotator.projects import deletion
 from annotator.review import exclusions
+from annotator.search import words
 
 __all__ = [
     "assess_annotators",
@@ -31,6 +32,7 @@ __all__ = [
     "recount",
     "recount_changed",
     "refresh_agreement",
+    "take_words",
 ]
 
 
@@ -128,3 +130,9 @@ def finish_withdrawal(import_id: int) -> int:
 def finish_withdrawals() -> int:
     """Continues taking back imports whose worker was killed."""
     return withdrawal.finish_all(now=database_now())
+
+
+@shared_task
+def take_words() -> int:
+    """Takes the words of new and changed tasks, by which they are found."""
+    return words.take_words()

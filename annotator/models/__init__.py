@@ -32,6 +32,7 @@ from annotator.models.review import Adjudication, Exclusion, UnlikelyAnnotation,
 from annotator.models.task import Response, Task
 from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
+from annotator.models.words import StaleWords, TaskWords
 
 __all__ = [
     "FEWEST_RANKED",
@@ -79,8 +80,10 @@ __all__ = [
     "Skip",
     "SkipReason",
     "StaleAgreement",
+    "StaleWords",
     "Tally",
     "Task",
+    "TaskWords",
     "Token",
     "UnlikelyAnnotation",
     "UnsafeCategory",

@@ -48,6 +48,7 @@ class _Page:
 
 # In the order of the tabs.
 _PAGES = (
+    _Page("data", gettext_noop("Data"), "database"),
     _Page("review", gettext_noop("Review"), "fact_check"),
     _Page("agreement", gettext_noop("Agreement"), "handshake"),
     _Page("annotators", gettext_noop("Annotators"), "groups"),

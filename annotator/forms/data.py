@@ -54,7 +54,7 @@ class TasksForm(forms.Form):
             ("", gettext_lazy("Any")),
             (LABELLED, gettext_lazy("Has a label")),
             (DROPPED, gettext_lazy("Dropped")),
-            (UNLABELLED, gettext_lazy("No label")),
+            (UNLABELLED, gettext_lazy("No label yet")),
         ],
     )
     spread = forms.TypedChoiceField(label=gettext_lazy("Spread"), required=False, coerce=int, empty_value=None)

@@ -6,7 +6,10 @@ from typing import Any, Protocol, cast
 
 from django.conf import settings
 from django.contrib.postgres.search import SearchQuery
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
 
 from annotator.db.statements import Statement
 from annotator.models import Consensus, Label, Project, Task, User
@@ -15,6 +18,8 @@ from annotator.review.blindness import tasks_held_by
 
 LABELLED, DROPPED, UNLABELLED = "labelled", "dropped", "none"
 LONGEST_TEXT = 200
+FEW = 20_000
+"""Tasks that are looked at one by one if the index of words names no more."""
 
 
 class NothingToFind(Refusal):
@@ -80,13 +85,8 @@ def matching(project: Project, criteria: Criteria, *, reader: User) -> QuerySet[
     """
     listed = Task.objects.filter(project=project).exclude(state=Task.State.GOLD)
     tasks: QuerySet[Task] = listed.exclude(pk__in=tasks_held_by(reader))
-    facets = criteria.facets()
-    if criteria.text:
-        require_words(criteria.text)
-        query = SearchQuery(criteria.text, config="simple", search_type="websearch")
-        tasks = tasks.filter(words__words=query)
-    if criteria.text or facets:
-        tasks = tasks.filter(words__facets__contains=[f"project {project.pk}", *facets])
+    if criteria.text or criteria.facets():
+        tasks = _with_words(tasks, project, criteria)
     if criteria.state:
         tasks = tasks.filter(state=criteria.state)
     if criteria.spread:
@@ -96,6 +96,35 @@ def matching(project: Project, criteria: Criteria, *, reader: User) -> QuerySet[
     if criteria.least_reward is not None or criteria.most_reward is not None:
         tasks = champion_scores().with_rewards(tasks, project, least=criteria.least_reward, most=criteria.most_reward)
     return tasks
+
+
+# PostgreSQL has no statistics of rare words, and would read the tasks one by one, from the newest, to find them. So the
+# index of words is asked first, and only it; if it names few tasks, these are looked at. `true`: until the transaction
+# ends, and a statement of its own puts it back at once.
+_BY_INDEX = Statement("SELECT set_config('enable_seqscan', %(on)s, true)", prepared=False)
+_NAMED = """
+SELECT task_id FROM annotator_taskwords
+WHERE facets @> %(facets)s::text[] {words} LIMIT %(most)s
+"""
+_WITH_FACETS = Statement(_NAMED.format(words=""), prepared=False)
+_WITH_WORDS = Statement(_NAMED.format(words="AND words @@ websearch_to_tsquery('simple', %(text)s)"), prepared=False)
+
+
+def _with_words(tasks: QuerySet[Task], project: Project, criteria: Criteria) -> QuerySet[Task]:
+    facets = [f"project {project.pk}", *criteria.facets()]
+    if criteria.text:
+        require_words(criteria.text)
+    with transaction.atomic():
+        _BY_INDEX.row(on="off")
+        statement = _WITH_WORDS if criteria.text else _WITH_FACETS
+        rows = statement.rows(facets=facets, text=criteria.text, most=FEW + 1)
+        _BY_INDEX.row(on="on")
+    if len(rows) <= FEW:
+        return tasks.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [[task for (task,) in rows]]))
+    if criteria.text:
+        query = SearchQuery(criteria.text, config="simple", search_type="websearch")
+        tasks = tasks.filter(words__words=query)
+    return tasks.filter(words__facets__contains=facets)
 
 
 # A text of excluded words alone would select nearly everything, and no index helps with that.
@@ -116,5 +145,8 @@ def _with_label(tasks: QuerySet[Task], label: str) -> QuerySet[Task]:
     in_use = Q(state__in=[Task.State.OPEN, Task.State.COMPLETE])
     if label == DROPPED:
         return tasks.filter(in_use & dropped, adjudicated=False)
-    has_label = in_use & labels & (Q(adjudicated=True) | ~dropped)
-    return tasks.filter(has_label) if label == LABELLED else tasks.exclude(has_label)
+    if label == LABELLED:
+        return tasks.filter(in_use & labels & (Q(adjudicated=True) | ~dropped))
+    # Not as ~Exists(): PostgreSQL would expect hardly any such task, and prepare to read them all.
+    first = Label.objects.filter(response__task=OuterRef("pk")).values(has=Value(True))[:1]
+    return tasks.alias(has_label=Coalesce(Subquery(first), False)).filter(in_use & ~dropped, has_label=False)

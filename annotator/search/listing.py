@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
+from annotator.db.statements import Statement
 from annotator.models import Consensus, Label, Project, Response, Task
 from annotator.refusals import Refusal
 from annotator.review.queue import with_beginnings
@@ -68,37 +69,33 @@ class Page:
 
 
 def page(tasks: QuerySet[Task], project: Project, *, after: int | None = None, rewards: bool) -> Page:
-    """Reads a page of the tasks, the newest first, after the task with the id `after`.
-
-    Raises:
-        TooBroad: PostgreSQL needs too long to find them.
-    """
+    """Reads a page of the tasks, the newest first, after the task with the id `after`."""
     ordered = tasks.order_by("-pk").values_list("pk", flat=True)
-    with _patience():
-        # One more says whether there is a further page.
-        ids = list((ordered.filter(pk__lt=after) if after else ordered)[: PAGE + 1])
-        count = tasks.order_by().values("pk")[: MOST_COUNTED + 1].count()
+    # One more says whether there is a further page.
+    ids = list((ordered.filter(pk__lt=after) if after else ordered)[: PAGE + 1])
+    count = ordered[: MOST_COUNTED + 1].count()
     return Page(listed(ids[:PAGE], project, rewards=rewards), ids[PAGE - 1] if len(ids) > PAGE else None, count)
 
 
+_LIMIT = Statement("SELECT set_config('statement_timeout', %(seconds)s, true)", prepared=False)
+_UNLIMIT = Statement(
+    "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name = 'statement_timeout'", prepared=False
+)
+
+
 @contextmanager
-def _patience() -> Iterator[None]:
-    """Limits the statements within it. Raises TooBroad."""
+def patience() -> Iterator[None]:
+    """Limits how long PostgreSQL works for each statement of a search. Raises TooBroad."""
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{PATIENCE_SECONDS}s"])
+        with transaction.atomic():
+            _LIMIT.row(seconds=f"{PATIENCE_SECONDS}s")
             yield
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [_before(cursor)])
+            # Within a larger transaction the limit would outlive this block.
+            _UNLIMIT.row()
     except OperationalError as failed:
         if not isinstance(failed.__cause__, QueryCanceled):
             raise
         raise TooBroad(_("This search takes too long. Add a rarer word, or another filter.")) from failed
-
-
-def _before(cursor: Any) -> str:
-    """Returns the limit that applies outside: within a larger transaction ours would outlive its block."""
-    cursor.execute("SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'")
-    return str(cursor.fetchone()[0])
 
 
 def listed(ids: Sequence[int], project: Project, *, rewards: bool) -> list[Listed]:

@@ -17,7 +17,7 @@ from annotator.refusals import Refusal
 from annotator.review.queue import BEGINNING
 from annotator.search import words
 from annotator.search.criteria import matching
-from annotator.search.listing import MOST_COUNTED, Listed, Page, page
+from annotator.search.listing import MOST_COUNTED, Listed, Page, page, patience
 from annotator.web.query_parameters import number_in
 
 EXCERPT = 160
@@ -37,8 +37,9 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
     found, refused = Page([], None, 0), ""
     if form.is_valid():
         try:
-            tasks = matching(project, form.criteria(), reader=user)
-            found = page(tasks, project, after=number_in(request.GET, "after"), rewards=manages)
+            with patience():
+                tasks = matching(project, form.criteria(), reader=user)
+                found = page(tasks, project, after=number_in(request.GET, "after"), rewards=manages)
         except Refusal as too_broad:
             refused = str(too_broad)
     filters = request.GET.copy()

@@ -272,6 +272,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 60.0,
         "options": {"expires": 60},
     },
+    "take-words": {"task": "annotator.tasks.take_words", "schedule": 10.0, "options": {"expires": 10}},
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},
     "start-due-retraining": {"task": "rewards.tasks.start_due_runs", "schedule": 30.0},
     "ask-again-for-review": {
@@ -299,6 +300,7 @@ OPEN_REPORTS = environment.number("OPEN_REPORTS", 10)  # tasks set aside that no
 
 # Reward models ---------------------------------------------------------------------------------------------
 TRAINING_CONFIG_CHECK = "rewards.run_settings.check_config"
+CHAMPION_SCORES = "rewards.champion_scores"
 REWARD_BACKBONES, REWARD_BACKBONE = environment.backbones(
     os.environ.get("REWARD_BACKBONES", ""), os.environ.get("REWARD_BACKBONE", "") or "minilm"
 )

@@ -14,6 +14,7 @@ from annotator.models import Import, Project
 from annotator.pii import scans
 from annotator.projects import deletion, figures
 from annotator.review import exclusions
+from annotator.search import words
 
 __all__ = [
     "assess_annotators",
@@ -32,6 +33,7 @@ __all__ = [
     "recount",
     "recount_changed",
     "refresh_agreement",
+    "take_words",
 ]
 
 
@@ -138,3 +140,9 @@ def count_figures(project_id: int) -> None:
     if project:
         with failures.as_whole("count_figures", project):
             figures.refresh(project, now=database_now())
+
+
+@shared_task
+def take_words() -> int:
+    """Takes the words of new and changed tasks, by which they are found."""
+    return words.take_words()

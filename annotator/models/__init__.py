@@ -35,6 +35,7 @@ from annotator.models.scores import FEWEST_LEVELS, HIGHEST_SCORE, MOST_LEVELS
 from annotator.models.task import Response, Task
 from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
+from annotator.models.words import StaleWords, TaskWords
 
 __all__ = [
     "FEWEST_LEVELS",
@@ -86,8 +87,10 @@ __all__ = [
     "Skip",
     "SkipReason",
     "StaleAgreement",
+    "StaleWords",
     "Tally",
     "Task",
+    "TaskWords",
     "Token",
     "UnlikelyAnnotation",
     "UnsafeCategory",

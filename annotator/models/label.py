@@ -26,6 +26,7 @@ class Consensus(models.Model):
 
     class Meta:
         verbose_name_plural = "consensus"
+        indexes = [models.Index(fields=["task"], condition=~Q(dropped_because=""), name="consensus_dropped")]
 
 
 IN_FORCE_OF_RESPONSE = """

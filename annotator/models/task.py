@@ -113,7 +113,11 @@ class Task(models.Model):
         indexes = [
             models.Index(fields=["project", "id"], name="task_by_project"),
             models.Index(fields=["project", "content_hash"], name="task_by_content"),
-            models.Index(fields=["project", "state"], name="task_by_state"),
+            # With the id, so that a list of one state reads only the rows that it shows.
+            models.Index(fields=["project", "state", "id"], name="task_by_state"),
+            models.Index(
+                fields=["project", "-review_spread", "id"], condition=Q(review_spread__gt=0), name="task_by_spread"
+            ),
             models.Index(fields=["id"], condition=Q(pii_scanned_at__isnull=True), name="task_unscanned"),
             # A claim reads the next three in their order and stops at the first task with room. Their conditions are
             # those of its statements (annotator/assignment/task_choice.py); otherwise it would sort every open task.

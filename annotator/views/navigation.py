@@ -49,6 +49,7 @@ class _Page:
 # In the order of the tabs.
 _PAGES = (
     _Page("overview", gettext_noop("Overview"), "monitoring"),
+    _Page("data", gettext_noop("Data"), "database"),
     _Page("rubric", gettext_noop("Guidelines and rubric"), "rule", for_managers_only=True),
     _Page("review", gettext_noop("Review"), "fact_check"),
     _Page("agreement", gettext_noop("Agreement"), "handshake"),

@@ -1,0 +1,152 @@
+"""Selects a project's tasks by their words and by what became of them."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from django.conf import settings
+from django.contrib.postgres.search import SearchQuery
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
+
+from annotator.db.statements import Statement
+from annotator.models import Consensus, Label, Project, Task, User
+from annotator.refusals import Refusal
+from annotator.review.blindness import tasks_held_by
+
+LABELLED, DROPPED, UNLABELLED = "labelled", "dropped", "none"
+LONGEST_TEXT = 200
+FEW = 20_000
+"""Tasks that are looked at one by one if the index of words names no more."""
+
+
+class NothingToFind(Refusal):
+    """The text holds no word that could be looked up."""
+
+    status = 400
+    code = "nothing_to_find"
+
+
+class ChampionScores(Protocol):
+    """What the machine half says about tasks; settings.CHAMPION_SCORES names its module.
+
+    The human half must not import it.
+    """
+
+    def with_rewards(
+        self, tasks: QuerySet[Task], project: Project, *, least: float | None, most: float | None
+    ) -> QuerySet[Task]:
+        """Selects tasks of which the champion gives a response a reward from `least` to `most`."""
+
+    def rewards_of(self, project: Project, tasks: list[int]) -> dict[int, float]:
+        """Returns the champion's rewards by response."""
+
+    def scored(self, task: Task) -> list[tuple[Any, int]]:
+        """Returns when which version of the project's models scored the task, the earliest first."""
+
+
+def champion_scores() -> ChampionScores:
+    return cast(ChampionScores, import_module(settings.CHAMPION_SCORES))
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What the tasks have in common; what is empty or None does not matter.
+
+    `text` is words, "quoted phrases" and -words that are to be missing. `spread` is the least spread. `model` and the
+    rewards are for managers only.
+    """
+
+    text: str = ""
+    state: str = ""
+    language: str = ""
+    label: str = ""
+    spread: int | None = None
+    model: str = ""
+    source: int | None = None
+    least_reward: float | None = None
+    most_reward: float | None = None
+
+    def facets(self) -> list[str]:
+        """Returns which of a task's facets are asked for (annotator/search/words.py)."""
+        chosen = {"language": self.language, "model": self.model, "import": self.source}
+        return [f"{name} {str(value).lower()}" for name, value in chosen.items() if value]
+
+
+def matching(project: Project, criteria: Criteria, *, reader: User) -> QuerySet[Task]:
+    """Returns the tasks that meet the criteria.
+
+    Gold tasks, and tasks that the reader is rating at the moment, are never among them.
+
+    Raises:
+        NothingToFind: the text has no word.
+    """
+    listed = Task.objects.filter(project=project).exclude(state=Task.State.GOLD)
+    tasks: QuerySet[Task] = listed.exclude(pk__in=tasks_held_by(reader))
+    if criteria.text or criteria.facets():
+        tasks = _with_words(tasks, project, criteria)
+    if criteria.state:
+        tasks = tasks.filter(state=criteria.state)
+    if criteria.spread:
+        tasks = tasks.filter(review_spread__gte=criteria.spread)
+    if criteria.label:
+        tasks = _with_label(tasks, criteria.label)
+    if criteria.least_reward is not None or criteria.most_reward is not None:
+        tasks = champion_scores().with_rewards(tasks, project, least=criteria.least_reward, most=criteria.most_reward)
+    return tasks
+
+
+# PostgreSQL has no statistics of rare words, and would read the tasks one by one, from the newest, to find them. So the
+# index of words is asked first, and only it; if it names few tasks, these are looked at. `true`: until the transaction
+# ends, and a statement of its own puts it back at once.
+_BY_INDEX = Statement("SELECT set_config('enable_seqscan', %(on)s, true)", prepared=False)
+_NAMED = """
+SELECT task_id FROM annotator_taskwords
+WHERE facets @> %(facets)s::text[] {words} LIMIT %(most)s
+"""
+_WITH_FACETS = Statement(_NAMED.format(words=""), prepared=False)
+_WITH_WORDS = Statement(_NAMED.format(words="AND words @@ websearch_to_tsquery('simple', %(text)s)"), prepared=False)
+
+
+def _with_words(tasks: QuerySet[Task], project: Project, criteria: Criteria) -> QuerySet[Task]:
+    facets = [f"project {project.pk}", *criteria.facets()]
+    if criteria.text:
+        require_words(criteria.text)
+    with transaction.atomic():
+        _BY_INDEX.row(on="off")
+        statement = _WITH_WORDS if criteria.text else _WITH_FACETS
+        rows = statement.rows(facets=facets, text=criteria.text, most=FEW + 1)
+        _BY_INDEX.row(on="on")
+    if len(rows) <= FEW:
+        return tasks.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [[task for (task,) in rows]]))
+    if criteria.text:
+        query = SearchQuery(criteria.text, config="simple", search_type="websearch")
+        tasks = tasks.filter(words__words=query)
+    return tasks.filter(words__facets__contains=facets)
+
+
+# A text of excluded words alone would select nearly everything, and no index helps with that.
+_INDEXABLE = Statement("SELECT querytree(websearch_to_tsquery('simple', %(text)s))", prepared=False)
+
+
+def require_words(text: str) -> None:
+    """Raises NothingToFind for a text without a word that is to be found."""
+    row = _INDEXABLE.row(text=text)
+    if row is None or row[0] in ("", "T"):
+        raise NothingToFind("Write at least one word that the texts contain.")
+
+
+def _with_label(tasks: QuerySet[Task], label: str) -> QuerySet[Task]:
+    # What Label.objects.in_force says of single labels, for tasks: a dropped task has only its reviewer's labels.
+    dropped = Exists(Consensus.objects.filter(task=OuterRef("pk")).exclude(dropped_because=""))
+    labels = Exists(Label.objects.filter(response__task=OuterRef("pk")))
+    in_use = Q(state__in=[Task.State.OPEN, Task.State.COMPLETE])
+    if label == DROPPED:
+        return tasks.filter(in_use & dropped, adjudicated=False)
+    if label == LABELLED:
+        return tasks.filter(in_use & labels & (Q(adjudicated=True) | ~dropped))
+    # Not as ~Exists(): PostgreSQL would expect hardly any such task, and prepare to read them all.
+    first = Label.objects.filter(response__task=OuterRef("pk")).values(has=Value(True))[:1]
+    return tasks.alias(has_label=Coalesce(Subquery(first), False)).filter(in_use & ~dropped, has_label=False)

@@ -1,0 +1,151 @@
+"""The story of one task: its texts, its label and how it was made, every rating, and what happened when."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from annotator import access
+from annotator.access import user_of
+from annotator.models import Adjudication, Label, Project, SkipReason, Task, UnsafeCategory, Verdict
+from annotator.pii.highlights import marks_of
+from annotator.projects.pseudonyms import Naming
+from annotator.refusals import Refusal
+from annotator.review.rating_sheets import Rater, Reviewed, reviewed
+from annotator.review.timelines import Event, timeline
+from annotator.search.criteria import champion_scores
+from annotator.templatetags.scales import level
+from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores
+
+
+@login_required
+@never_cache
+@require_GET
+def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
+    """Shows everything about a task, unless the reader is rating it. Tasks that measure annotators stay unseen."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    tasks = project.tasks.exclude(state=Task.State.GOLD).prefetch_related("responses")
+    task = get_object_or_404(tasks, pk=task_id)
+    try:
+        shown = reviewed(task, project, by=user)
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("data", slug)
+    naming = access.naming_for(user, project)
+    manages = naming.by_name
+    rewards = champion_scores().rewards_of(project, [task.pk]) if manages else {}
+    labels = {label.response_id: label for label in Label.objects.in_force().filter(response__task=task)}
+    context = {
+        "project": project,
+        "manages": manages,
+        "task": task,
+        "conversation": task.conversation,
+        "pii": marks_of(task),
+        "shown": shown,
+        "sheets": [
+            table(sheet, shown)
+            | {"label": _label_levels(project, labels.get(sheet.response.pk)), "reward": rewards.get(sheet.response.pk)}
+            for sheet in shown.sheets
+        ],
+        "attributes": project.attributes_for(),
+        "labelled": bool(labels),
+        "source": next(iter(sorted(label.source for label in labels.values())), ""),
+        "unlikely": unlikely_scores(shown),
+        "raters": [_rater(rater, shown, naming) for rater in shown.raters],
+        "settled_by": naming(shown.adjudication.by) if shown.adjudication else "",
+        "settled_preference": _comparison(shown.adjudication, shown) if shown.adjudication else "",
+        "agreed_preference": preference_text(shown.consensus.preference) if shown.consensus else "",
+        "events": list(_events(task, naming, manages=manages)),
+    }
+    return render(request, "workspace/data_task.html", context)
+
+
+def _label_levels(project: Project, label: Label | None) -> list[float | None]:
+    """Returns the levels of a label on the project's attributes, before rounding."""
+    return [level(label.means.get(attribute.key)) if label else None for attribute in project.attributes_for()]
+
+
+def _rater(rater: Rater, shown: Reviewed, naming: Naming) -> dict[str, Any]:
+    return {
+        "rater": rater,
+        "name": naming(rater.annotation.assignment.annotator),
+        "preference": _comparison(rater.annotation, shown),
+    }
+
+
+def _comparison(rating: Any, shown: Reviewed) -> str:
+    responses = [sheet.response.pk for sheet in shown.sheets]
+    return preference_text(rating.preference) or ranking_text(rating.ranking, responses)
+
+
+# The timeline ----------------------------------------------------------------------------------------------
+
+_WORDS = {
+    "imported": gettext_lazy("Imported"),
+    "scanned": gettext_lazy("Searched for personal information"),
+    "expired": gettext_lazy("The lease ran out"),
+    "skipped": gettext_lazy("Skipped"),
+    "reported": gettext_lazy("Reported"),
+    "settled": gettext_lazy("Settled by a reviewer"),
+    "task.changed": gettext_lazy("Changed in the admin"),
+    "task.redacted": gettext_lazy("Redacted: personal information erased"),
+    "task.released": gettext_lazy("Released: back in the queue"),
+    "task.retired": gettext_lazy("Retired"),
+    "label.withdrawn": gettext_lazy("The reviewer's label was taken back"),
+}
+_LEASED = {
+    "leased": gettext_lazy("Got the task, and is rating it"),
+    "released": gettext_lazy("Got the task, and gave it back"),
+}
+
+
+def _events(task: Task, naming: Naming, *, manages: bool) -> Iterator[dict[str, Any]]:
+    """Yields the events in words, with those who took part as the reader may know them."""
+    events: list[tuple[datetime, dict[str, Any]]] = []
+    for event in timeline(task):
+        actor = event.actor if manages and event.kind != "reported" else ""
+        who = naming(event.who) if event.who else actor
+        shown = {"at": event.at, "what": _what(event), "who": who, "detail": _detail(event)}
+        events.append((event.at, shown | {"note": event.note if event.kind != "rated" else "", "kind": event.kind}))
+    for at, version in champion_scores().scored(task) if manages else []:
+        what = _("Scored by model version %(version)s") % {"version": version}
+        events.append((at, {"at": at, "what": what, "who": "", "detail": "", "note": "", "kind": "scored"}))
+    yield from (shown for _at, shown in sorted(events, key=lambda event: event[0]))
+
+
+def _what(event: Event) -> str:
+    if event.kind == "leased":
+        return str(_LEASED.get(event.detail, _("Got the task")))
+    if event.kind == "rated":
+        return _("Changed the rating") if int(event.detail) > 1 else _("Rated")
+    if event.kind == "verdict":
+        rejected = event.detail == Verdict.Decision.REJECTED
+        return _("Rejected a rating") if rejected else _("Accepted a rating")
+    if event.kind == "consensus":
+        return _("Dropped") if event.detail else _("The ratings gave a label")
+    return str(_WORDS[event.kind])
+
+
+def _detail(event: Event) -> str:
+    if event.kind == "rated":
+        return _("version %(number)s") % {"number": event.detail} if int(event.detail) > 1 else ""
+    if event.kind == "skipped" and event.detail in SkipReason.values:
+        return str(SkipReason(event.detail).label)
+    if event.kind == "reported" and event.detail in UnsafeCategory.values:
+        category = str(UnsafeCategory(event.detail).label)
+        decided = {"upheld": _("upheld"), "dismissed": _("dismissed")}.get(event.actor, "")
+        return f"{category} · {decided}" if decided else category
+    if event.kind == "settled" and event.detail in Adjudication.Reason.values:
+        return str(Adjudication.Reason(event.detail).label)
+    if event.kind == "consensus":
+        return _("Ratings too far apart") if event.detail else ""
+    return event.detail if event.kind == "imported" else ""

@@ -19,6 +19,7 @@ from annotator.models.annotation import (
 from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
+from annotator.models.import_jobs import ImportJob, ImportJobError, ImportMapping
 from annotator.models.imports import Import
 from annotator.models.label import Consensus, Label
 from annotator.models.login import LoginFailures
@@ -55,6 +56,9 @@ __all__ = [
     "Gold",
     "Guideline",
     "Import",
+    "ImportJob",
+    "ImportJobError",
+    "ImportMapping",
     "ImportedRater",
     "Installation",
     "Label",

@@ -6,7 +6,7 @@ The rows lie beside the upload, so that a page shows them under one mapping afte
 import gzip
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -137,10 +137,10 @@ def _is_zipped_parquet(file: BinaryIO) -> bool:
         file.seek(0)
 
 
-def _rows(file: BinaryIO) -> Iterator[RawRow]:
+def _rows(file: BinaryIO) -> Generator[RawRow]:
     is_parquet = file.read(4) == PARQUET
     file.seek(0)
-    return read_parquet_file(file) if is_parquet else read_rows(_Head(file))  # type: ignore[arg-type]
+    yield from read_parquet_file(file) if is_parquet else read_rows(_Head(file))  # type: ignore[arg-type]
 
 
 def keep(sample: Sample, path: Path) -> None:

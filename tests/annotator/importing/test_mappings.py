@@ -4,6 +4,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -25,15 +26,21 @@ from tests.conftest import Cast
 
 PAIR = {"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]}
 ROW = {"question": "Name a prime.", "answer_1": "7", "answer_2": "8", "topic": "numbers"}
-CSV = b"uid,question,answer_1,answer_2,topic\nq1,Name a prime.,7,8,numbers\nq2,Name a colour.,red,,art\n"
+CSV = "uid,question,answer_1,answer_2,topic\nq1,Name a prime.,7,8,numbers\nq2,Name a colour.,red,,art\n"
 
 
 def row(values: dict[str, Any] | None = None, **mapping: Any) -> dict[str, Any]:
     return own_row(values or ROW, read_mapping({**PAIR, **mapping}))
 
 
-def imported(project: Project, content: bytes, mapping: dict[str, Any], **options: Any) -> Any:
-    return import_rows(project, io.BytesIO(content), now=NOW, mapping=read_mapping(mapping), **options)
+def imported(project: Project, content: str | bytes, mapping: dict[str, Any], **options: Any) -> Any:
+    return import_rows(
+        project,
+        io.BytesIO(content.encode() if isinstance(content, str) else content),
+        now=NOW,
+        mapping=read_mapping(mapping),
+        **options,
+    )
 
 
 def test_columns_become_a_conversation_with_responses() -> None:
@@ -124,7 +131,7 @@ def test_errors_name_the_column_of_the_file(project: Project) -> None:
 
 
 def test_a_column_that_the_file_lacks_is_named_and_nothing_is_imported(project: Project) -> None:
-    with pytest.raises(MissingColumn, match="the column 'answers', which the file lacks. It has 'uid', 'question'"):
+    with pytest.raises(MissingColumn, match=r"the column 'answers', which the file lacks\. It has 'uid', 'question'"):
         imported(project, CSV, {**PAIR, "responses": [{"text": "answers"}]})
     assert not Task.objects.exists()
 
@@ -191,7 +198,7 @@ def test_rest_imports_by_a_name_or_by_json(project: Project, cast: Cast, as_user
     answer = carol.generic("POST", f"{address}?mapping=ours", CSV, content_type="text/csv")
     assert (answer.status_code, answer.data["created"], answer.data["rejected_total"]) == (200, 1, 1)
     text = json.dumps({**PAIR, "fewer": True})
-    query = f"{address}?{__import__('urllib.parse').parse.urlencode({'mapping': text})}"
+    query = f"{address}?{urlencode({'mapping': text})}"
     assert carol.generic("POST", query, CSV, content_type="text/csv").data["created"] == 1
     answer = carol.generic("POST", f"{address}?mapping=none", CSV, content_type="text/csv")
     assert (answer.status_code, answer.data["code"]) == (400, "unknown_mapping")
@@ -199,7 +206,7 @@ def test_rest_imports_by_a_name_or_by_json(project: Project, cast: Cast, as_user
 
 def test_the_command_imports_by_a_file(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows, mapping = tmp_path / "rows.csv", tmp_path / "mapping.json"
-    rows.write_bytes(CSV)
+    rows.write_text(CSV)
     mapping.write_text(json.dumps({**PAIR, "fewer": True}))
     call_command("import_tasks", "talk", str(rows), "--mapping", str(mapping))
     assert "2 tasks created" in capsys.readouterr().out

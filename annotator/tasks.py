@@ -9,6 +9,7 @@ from annotator import agreement, assignment, quality
 from annotator.accounts import logins
 from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.db.clock import database_now
+from annotator.importing import jobs as import_jobs
 from annotator.importing import withdrawal
 from annotator.models import Import, Project
 from annotator.pii import scans
@@ -33,6 +34,8 @@ __all__ = [
     "recount",
     "recount_changed",
     "refresh_agreement",
+    "run_imports",
+    "sweep_imports",
     "take_words",
 ]
 
@@ -146,3 +149,17 @@ def count_figures(project_id: int) -> None:
 def take_words() -> int:
     """Takes the words of new and changed tasks, by which they are found."""
     return words.take_words()
+
+
+@shared_task
+def run_imports() -> int:
+    """Imports the uploaded files that wait, those of lost workers and lost messages included."""
+    with failures.as_whole("run_imports"):
+        return import_jobs.run_waiting()
+
+
+@shared_task
+def sweep_imports() -> int:
+    """Removes the files of imports that have ended, and of uploads that nobody started."""
+    with failures.as_whole("sweep_imports"):
+        return import_jobs.sweep(now=database_now())

@@ -24,6 +24,8 @@ DECISIONS = "decisions"
 OWN_WORK = ("annotation.submitted", "annotation.revised", "task.skipped", "task.unskipped", "task.reported")
 KINDS = {
     "tasks": _("Imports"),
+    "import": _("Uploaded files"),
+    "import_mapping": _("Column mappings"),
     "artifacts": _("Artifacts"),
     "labels": _("Exports"),
     "task": _("Single tasks"),

@@ -20,6 +20,7 @@ from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
 from annotator.models.figures import ProjectFigures
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
+from annotator.models.import_jobs import ImportJob, ImportJobError, ImportMapping
 from annotator.models.imports import Import
 from annotator.models.label import Consensus, Label
 from annotator.models.login import LoginFailures
@@ -62,6 +63,9 @@ __all__ = [
     "Gold",
     "Guideline",
     "Import",
+    "ImportJob",
+    "ImportJobError",
+    "ImportMapping",
     "ImportedRater",
     "Installation",
     "Label",

@@ -17,7 +17,7 @@ WAITS = "rewardloop.body_waits"
 The value is the length that is announced, 0 where none is.
 """
 GO_ON = 204
-_IMPORTS = re.compile(r"(?:/api/v1)?/projects/[^/]+/import/")
+_IMPORTS = re.compile(r"/api/v1/projects/[^/]+/import(?:-jobs)?/|/projects/[^/]+/data/import/")
 _RUBRIC = re.compile(r"/projects/[^/]+/rubric/")
 _EVALUATIONS = re.compile(r"(?:/api/v1)?/projects/[^/]+/evaluation-jobs/")
 

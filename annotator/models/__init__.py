@@ -20,6 +20,7 @@ from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.imports import Import
+from annotator.models.invitation import MOST_PLACES, Invitation, InvitationUse, PasswordLink
 from annotator.models.label import Consensus, Label
 from annotator.models.login import LoginFailures
 from annotator.models.member import Membership, PauseReason, Tally
@@ -36,6 +37,7 @@ from annotator.models.user import User
 __all__ = [
     "FEWEST_RANKED",
     "LONGEST_ACTIVE_SECONDS",
+    "MOST_PLACES",
     "NEITHER_VALID",
     "PREFERENCES",
     "TIE",
@@ -57,10 +59,13 @@ __all__ = [
     "Import",
     "ImportedRater",
     "Installation",
+    "Invitation",
+    "InvitationUse",
     "Label",
     "LoginFailures",
     "Membership",
     "Origin",
+    "PasswordLink",
     "PauseReason",
     "PiiKind",
     "PiiSpan",

@@ -18,11 +18,12 @@ The value is the length that is announced, 0 where none is.
 """
 GO_ON = 204
 _IMPORTS = re.compile(r"(?:/api/v1)?/projects/[^/]+/import/")
+_LISTS_OF_PEOPLE = re.compile(r"/projects/[^/]+/invitations/list/")
 _EVALUATIONS = re.compile(r"(?:/api/v1)?/projects/[^/]+/evaluation-jobs/")
 
 
 def takes_files(path: str) -> bool:
-    return bool(_IMPORTS.fullmatch(path) or _EVALUATIONS.fullmatch(path))
+    return bool(_IMPORTS.fullmatch(path) or _EVALUATIONS.fullmatch(path) or _LISTS_OF_PEOPLE.fullmatch(path))
 
 
 def most_bytes(path: str) -> int:

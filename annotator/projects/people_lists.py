@@ -1,0 +1,67 @@
+"""Lists a project's members for its managers, with what they have done and what bars them, a page at a time."""
+
+from dataclasses import dataclass
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from annotator.models import Exclusion, Guideline, Membership, Project, Role, Tally
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How many members there are, by role, and how many of them get no task at present, or have to read first."""
+
+    annotators: int
+    reviewers: int
+    managers: int
+    paused: int
+    unread: int
+
+
+def members_of(project: Project) -> QuerySet[Membership]:
+    """Returns the members by user name, each with `done`, `excluded` and `unread`."""
+    theirs = {"annotator": OuterRef("user"), "project": OuterRef("project")}
+    done = Subquery(Tally.objects.filter(**theirs).values("done"))
+    rows = project.memberships.select_related("user", "project").order_by("user__username")
+    return rows.annotate(
+        done=Coalesce(done, 0),
+        excluded=Exists(Exclusion.objects.filter(**theirs)),
+        version=_version(project),
+    ).annotate(unread=Q(version__gt=F("acknowledged_version")))
+
+
+def _version(project: Project) -> Coalesce:
+    versions = Guideline.objects.filter(project=project).order_by("-version").values("version")
+    return Coalesce(Subquery(versions[:1]), Value(0))
+
+
+NARROWED = {
+    "paused": Q(paused_at__isnull=False),
+    "excluded": Q(excluded=True),
+    "unread": Q(unread=True),
+    "untested": Q(qualified_at=None, role=Role.ANNOTATOR),
+    "offered": ~Q(offered_role=""),
+}
+"""What members can be narrowed down to, beside their role and name."""
+
+
+def narrowed(rows: QuerySet[Membership], *, name: str = "", role: str = "", state: str = "") -> QuerySet[Membership]:
+    """Selects members whose name contains a text, who have a role, or of whom one of NARROWED is true."""
+    if name:
+        rows = rows.filter(user__username__icontains=name)
+    if role:
+        rows = rows.filter(role=role)
+    return rows.filter(NARROWED[state]) if state else rows
+
+
+def page(rows: QuerySet[Membership], *, after: str, size: int) -> list[Membership]:
+    """Returns the first members, or those whose names come after one."""
+    return list((rows.filter(user__username__gt=after) if after else rows)[:size])
+
+
+def numbers(project: Project) -> Numbers:
+    """Counts the members in one query."""
+    roles = {f"{role}s": Count("pk", filter=Q(role=role)) for role in Role.values}
+    paused, unread = Count("pk", filter=Q(paused_at__isnull=False)), Count("pk", filter=Q(unread=True))
+    return Numbers(**members_of(project).order_by().aggregate(**roles, paused=paused, unread=unread))

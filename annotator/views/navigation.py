@@ -49,6 +49,7 @@ class _Page:
 # In the order of the tabs.
 _PAGES = (
     _Page("people", gettext_noop("People"), "group", for_managers_only=True),
+    _Page("edit-guidelines", gettext_noop("Guidelines and rubric"), "menu_book", for_managers_only=True),
     _Page("review", gettext_noop("Review"), "fact_check"),
     _Page("agreement", gettext_noop("Agreement"), "handshake"),
     _Page("annotators", gettext_noop("Annotators"), "groups"),

@@ -30,7 +30,7 @@ class LanguagesField(forms.CharField):
         )
 
     def to_python(self, value: Any) -> list[str]:  # type: ignore[override]
-        return [code for code in super().to_python(value).replace(",", " ").split() if code]
+        return [code for code in (super().to_python(value) or "").replace(",", " ").split() if code]
 
     def run_validators(self, value: Any) -> None:
         """Checks the text as a whole; which languages there are is for the project to say."""
@@ -168,10 +168,8 @@ class JoinForm(forms.Form):
     )
 
     def clean(self) -> dict[str, Any]:
-        data = super().clean() or {}
-        if "again" in data and "password" in data and data["again"] != data["password"]:
-            self.add_error("again", _("The two passwords differ."))
-        return data
+        _require_the_same(self)
+        return self.cleaned_data
 
     def show(self, refused: members.RefusedName | members.WeakPassword) -> None:
         """Shows a refusal beside its field."""
@@ -193,7 +191,17 @@ class NewPasswordForm(forms.Form):
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
-    clean = JoinForm.clean  # type: ignore[assignment]
+
+    def clean(self) -> dict[str, Any]:
+        _require_the_same(self)
+        return self.cleaned_data
+
+
+def _require_the_same(form: forms.Form) -> None:
+    """Adds an error where the password is typed differently the second time."""
+    data = form.cleaned_data
+    if "again" in data and "password" in data and data["again"] != data["password"]:
+        form.add_error("again", _("The two passwords differ."))
 
 
 class MemberForm(forms.Form):
@@ -234,9 +242,7 @@ class ActionForm(forms.Form):
 
     def __init__(self, project: Project, data: Any = None) -> None:
         super().__init__(data)
-        self.fields["member"] = forms.ModelMultipleChoiceField(
-            project.memberships.select_related("user", "project"), to_field_name="user__username"
-        )
+        self.fields["member"] = forms.ModelMultipleChoiceField(project.memberships.select_related("user", "project"))
 
 
 class ReasonForm(forms.Form):

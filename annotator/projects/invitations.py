@@ -108,8 +108,16 @@ def invite(project: Project, wish: Wish, *, by: User, now: datetime) -> tuple[In
     invitation.digest = links.digest_of(secret)
     invitation.save()
     # Without the address and the name: an entry can never be redacted.
-    details = {"role": wish.role, "places": wish.places, "days": wish.days, "quota": wish.quota}
-    audit.record("invitation.made", str(invitation), project=project, **details, languages=invitation.languages)
+    audit.record(
+        "invitation.made",
+        str(invitation),
+        project=project,
+        role=wish.role,
+        places=wish.places,
+        days=wish.days,
+        quota=wish.quota,
+        languages=invitation.languages,
+    )
     return invitation, secret
 
 

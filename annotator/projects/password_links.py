@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from annotator import audit
@@ -47,14 +46,14 @@ def why_not(account: User, *, by: User, project: Project | None) -> str:
         return _("This is your own account. Change its password in the settings.")
     if account.is_staff or account.is_superuser:
         return _("This account may use the admin, so only an administrator can make a link for it.")
-    managed = Project.objects.managed_by(by).values("pk")
-    here = project is not None and by.is_active and Project.objects.managed_by(by).filter(pk=project.pk).exists()
-    if not here or not account.memberships.filter(project=project).exists():
+    standing = list(account.memberships.filter(project__deleted_at=None))
+    here = {member.project_id for member in standing}
+    managed = set(Project.objects.managed_by(by).filter(pk__in=here).values_list("pk", flat=True))
+    if not by.is_active or project is None or project.pk not in managed:
         return _("Only managers of a project can make a link, and only for its members.")
-    standing = account.memberships.filter(project__deleted_at=None)
-    if standing.filter(Q(role=Role.MANAGER) | Q(offered_role=Role.MANAGER)).exists():
+    if any(Role.MANAGER in (member.role, member.offered_role) for member in standing):
         return _("This person manages a project or is asked to, so only an administrator can make a link.")
-    if standing.exclude(project__in=managed).exists():
+    if here - managed:
         return _("This person is also in a project that you do not manage, so only an administrator can make a link.")
     return ""
 

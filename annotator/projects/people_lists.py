@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from annotator.models import Exclusion, Guideline, Membership, Project, Role, Tally
@@ -27,13 +27,13 @@ def members_of(project: Project) -> QuerySet[Membership]:
     return rows.annotate(
         done=Coalesce(done, 0),
         excluded=Exists(Exclusion.objects.filter(**theirs)),
-        version=_version(project),
-    ).annotate(unread=Q(version__gt=F("acknowledged_version")))
+        unread=Q(acknowledged_version__lt=Coalesce(Subquery(_versions(project)[:1]), Value(0))),
+    )
 
 
-def _version(project: Project) -> Coalesce:
-    versions = Guideline.objects.filter(project=project).order_by("-version").values("version")
-    return Coalesce(Subquery(versions[:1]), Value(0))
+def _versions(project: Project) -> QuerySet[Guideline, int]:
+    """Returns the versions of the guidelines, the one in force first."""
+    return project.guidelines.order_by("-version").values_list("version", flat=True)
 
 
 NARROWED = {
@@ -61,7 +61,8 @@ def page(rows: QuerySet[Membership], *, after: str, size: int) -> list[Membershi
 
 
 def numbers(project: Project) -> Numbers:
-    """Counts the members in one query."""
+    """Counts the members, all of them in one query."""
     roles = {f"{role}s": Count("pk", filter=Q(role=role)) for role in Role.values}
-    paused, unread = Count("pk", filter=Q(paused_at__isnull=False)), Count("pk", filter=Q(unread=True))
-    return Numbers(**members_of(project).order_by().aggregate(**roles, paused=paused, unread=unread))
+    paused = Count("pk", filter=Q(paused_at__isnull=False))
+    unread = Count("pk", filter=Q(acknowledged_version__lt=_versions(project).first() or 0))
+    return Numbers(**project.memberships.aggregate(**roles, paused=paused, unread=unread))

@@ -127,7 +127,7 @@ def versions(request: HttpRequest, slug: str) -> HttpResponse:
         "unread": guidelines.readers(project).filter(acknowledged_version=0).count(),
     }
     if "version" in request.GET:
-        wanted = number_in(request.GET, "version", most=LARGEST_VERSION)
+        wanted = number_in(request.GET, "version", most=LARGEST_VERSION) or 0
         chosen = project.guidelines.filter(version=wanted).first()
         if chosen is None:
             raise Http404

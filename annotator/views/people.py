@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.urls import reverse
@@ -17,7 +18,7 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms.people import ActionForm, MemberForm, ReasonForm
 from annotator.gold import gold_tasks
-from annotator.models import Exclusion, Membership, Project, Role, User
+from annotator.models import Exclusion, Membership, Project, Pseudonym, Role, User
 from annotator.projects import member_actions, members, password_links, people_lists
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
@@ -84,12 +85,15 @@ def _act(request: HttpRequest, project: Project) -> HttpResponse:
 # One person ------------------------------------------------------------------------------------------------
 
 
-def _person(project: Project, naming: Naming, name: str) -> User:
-    """Returns one of the project's people by the name that the reader sees, or raises 404."""
-    user = naming.person(name)
-    if user is None or not people_of(project).filter(pk=user.pk).exists():
+def _person(project: Project, naming: Naming, name: str) -> Any:
+    """Returns one of the project's people by the name that the reader sees, with `pseudonym`, or raises 404."""
+    # PostgreSQL refuses a NUL character in a query.
+    if not name.isprintable():
         raise Http404
-    return user
+    called = {"username": name} if naming.by_name else {"pseudonyms__project": project, "pseudonyms__name": name}
+    here = {"user": OuterRef("pk"), "project": project}
+    people = people_of(project).annotate(pseudonym=Subquery(Pseudonym.objects.filter(**here).values("name")))
+    return get_object_or_404(people, **called)
 
 
 @login_required
@@ -105,8 +109,7 @@ def person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     if managed.get("saved"):
         return redirect("person", slug, name)
     work = person_charts.work_of(project, user, reader=reader)
-    pseudonym = Naming(project, by_name=False)(user)
-    context = {"project": project, "name": name, "pseudonym": pseudonym, "work": work, "manages": naming.by_name}
+    context = {"project": project, "name": name, "pseudonym": user.pseudonym, "work": work, "manages": naming.by_name}
     wrong = bool(managed and managed["form"] and managed["form"].errors)
     return render(request, "workspace/person.html", context | managed, status=422 if wrong else 200)
 
@@ -192,10 +195,10 @@ def exclusions(request: HttpRequest, slug: str) -> HttpResponse:
     before = number_in(request.GET, "before")
     rows = project.exclusions.select_related("annotator", "by").order_by("-pk")
     shown = list((rows.filter(pk__lt=before) if before else rows)[: EXCLUSIONS_SHOWN + 1])
-    pseudonyms = Naming(project, by_name=False)
+    pseudonym_of = Naming(project, by_name=False)
     context = {
         "project": project,
-        "rows": [(row, pseudonyms(row.annotator)) for row in shown[:EXCLUSIONS_SHOWN]],
+        "rows": [(row, pseudonym_of(row.annotator)) for row in shown[:EXCLUSIONS_SHOWN]],
         "further": shown[EXCLUSIONS_SHOWN - 1].pk if len(shown) > EXCLUSIONS_SHOWN else None,
         "first": before is None,
     }

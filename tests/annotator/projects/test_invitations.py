@@ -58,7 +58,7 @@ def test_a_link_for_two_lets_two_in(project: Project, cast: Cast) -> None:
 
 def test_an_expired_link_lets_nobody_in(project: Project, cast: Cast) -> None:
     _, secret = made(project, cast, days=2)
-    assert invitations.invitation_of(secret, now=NOW + timedelta(hours=47))
+    assert invitations.invitation_of(secret, now=NOW + timedelta(hours=47)).project == project
     with pytest.raises(InvitationEnded, match="expired"):
         invitations.accept(secret, cast.dave, now=NOW + timedelta(days=2))
 
@@ -168,7 +168,9 @@ def test_a_refused_account_takes_no_place(
         ({"email": "a@example.org", "places": 2}, "places"),
     ],
 )
-def test_what_no_invitation_can_be_is_refused(project: Project, cast: Cast, wish: dict[str, object], field: str) -> None:
+def test_what_no_invitation_can_be_is_refused(
+    project: Project, cast: Cast, wish: dict[str, object], field: str
+) -> None:
     with pytest.raises(UnusableInvitation) as refused:
         made(project, cast, **wish)
     assert list(refused.value.errors) == [field]

@@ -33,6 +33,7 @@ KINDS = {
     "project": _("Projects"),
     "guidelines": _("Guidelines"),
     "membership": _("People in projects"),
+    "invitation": _("Invitations"),
     "gold": _("Gold tasks"),
     "snapshot": _("Snapshots"),
     "run": _("Training runs"),

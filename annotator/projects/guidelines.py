@@ -112,6 +112,8 @@ def with_readers(project: Project) -> QuerySet[Guideline]:
 # What changed between two versions -------------------------------------------------------------------------
 
 CONTEXT = 3
+EXACT = 500
+"""Up to so many lines, the difference is the smallest that difflib finds."""
 MOST_COMPARED = 4_000
 """Lines of both versions together. Comparing more of them could take seconds."""
 
@@ -134,7 +136,9 @@ def difference(before: str, after: str) -> list[Line] | None:
 
 
 def _lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Line]:
-    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    # In long texts, lines that come often are no places to begin a match: with them some texts take minutes.
+    is_long = max(len(old), len(new)) > EXACT
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=is_long).get_opcodes():
         if kind == "equal":
             yield from (Line("same", text) for text in old[a:b])
         else:

@@ -7,6 +7,8 @@ from django.db.models.functions import Coalesce
 
 from annotator.models import Exclusion, Guideline, Membership, Project, Role, Tally
 
+_ANNOTATES = Q(role=Role.ANNOTATOR)
+
 
 @dataclass(frozen=True)
 class Numbers:
@@ -27,7 +29,7 @@ def members_of(project: Project) -> QuerySet[Membership]:
     return rows.annotate(
         done=Coalesce(done, 0),
         excluded=Exists(Exclusion.objects.filter(**theirs)),
-        unread=Q(acknowledged_version__lt=Coalesce(Subquery(_versions(project)[:1]), Value(0))),
+        unread=_ANNOTATES & Q(acknowledged_version__lt=Coalesce(Subquery(_versions(project)[:1]), Value(0))),
     )
 
 
@@ -40,7 +42,7 @@ NARROWED = {
     "paused": Q(paused_at__isnull=False),
     "excluded": Q(excluded=True),
     "unread": Q(unread=True),
-    "untested": Q(qualified_at=None, role=Role.ANNOTATOR),
+    "untested": _ANNOTATES & Q(qualified_at=None),
     "offered": ~Q(offered_role=""),
 }
 """What members can be narrowed down to, beside their role and name."""
@@ -64,5 +66,5 @@ def numbers(project: Project) -> Numbers:
     """Counts the members, all of them in one query."""
     roles = {f"{role}s": Count("pk", filter=Q(role=role)) for role in Role.values}
     paused = Count("pk", filter=Q(paused_at__isnull=False))
-    unread = Count("pk", filter=Q(acknowledged_version__lt=_versions(project).first() or 0))
+    unread = Count("pk", filter=_ANNOTATES & Q(acknowledged_version__lt=_versions(project).first() or 0))
     return Numbers(**project.memberships.aggregate(**roles, paused=paused, unread=unread))

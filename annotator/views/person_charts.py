@@ -107,7 +107,6 @@ def _agreement_charts(agreed: WithOthers, attributes: Sequence[Attribute]) -> li
             note=_("Weighted kappa with its 95 % interval: 1 is full agreement, 0 is chance."),
             digits=2,
             maximum=1,
-            marks={_("chance"): 0},
         ),
         Chart(
             name="bias",
@@ -118,7 +117,7 @@ def _agreement_charts(agreed: WithOthers, attributes: Sequence[Attribute]) -> li
             place_label=_("attribute"),
             note=_("The mean difference from the others' ratings of the same responses, with its 95 % interval."),
             digits=2,
-            marks={_("equal"): 0},
+            marks={"0": 0},
         ),
     ]
 

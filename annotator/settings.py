@@ -173,6 +173,14 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 
+# Mail: invitations are sent where a server is named; else their links are shown to be copied -----------------
+_MAIL = environment.mail_server("EMAIL_URL")
+EMAIL_HOST, EMAIL_PORT = _MAIL.host, _MAIL.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL.user, _MAIL.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.starts_tls, _MAIL.tls_from_the_start
+EMAIL_TIMEOUT = 10  # seconds, for each answer of the server: a manager waits for it
+DEFAULT_FROM_EMAIL = _MAIL.sender
+
 # Language, time, files -------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 # Each language is named in itself. CONTRIBUTING.md says how to add one.

@@ -36,6 +36,7 @@ KINDS = {
     "guidelines": _("Guidelines"),
     "rubric": _("Rubrics"),
     "membership": _("People in projects"),
+    "invitation": _("Invitations"),
     "gold": _("Gold tasks"),
     "snapshot": _("Snapshots"),
     "run": _("Training runs"),

@@ -6,7 +6,6 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
-from django.shortcuts import get_object_or_404
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema, extend_schema_view
 from rest_framework import generics, status
@@ -173,19 +172,6 @@ class Members(generics.ListCreateAPIView[Membership]):
             MemberSerializer(self.get_queryset().get(pk=member.pk)).data,
             status=status.HTTP_201_CREATED if created else status.HTTP_200_OK,
         )
-
-
-class OneMember(APIView):
-    """One member of a project, for its managers."""
-
-    @extend_schema(
-        description="Ends the membership. Tasks that they hold go back, finished work stays. The last manager stays.",
-        responses={204: None},
-    )
-    def delete(self, request: Request, slug: str, username: str) -> Response:
-        project = access.managed_project(access.user_of(request), slug)
-        members.dismiss(get_object_or_404(project.memberships.select_related("user"), user__username=username))
-        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class Offer(APIView):

@@ -237,6 +237,11 @@ class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
     role = serializers.ChoiceField(choices=Role.choices, required=False)
     offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
     accepted = serializers.SerializerMethodField(help_text="false: they have not answered the offer of a role yet")
+    paused_at = serializers.DateTimeField(read_only=True)
+    paused_because = serializers.CharField(read_only=True, help_text="gold or manager; empty: not paused")
+    qualified_at = serializers.DateTimeField(read_only=True)
+    extra_tries = serializers.IntegerField(read_only=True)
+    acknowledged_version = serializers.IntegerField(read_only=True, help_text="of the guidelines; 0: none")
     password = serializers.CharField(write_only=True, required=False, trim_whitespace=False)
     quota = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=LARGEST)
     languages = serializers.ListField(child=serializers.CharField(max_length=60), required=False, max_length=20)
@@ -252,6 +257,11 @@ class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
             "password",
             "quota",
             "languages",
+            "paused_at",
+            "paused_because",
+            "qualified_at",
+            "extra_tries",
+            "acknowledged_version",
             "created_at",
         ]
 

@@ -8,9 +8,12 @@ from annotator.api import (
     annotators,
     audit,
     exclusions,
+    guidelines,
     health,
     import_jobs,
     imports,
+    invitations,
+    members,
     projects,
     review,
     rubrics,
@@ -20,6 +23,8 @@ from annotator.api import (
 )
 
 __all__ = ["schema", "urlpatterns"]
+
+_member = members.MemberAction.action_view
 
 urlpatterns = [
     # Django tries addresses in turn: the calls that annotators make for every task come first.
@@ -35,7 +40,20 @@ urlpatterns = [
     path("projects/<slug:slug>/rubric/", rubrics.RubricOfProject.as_view(), name="rubric"),
     path("projects/<slug:slug>/archive/", projects.Archive.as_view(), name="archive"),
     path("projects/<slug:slug>/members/", projects.Members.as_view(), name="members"),
-    path("projects/<slug:slug>/members/<str:username>/", projects.OneMember.as_view(), name="member"),
+    path("projects/<slug:slug>/members/<str:username>/", members.OneMember.as_view(), name="member"),
+    path("projects/<slug:slug>/members/<str:username>/pause/", _member("pause"), name="pause-member"),
+    path("projects/<slug:slug>/members/<str:username>/resume/", _member("resume"), name="resume-member"),
+    path("projects/<slug:slug>/members/<str:username>/another-try/", _member("another-try"), name="another-try"),
+    path("projects/<slug:slug>/members/<str:username>/qualify/", _member("qualify"), name="qualify-member"),
+    path(
+        "projects/<slug:slug>/members/<str:username>/password-link/",
+        members.PasswordLinkOfMember.as_view(),
+        name="password-link",
+    ),
+    path("projects/<slug:slug>/invitations/", invitations.Invitations.as_view(), name="invitations"),
+    path("projects/<slug:slug>/invitations/<int:pk>/", invitations.OneInvitation.as_view(), name="one-invitation"),
+    path("invitations/accept/", invitations.Acceptance.as_view(), name="accept-invitation"),
+    path("projects/<slug:slug>/guidelines/", guidelines.Guidelines.as_view(), name="guidelines"),
     path("projects/<slug:slug>/offer/", projects.Offer.as_view(), name="offer"),
     path("projects/<slug:slug>/import/", transfer.Import.as_view(), name="import"),
     path("projects/<slug:slug>/imports/", imports.Imports.as_view(), name="imports"),

@@ -22,6 +22,7 @@ from annotator.models.figures import ProjectFigures
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.import_jobs import ImportJob, ImportJobError, ImportMapping
 from annotator.models.imports import Import
+from annotator.models.invitation import MOST_PLACES, Invitation, InvitationUse, PasswordLink
 from annotator.models.label import Consensus, Label
 from annotator.models.login import LoginFailures
 from annotator.models.member import Membership, PauseReason, Tally
@@ -44,6 +45,7 @@ __all__ = [
     "HIGHEST_SCORE",
     "LONGEST_ACTIVE_SECONDS",
     "MOST_LEVELS",
+    "MOST_PLACES",
     "NEITHER_VALID",
     "PREFERENCES",
     "TIE",
@@ -68,10 +70,13 @@ __all__ = [
     "ImportMapping",
     "ImportedRater",
     "Installation",
+    "Invitation",
+    "InvitationUse",
     "Label",
     "LoginFailures",
     "Membership",
     "Origin",
+    "PasswordLink",
     "PauseReason",
     "PiiKind",
     "PiiSpan",

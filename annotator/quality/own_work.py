@@ -45,13 +45,19 @@ def amount(user: User, project: Project, *, now: datetime) -> Amount:
     first = now.date() - timedelta(days=DAYS - 1)
     recent = mine.filter(submitted_at__date__gte=first).annotate(day=TruncDate("submitted_at"))
     counts = dict(recent.values("day").annotate(n=Count("pk")).values_list("day", "n"))
-    timed = mine.filter(active_seconds__isnull=False).order_by("-pk").values_list("active_seconds", flat=True)
-    seconds = [duration for duration in timed[:PACE_OVER] if duration is not None]
     return Amount(
         total=mine.count(),
         days=[(day, counts.get(day, 0)) for day in (first + timedelta(days=n) for n in range(DAYS))],
-        seconds_per_task=median(seconds) if seconds else None,
+        seconds_per_task=median_seconds(user, project),
     )
+
+
+def median_seconds(user: User, project: Project) -> float | None:
+    """Returns the median time of the user's latest timed tasks; None if none was timed."""
+    mine = Annotation.objects.for_project(project.pk).filter(assignment__annotator=user, revision=1)
+    timed = mine.filter(active_seconds__isnull=False).order_by("-pk").values_list("active_seconds", flat=True)
+    seconds = [duration for duration in timed[:PACE_OVER] if duration is not None]
+    return median(seconds) if seconds else None
 
 
 @dataclass(frozen=True)

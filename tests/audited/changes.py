@@ -15,7 +15,10 @@ from tests.audited.sending import (
     evaluation,
     exclusion,
     first_administrator,
+    invitation,
+    invited_elsewhere,
     login,
+    new_password_by_link,
     new_project,
     new_token,
     own_password,
@@ -72,6 +75,7 @@ LEAVES_NONE = {
     "command quality",
     "command verify_model",
     "page verify-model",
+    "page preview-guidelines",
 }
 
 CHANGES: dict[str, tuple[str, Change]] = {
@@ -87,6 +91,31 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest member delete": ("membership.ended", lambda w: w.rest.delete(f"{TALK}/members/alice/")),
     "rest rubrics post": ("rubric.offered", lambda w: w.rest.post("/api/v1/rubrics/", RUBRIC)),
     "rest rubric put": ("rubric.published", lambda w: w.rest.put(f"{TALK}/rubric/", RUBRIC)),
+    "rest member patch": (
+        "membership.changed",
+        lambda w: w.rest.patch(f"{TALK}/members/alice/", {"role": "reviewer"}),
+    ),
+    "rest pause-member post": ("membership.paused", lambda w: w.rest.post(f"{TALK}/members/alice/pause/")),
+    "rest resume-member post": ("membership.resumed", lambda w: w.rest.post(f"{TALK}/members/alice/resume/")),
+    "rest another-try post": (
+        "membership.given_another_try",
+        lambda w: w.rest.post(f"{TALK}/members/alice/another-try/"),
+    ),
+    "rest qualify-member post": ("membership.qualified", lambda w: w.rest.post(f"{TALK}/members/alice/qualify/")),
+    "rest password-link post": ("password.link_made", lambda w: w.rest.post(f"{TALK}/members/alice/password-link/")),
+    "rest invitations post": ("invitation.made", lambda w: w.rest.post(f"{TALK}/invitations/")),
+    "rest one-invitation delete": (
+        "invitation.revoked",
+        lambda w: w.rest.delete(f"{TALK}/invitations/{invitation(w).pk}/"),
+    ),
+    "rest accept-invitation post": (
+        "invitation.accepted",
+        lambda w: w.rest.post("/api/v1/invitations/accept/", {"token": invited_elsewhere(w)}),
+    ),
+    "rest guidelines post": (
+        "guidelines.published",
+        lambda w: w.rest.post(f"{TALK}/guidelines/", {"text": "Read this."}),
+    ),
     "rest offer post": ("membership.changed", lambda w: w.offered().rest.post(f"{TALK}/offer/", {"accept": True})),
     "rest members post": ("membership.created", lambda w: w.rest.post(f"{TALK}/members/", {"username": "dave"})),
     "rest import post": ("tasks.imported", lambda w: w.rest.post(f"{TALK}/import/", [task_row("t-9")])),
@@ -198,6 +227,48 @@ CHANGES: dict[str, tuple[str, Change]] = {
             "/projects/talk/rubric/",
             {"do": "publish", "name": "Mine", "row": "a0", "a0-name": "Tone", "a0-levels": "rude\nplain\nkind"},
         ),
+    ),
+    "page people": (
+        "membership.paused",
+        lambda w: w.page.post("/projects/talk/people/", {"action": "pause", "member": w.member().pk}),
+    ),
+    "page person": (
+        "membership.changed",
+        lambda w: w.page.post("/projects/talk/people/alice/", {"role": "reviewer"}),
+    ),
+    "page dismiss-person": ("membership.ended", lambda w: w.page.post("/projects/talk/people/alice/dismiss/")),
+    "page exclude-person": (
+        "annotator.excluded",
+        lambda w: w.page.post("/projects/talk/people/alice/exclude/", {"reason": "A bot."}),
+    ),
+    "page readmit-person": (
+        "annotator.readmitted",
+        lambda w: w.page.post(f"/projects/talk/people/{w.excluded().annotator}/readmit/"),
+    ),
+    "page password-link": (
+        "password.link_made",
+        lambda w: w.page.post("/projects/talk/people/alice/password-link/"),
+    ),
+    "page invitations": (
+        "invitation.made",
+        lambda w: w.page.post("/projects/talk/invitations/", {"role": "annotator", "places": 1, "days": 7}),
+    ),
+    "page invite-list": (
+        "invitation.made",
+        lambda w: w.page.post("/projects/talk/invitations/list/", {"lines": "Frank", "days": 7}),
+    ),
+    "page revoke-invitation": (
+        "invitation.revoked",
+        lambda w: w.page.post(f"/projects/talk/invitations/{invitation(w).pk}/revoke/"),
+    ),
+    "page invitation": (
+        "invitation.accepted",
+        lambda w: w.page.post(f"/invitation/{invited_elsewhere(w)}/"),
+    ),
+    "page new-password": ("password.set", new_password_by_link),
+    "page edit-guidelines": (
+        "guidelines.published",
+        lambda w: w.page.post("/projects/talk/guidelines/edit/", {"text": "Read this.", "based_on": 0}),
     ),
     "page offer": (
         "membership.changed",

@@ -11,11 +11,23 @@ from django.forms import model_to_dict
 from django.test import Client
 from rest_framework.test import APIClient
 
+from annotator.db.clock import database_now
 from annotator.forms.project_settings import ProjectSettingsForm
-from annotator.models import Task, User
+from annotator.models import Invitation, Project, Role, Task, User
+from annotator.projects import invitations, password_links
+from annotator.projects.invitations import Wish
 from rewards.api import openrlhf
 from tests.audited.world import Change, World
-from tests.builders import ATTRIBUTES, imported, label_row, pseudonym
+from tests.builders import (
+    ATTRIBUTES,
+    NOW,
+    imported,
+    label_row,
+    make_member,
+    make_project,
+    make_user,
+    pseudonym,
+)
 
 TALK = "/api/v1/projects/talk"
 NO_GUIDELINES = {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0, "training_config": "{}"}
@@ -50,6 +62,23 @@ def token_by_password(world: World) -> Any:
     world.cast.carol.set_password("old-pass-123")
     world.cast.carol.save()
     return APIClient().post("/api/v1/token/", {"username": "carol", "password": "old-pass-123"})
+
+
+def invitation(world: World) -> Invitation:
+    return invitations.invite(world.project, Wish(), by=world.cast.carol, now=NOW)[0]
+
+
+def invited_elsewhere(world: World) -> str:
+    """The secret of a link into a project that carol is not in yet."""
+    lead = make_member(make_project("other"), make_user("lead"), role=Role.MANAGER).user
+    project = Project.objects.get(slug="other")
+    return invitations.invite(project, Wish(), by=lead, now=database_now())[1]
+
+
+def new_password_by_link(world: World) -> Any:
+    _, secret = password_links.make(world.cast.carol, by=world.cast.carol, project=world.project, now=database_now())
+    new = {"password": "other-pass-98", "again": "other-pass-98"}
+    return Client().post(f"/new-password/{secret}/", new)
 
 
 def redaction(world: World) -> Any:

@@ -289,7 +289,7 @@ def test_errors_are_downloaded_without_formulas(project: Project, carol: Client)
     jobs.start(job, dry_run=True, mapping=None)
     jobs.run_waiting()
     answer = carol.get(address(job, "errors/"))
-    content = b"".join(answer).decode()  # type: ignore[arg-type]
+    content = b"".join(answer).decode()
     lines = content.splitlines()
     assert (lines[0], len(lines)) == ("line,field,error", 3)
     assert lines[2].startswith("2,priority,")

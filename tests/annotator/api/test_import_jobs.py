@@ -49,7 +49,7 @@ def test_a_body_is_imported_in_the_background(project: Project, carol: APIClient
     assert carol.get(JOBS).json()["results"] == [job]
     (error,) = carol.get(f"{answer.headers['Location']}errors/").json()
     assert (error["line"], error["field"]) == (2, "prompt")
-    lines = b"".join(carol.get(f"{answer.headers['Location']}errors/?format=csv")).splitlines()  # type: ignore[arg-type]
+    lines = b"".join(carol.get(f"{answer.headers['Location']}errors/?format=csv")).splitlines()
     assert (lines[0], len(lines)) == (b"line,field,error", 2)
 
 

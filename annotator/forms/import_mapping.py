@@ -41,7 +41,7 @@ class MappingForm(forms.Form):
     )
 
     def __init__(self, columns: Sequence[str], *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[misc]
         self.choices = [("", _("none")), *((name, name) for name in columns)]
         for name in OWN_FIELDS:
             self._choice(name).choices = self.choices

@@ -25,8 +25,10 @@ HEAD_BYTES = 8 << 20
 """Bytes of the file that are read for the sample, before decompression."""
 MOST_BYTES = 4 << 20
 """Bytes of rows after which the sample ends."""
-SHOWN = 20_000
+SHOWN = 8_000
 """Characters of one text that a preview shows."""
+TURNS_SHOWN = 20
+"""The last turns of a conversation that a preview shows."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def preview(project: Project, sample: Sample, mapping: ColumnMapping | None) -> 
 
 
 def _shortened(row: TaskRow) -> TaskRow:
-    messages = [{**message, "content": _short(message["content"])} for message in row.messages]
+    messages = [{**message, "content": _short(message["content"])} for message in row.messages[-TURNS_SHOWN:]]
     responses = tuple(replace(response, text=_short(response.text)) for response in row.responses)
     return replace(row, messages=messages, responses=responses)
 

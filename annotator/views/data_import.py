@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from itertools import islice
 from string import ascii_uppercase
 from typing import Any
 
@@ -34,6 +35,7 @@ from annotator.web.query_parameters import number_in
 PAGE = 20
 JOBS_SHOWN = 10
 ERRORS_SHOWN = 50
+METADATA_SHOWN = 12
 SILENT_AFTER = timedelta(seconds=60)
 LAYOUTS = {
     "tasks": gettext_lazy("task rows"),
@@ -153,7 +155,15 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
         "columns": sample.columns,
         "note": sample.note,
         "preview": shown,
-        "tasks": [(task, list(zip(ascii_uppercase, task.responses, strict=False))) for task in shown.tasks],
+        "tasks": [
+            {
+                "task": task,
+                "responses": list(zip(ascii_uppercase, task.responses, strict=False)),
+                # As a list: a template would look for a key called `items`.
+                "metadata": list(islice(task.metadata.items(), METADATA_SHOWN)),
+            }
+            for task in shown.tasks
+        ],
         "layout": LAYOUTS.get(shown.layout, "") if mapping is None else "",
         "mapping": json.dumps(mapping.as_json()) if mapping else "",
         "is_mapped": mapping is not None,

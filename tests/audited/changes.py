@@ -1,5 +1,7 @@
 """One way through every door that changes something, with the entry it leaves; and the doors that leave none."""
 
+import json
+
 from rewards.models import RunState
 from tests.audited.sending import (
     ITEMS,
@@ -32,6 +34,7 @@ from tests.audited.sending import (
     sent_evaluation,
     sent_evaluation_on_the_page,
     sent_exclusion,
+    sent_import,
     sent_rating,
     sent_readmission,
     sent_run_form,
@@ -43,7 +46,7 @@ from tests.audited.sending import (
     token_by_password,
     undone_skip,
 )
-from tests.audited.world import Change, World, group
+from tests.audited.world import COLUMNS, Change, World, group
 from tests.builders import make_import, make_task, task_row
 
 RUBRIC = {
@@ -123,6 +126,26 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "tasks.taken_back",
         lambda w: w.rest.delete(f"{TALK}/imports/{make_import(w.project)}/"),
     ),
+    "rest import-jobs post": (
+        "import.started",
+        lambda w: w.rest.post(f"{TALK}/import-jobs/", [task_row("t-9")], format="json"),
+    ),
+    "rest start-import-job post": (
+        "import.started",
+        lambda w: w.rest.post(f"{TALK}/import-jobs/{w.import_job().pk}/start/"),
+    ),
+    "rest import-job delete": (
+        "import.cancelled",
+        lambda w: w.rest.delete(f"{TALK}/import-jobs/{w.import_job().pk}/"),
+    ),
+    "rest import-mappings post": (
+        "import_mapping.kept",
+        lambda w: w.rest.post(f"{TALK}/import-mappings/", {"name": "ours", "mapping": COLUMNS}, format="json"),
+    ),
+    "rest import-mapping delete": (
+        "import_mapping.deleted",
+        lambda w: w.rest.delete(f"{TALK}/import-mappings/{w.import_mapping().pk}/"),
+    ),
     "rest export get": ("labels.exported", lambda w: w.rest.get(f"{TALK}/export/")),
     "rest snapshots post": ("snapshot.requested", snapshot),
     "rest training-runs post": (
@@ -198,6 +221,30 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page logout": ("login.ended", lambda w: w.page.post("/logout/")),
     "page tokens": ("token.issued", new_token),
     "page end-token": ("token.ended", lambda w: w.page.post(f"/settings/tokens/{w.own_token().pk}/end/")),
+    "page import-data": ("import.uploaded", sent_import),
+    "page start-import": (
+        "import.started",
+        lambda w: w.page.post(f"/projects/talk/data/imports/{w.import_job().pk}/start/", {"action": "import"}),
+    ),
+    "page cancel-import": (
+        "import.cancelled",
+        lambda w: w.page.post(f"/projects/talk/data/imports/{w.import_job().pk}/cancel/"),
+    ),
+    "page keep-mapping": (
+        "import_mapping.kept",
+        lambda w: w.page.post(
+            f"/projects/talk/data/imports/{w.import_job().pk}/mapping/",
+            {"name": "ours", "mapping": json.dumps(COLUMNS)},
+        ),
+    ),
+    "page delete-mapping": (
+        "import_mapping.deleted",
+        lambda w: w.page.post(f"/projects/talk/data/mappings/{w.import_mapping().pk}/delete/"),
+    ),
+    "page take-back": (
+        "tasks.taken_back",
+        lambda w: w.page.post(f"/projects/talk/data/import/{make_import(w.project)}/take-back/"),
+    ),
     "page submit": ("annotation.submitted", submission),
     "page revise": ("annotation.revised", revision),
     "page skip": ("task.skipped", lambda w: w.page.post(f"/assignments/{w.held().pk}/skip/", {"reason": "other"})),

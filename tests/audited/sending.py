@@ -140,6 +140,10 @@ def sent_evaluation_on_the_page(world: World) -> Any:
     return world.page.post("/projects/talk/evaluation-jobs/", form)
 
 
+def sent_import(world: World) -> Any:
+    return world.page.post("/projects/talk/data/import/", {"file": SimpleUploadedFile("rows.jsonl", b"{}")})
+
+
 def snapshot(world: World) -> Any:
     imported(world.project, *(label_row(f"Question {number}?", f"Answer {number}.") for number in range(60)))
     return world.rest.post(f"{TALK}/snapshots/")

@@ -201,6 +201,12 @@ def test_hostile_texts_stay_texts(project: Project, carol: Client) -> None:
     assert (evil in page, "<b>id" in page) == (False, False)
 
 
+def test_any_names_in_metadata_are_shown(project: Project, carol: Client) -> None:
+    names = {"items": "all of them", **{f"key-{number}": number for number in range(50)}}
+    page = text(carol, address(uploaded(project, json_lines(task_row("a", metadata=names)).getvalue())))
+    assert ("all of them" in page, "key-10" in page, "key-11" in page) == (True, True, False)
+
+
 # Mapping ---------------------------------------------------------------------------------------------------
 
 
@@ -289,7 +295,7 @@ def test_errors_are_downloaded_without_formulas(project: Project, carol: Client)
     jobs.start(job, dry_run=True, mapping=None)
     jobs.run_waiting()
     answer = carol.get(address(job, "errors/"))
-    content = b"".join(answer).decode()  # type: ignore[arg-type]
+    content = b"".join(answer).decode()
     lines = content.splitlines()
     assert (lines[0], len(lines)) == ("line,field,error", 3)
     assert lines[2].startswith("2,priority,")

@@ -5,6 +5,7 @@ from datetime import datetime, time
 from typing import Any
 
 from django import forms
+from django.forms.boundfield import BoundWidget
 from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -159,6 +160,6 @@ class ExportForm(forms.Form):
         day = self.cleaned_data["since"]
         return make_aware(datetime.combine(day, time.min)) if day else None
 
-    def layouts(self) -> list[tuple[forms.BoundWidget, str]]:
+    def layouts(self) -> list[tuple[BoundWidget, str]]:
         """Returns the radio buttons of the layouts, each with what the layout is for."""
         return [(button, str(LAYOUT_TEXTS.get(button.data["value"], ""))) for button in self["layout"]]

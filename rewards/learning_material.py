@@ -6,7 +6,7 @@ from annotator.db.statements import Statement
 from annotator.models import Project
 from annotator.models.label import IN_FORCE_OF_RESPONSE
 
-MOST_TASKS = 8_000
+MOST_TASKS = 4_000
 """The most tasks of each state that are counted: a page waits for this."""
 
 
@@ -49,7 +49,7 @@ WITH t AS (
                AND (coalesce(c.preference, t.imported_preference) BETWEEN -3 AND 3
                     OR coalesce(c.pairs, '[]') <> '[]') AS is_preferred,
            ('x0' || substr(t.prompt_hash, 1, 15))::bit(64)::bigint / 16.0 ^ 15 < %(share)s AS is_held_out
-    FROM t LEFT JOIN annotator_consensus c ON c.task_id = t.id
+    FROM t LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
     CROSS JOIN LATERAL (
         SELECT count(*) AS labels FROM annotator_response r CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l
         WHERE r.task_id = t.id AND l.means <> '{{}}'

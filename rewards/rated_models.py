@@ -20,7 +20,7 @@ from annotator.models.label import IN_FORCE_OF_RESPONSE
 from rewards.model_ranking import Estimate, Pairs, Ranking, mean_of, ranking, sums_of
 from rewards.models import RewardModel
 
-MOST_TASKS = 4_000
+MOST_TASKS = 2_000
 """The most tasks of each of the two kinds that are read."""
 MOST_MODELS = 30
 """The models with the most responses that are ranked; a table of more could not be read."""
@@ -61,12 +61,13 @@ class _Row(NamedTuple):
     reward: float | None
 
 
+# Looked up task by task: a join of whole tables would be planned by their sizes, and read them from their beginnings.
 _ROWS = Statement(
     f"""
 WITH t AS (
     (SELECT * FROM (
         SELECT id, prompt_hash, imported_preference, state FROM annotator_task
-        WHERE project_id = %(project)s ORDER BY id DESC LIMIT %(most)s
+        WHERE project_id = %(project)s ORDER BY project_id DESC, id DESC LIMIT %(most)s
     ) newest WHERE state IN ('open', 'complete'))
     UNION
     (SELECT id, prompt_hash, imported_preference, state FROM annotator_task
@@ -79,7 +80,7 @@ SELECT t.id, t.prompt_hash,
        a.preference, a.ranking::text,
        r.id, r.model, length(r.text), l.means::text, s.reward
 FROM t
-LEFT JOIN annotator_consensus c ON c.task_id = t.id
+LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
 LEFT JOIN LATERAL (
     SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
 ) a ON true

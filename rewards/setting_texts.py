@@ -147,4 +147,4 @@ SETTINGS: Mapping[str, Words] = types.MappingProxyType(
         ),
     }
 )
-"""Every setting that a run may be asked for, in the order of `TrainConfig`."""
+"""Every setting that a run may be asked for; those that people change first stand first."""

@@ -88,7 +88,7 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
         "manages": manages,
         "champion": champion,
         "figures": model_figures.in_words(metrics),
-        "scoring": scoring.progress(champion) if champion else None,
+        "scoring": scoring.position(champion) if champion else None,
         "before": versions.filter(is_champion=False, promoted_at__isnull=False).order_by("-promoted_at").first(),
         "active": active,
         "waits": bool(active and active.state == RunState.AWAITING_PROMOTION and _model_of(active)),
@@ -368,7 +368,7 @@ def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "outlook": learning_curve.summary(model.run.metrics),
         "outlook_chart": learning_curve.figure(model.run.metrics),
         "origin": _origin(model),
-        "scoring": scoring.progress(model) if model.is_champion else None,
+        "scoring": scoring.position(model) if model.is_champion else None,
         **_misses(request, model, user),
     }
     return render(request, "workspace/model_version.html", page)

@@ -1,6 +1,9 @@
 """The tab Models: what its pages show to whom, and what managers do there."""
 
+import dataclasses
+import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,12 +12,18 @@ from pytest_django import DjangoAssertNumQueries
 
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
-from annotator.models import AuditEntry, Project, Role, User
-from rewards.models import RewardModel, RunState, TrainingRun
-from tests.builders import ATTRIBUTES, NOW, make_member, make_user
+from annotator.models import AuditEntry, Project, Response, Role, Task, User
+from annotator.models.public_ids import response_of
+from rewards import largest_errors, learning_material, run_progress, scoring, snapshots
+from rewards.learning.config import PLACES, TrainConfig
+from rewards.learning.data import Response as Scored
+from rewards.learning.data import Task as Row
+from rewards.models import RewardModel, RunState, ScoringPass, TrainingRun
+from rewards.setting_texts import SETTINGS
+from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
 from tests.rewards.evaluated import make_evaluation, noisy_metrics
-from tests.rewards.labelled import labelled_project
+from tests.rewards.labelled import labelled_project, preferred_project
 from tests.rewards.scored import make_model
 
 pytestmark = pytest.mark.django_db
@@ -363,3 +372,132 @@ def test_a_second_run_is_refused_with_a_reason(carol: Client, labelled: Project)
     assert answer.status_code == 422
     assert "is in progress. Wait for it or cancel it." in answer.content.decode()
     assert TrainingRun.objects.count() == 1
+
+
+# What stands behind the pages ------------------------------------------------------------------------------
+
+
+def test_every_setting_of_the_trainer_has_its_words() -> None:
+    fields = {field.name for field in dataclasses.fields(TrainConfig) if field.name not in PLACES}
+    assert set(SETTINGS) == fields
+
+
+def test_rest_describes_every_setting(carol: Client) -> None:
+    schema = json.loads(carol.get("/api/v1/schema/", headers={"Accept": "application/vnd.oai.openapi+json"}).content)
+    config = schema["components"]["schemas"]["RunRequest"]["properties"]["config"]
+    described = config.get("properties") or config["allOf"][0]["properties"]
+    assert described["seed"]["description"] == SETTINGS["seed"].sentence
+
+
+def test_the_material_is_split_as_a_snapshot_splits_it(labelled: Project) -> None:
+    hashes = {task.prompt_hash for task in labelled.tasks.all()}
+    held_out = {prompt for prompt in hashes if snapshots.is_held_out(prompt, labelled.validation_share)}
+    counted = learning_material.material(labelled)
+    assert (counted.labels, counted.held_out_prompts, counted.train_prompts) == (
+        24,
+        len(held_out),
+        len(hashes) - len(held_out),
+    )
+    assert counted.suffices
+
+
+def test_preferences_without_labels_are_material(cast: Cast) -> None:
+    counted = learning_material.material(preferred_project(tasks=12))
+    assert (counted.labels, counted.preferences) == (0, 12)
+    assert counted.train_prompts + counted.held_out_prompts == 12
+
+
+def test_material_beyond_the_limit_is_said_to_be_more(labelled: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning_material, "MOST_TASKS", 5)
+    counted = learning_material.material(labelled)
+    assert counted.at_least
+    assert counted.labels < 24
+
+
+def kept_errors(model: RewardModel, *responses: Response) -> None:
+    errors = [
+        {"response": response.public_id, "error": 4.0, "values": {"helpfulness": [3.2, 1.0]}} for response in responses
+    ]
+    TrainingRun.objects.filter(pk=model.run_id).update(metrics={"largest_errors": errors})
+
+
+def test_the_largest_errors_lead_to_their_tasks(carol: Client, project: Project) -> None:
+    task, model = make_task(project), judged_model(project)
+    kept_errors(model, *task.responses.all())
+    page = text(carol, f"models/{model.pk}/")
+    assert f"/projects/talk/review/{task.public_id}/" in page
+    assert "4.2 <span" in page
+    assert "people: 2.0" in page
+
+
+def test_errors_on_gold_on_tasks_that_one_rates_and_elsewhere_stay_unseen(
+    carol: Client, project: Project, cast: Cast
+) -> None:
+    held, gold = make_task(project), make_gold(project)
+    other = make_task(make_project("other"))
+    model = judged_model(project)
+    kept_errors(model, *(response for task in (held, gold, other) for response in task.responses.all()))
+    Task.objects.filter(pk=held.pk).update(priority=9)
+    claimed(project, cast.carol)
+    page = text(carol, f"models/{model.pk}/")
+    assert "There is nothing to show here." in page
+    assert "/review/" + str(held.public_id) not in page
+
+
+def test_rest_leaves_out_single_responses(project: Project, cast: Cast, as_user: Any) -> None:
+    model = judged_model(project)
+    kept_errors(model, *make_task(project).responses.all())
+    answer = as_user(cast.carol).get(f"/api/v1/training-runs/{model.run_id}/").json()
+    assert "largest_errors" not in answer["metrics"]
+
+
+def test_the_largest_errors_are_those_of_the_held_out_rows(tmp_path: Path) -> None:
+    rows = [
+        Row(
+            f"t-{n}",
+            str(n),
+            (),
+            tuple(Scored(str(2 * n + place), "", {"helpfulness": 2.0}, {}, ()) for place in (0, 1)),
+            None,
+        )
+        for n in range(3)
+    ]
+    guesses = {"0": 2.0, "1": 4.5, "2": 1.0, "3": 2.1, "4": 2.0, "99": 9.0}
+    predictions = tmp_path / "predictions.jsonl"
+    predictions.write_text(
+        "".join(json.dumps({"id": name, "scores": {"helpfulness": value}}) + "\n" for name, value in guesses.items())
+    )
+    kept = largest_errors.largest(rows, predictions)
+    assert [response_of(error["response"]) for error in kept[:3]] == [1, 2, 3]
+    assert kept[0]["error"] == 2.5**2
+    assert len(kept) == 5
+
+
+@pytest.mark.parametrize(("handed_out", "share"), [(0, 0), (2, 50), (3, 75), (4, 100), (9, 100)])
+def test_the_position_of_a_scoring_pass(project: Project, handed_out: int, share: int) -> None:
+    tasks = [make_task(project) for _ in range(4)]
+    model = make_model(project, is_champion=True)
+    at = tasks[0].pk - 1 + handed_out
+    ScoringPass.objects.create(reward_model=model, handed_out=at, began_at=NOW)
+    assert scoring.position(model).share == share
+
+
+def test_nothing_to_score_is_no_error(project: Project) -> None:
+    assert scoring.position(make_model(project, is_champion=True)).share == 0
+
+
+def test_the_losses_are_thinned_and_each_stage_has_its_line() -> None:
+    events = [{"event": "step", "stage": "a", "step": n, "loss": 1.0} for n in range(1, 301)]
+    events += [{"event": "step", "stage": "b", "step": n, "loss": 2.0} for n in range(301, 501)]
+    events += [{"event": "epoch", "stage": "b", "step": 500, "validation_loss": 3.0}]
+    chart = run_progress.losses_chart(events)
+    assert chart
+    assert len(chart.places) == run_progress.POINTS_DRAWN
+    assert [series.name for series in chart.series] == [
+        "a: training loss",
+        "b: training loss",
+        "b: loss on the dev part",
+    ]
+    assert {value for value in chart.series[0].values if value is not None} == {1.0}
+    assert chart.series[2].values[-1] == 3.0
+    assert run_progress.losses_chart(events[:1]) is None

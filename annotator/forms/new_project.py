@@ -40,7 +40,8 @@ class NamedProjectForm(forms.Form):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, **kwargs)
+        self.label_suffix = ""
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

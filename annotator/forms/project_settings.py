@@ -12,6 +12,7 @@ from django import forms
 from django.conf import settings
 from django.core import signing
 from django.db.models import Q
+from django.http import QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -225,7 +226,7 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         }
         widgets = {"description": forms.Textarea(attrs={"rows": 2})}
 
-    def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, project: Project, data: QueryDict | None = None) -> None:
         config = dict(project.training_config)
         stages = config.get("stages")
         usual = isinstance(stages, list) and ",".join(map(str, stages)) in dict(_STAGE_CHOICES)
@@ -237,7 +238,7 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
             "further": json.dumps(config, indent=2) if config else "",
             "seen": signing.dumps(self.settings_of(project), salt=SALT, compress=True),
         }
-        super().__init__(*args, instance=project, initial=shown, label_suffix="", **kwargs)
+        super().__init__(data, instance=project, initial=shown, label_suffix="")
         self.before = self.settings_of(project)
         rubric, backbone = self.fields["rubric"], self.fields["backbone"]
         assert isinstance(rubric, forms.ModelChoiceField)

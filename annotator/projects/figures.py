@@ -130,16 +130,16 @@ FROM annotator_task t LEFT JOIN annotator_consensus c ON c.task_id = t.id AND t.
 WHERE t.project_id = %(project)s GROUP BY t.state
 """
 _DAYS = """
-SELECT 'annotations', (a.submitted_at AT TIME ZONE %(zone)s)::date, s.annotator_id, count(*)
+SELECT 'annotations', (a.submitted_at AT TIME ZONE %(zone)s)::date::text, s.annotator_id, count(*)
 FROM annotator_task t JOIN annotator_assignment s ON s.task_id = t.id AND s.state = 'submitted'
 JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
 WHERE t.project_id = %(project)s AND t.state <> 'gold' AND a.origin <> 'imported' AND a.submitted_at >= %(since)s
 GROUP BY 2, 3
 UNION ALL
-SELECT 'imported', (t.created_at AT TIME ZONE %(zone)s)::date, 0, count(*)
+SELECT 'imported', (t.created_at AT TIME ZONE %(zone)s)::date::text, 0, count(*)
 FROM annotator_task t WHERE t.project_id = %(project)s AND t.state <> 'gold' GROUP BY 2
 UNION ALL
-SELECT 'completed', day, 0, count(*) FROM (
+SELECT 'completed', day::text, 0, count(*) FROM (
     SELECT (max(a.submitted_at) AT TIME ZONE %(zone)s)::date AS day
     FROM annotator_task t JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
     JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
@@ -147,16 +147,17 @@ SELECT 'completed', day, 0, count(*) FROM (
 ) last_annotations GROUP BY 2
 """
 _CHOICES = """
-SELECT 'skips', k.reason, count(*)
+SELECT 'skips', k.reason, 0, count(*)
 FROM annotator_skip k JOIN annotator_assignment s ON s.id = k.assignment_id JOIN annotator_task t ON t.id = s.task_id
 WHERE t.project_id = %(project)s GROUP BY 2
 UNION ALL
-SELECT 'preferences', a.preference::text, count(*)
+SELECT 'preferences', a.preference::text, 0, count(*)
 FROM annotator_task t JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
 JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
 WHERE t.project_id = %(project)s AND t.state IN ('open', 'complete') AND a.preference IS NOT NULL GROUP BY 2
 UNION ALL
-SELECT 'exports', '', count(*) FROM annotator_auditentry WHERE project_id = %(project)s AND action = 'labels.exported'
+SELECT 'exports', '', 0, count(*) FROM annotator_auditentry
+WHERE project_id = %(project)s AND action = 'labels.exported'
 """
 # `shuffle` is random, so that the tasks below a bound are a random sample.
 _LABELS = f"""
@@ -176,10 +177,8 @@ def _counted(project: Project, *, now: datetime) -> dict[str, Any]:
     with connection.cursor() as cursor:
         cursor.execute(_TASKS, given)
         tasks = cursor.fetchall()
-        cursor.execute(_DAYS, given)
-        days = cursor.fetchall()
-        cursor.execute(_CHOICES, given)
-        choices = cursor.fetchall()
+        cursor.execute(f"{_DAYS} UNION ALL {_CHOICES}", given)
+        rows = cursor.fetchall()
         complete = {state: row for state, *row in tasks}.get("complete", [0] * 5)
         share = min(1.0, LABELS_READ / max(int(complete[0]) * 2, 1))
         cursor.execute(_LABELS, given | {"bound": round(share * _MOST_SHUFFLE), "most": 2 * LABELS_READ})
@@ -192,13 +191,11 @@ def _counted(project: Project, *, now: datetime) -> dict[str, Any]:
         "escalated": int(complete[2]),
         "dropped": int(complete[3]),
         "judged": int(complete[4]),
-        "annotations": [[day.isoformat(), person, n] for kind, day, person, n in days if kind == "annotations"],
+        "annotations": [[day, person, n] for kind, day, person, n in rows if kind == "annotations"],
+        "exports": sum(n for kind, _key, _person, n in rows if kind == "exports"),
     }
-    for kind in ("imported", "completed"):
-        counted[kind] = {day.isoformat(): n for name, day, _person, n in days if name == kind}
-    for kind in ("skips", "preferences"):
-        counted[kind] = {key: n for name, key, n in choices if name == kind}
-    counted["exports"] = sum(n for name, _key, n in choices if name == "exports")
+    for wanted in ("imported", "completed", "skips", "preferences"):
+        counted[wanted] = {key: n for kind, key, _person, n in rows if kind == wanted}
     return counted | _of_labels(project, scores) | _of_agreement(project, now=now)
 
 

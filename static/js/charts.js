@@ -52,7 +52,7 @@ function options(chart, plotWidth) {
   const sideways = chart.kind === "points", many = chart.series.length > 1;
   // Few named bars keep all their names, each broken within its bar's width.
   const few = ["bar", "stacked"].includes(chart.kind) && chart.places.length <= 8;
-  const broken = { interval: 0, hideOverlap: false, overflow: "break", width: Math.max(36, (plotWidth - 90) / chart.places.length - 4), fontSize: 11 };
+  const broken = { interval: 0, hideOverlap: false, overflow: "break", width: Math.max(36, (plotWidth - 90) / chart.places.length - 4), fontSize: 11, lineHeight: 13 };
   const text = { color: colour("--quiet"), fontFamily: getComputedStyle(document.body).fontFamily };
   const line = { lineStyle: { color: colour("--line") } };
   const places = { type: "category", data: chart.places, inverse: sideways, axisLabel: { ...text, hideOverlap: !sideways, width: sideways ? 130 : undefined, overflow: "truncate", ...(few && broken) }, axisLine: line, axisTick: { show: false }, name: sideways || few ? "" : chart.place_label, nameLocation: "middle", nameGap: 28, nameTextStyle: text };

@@ -10,10 +10,11 @@ from annotator import annotation, assignment
 from annotator.consensus import ProtocolPreview, previews, protocol_preview
 from annotator.models import Consensus, Label, Project, Task, User
 from annotator.projects import project_settings
+from annotator.projects.settings_check import InvalidProject
 from annotator.review import adjudicate
 from tests.builders import NOW, claimed, make_task, make_user, submission
 
-Facts = Mapping[str, Any]
+Facts = Mapping[int, Any]
 
 
 def rated_by_many(project: Project, *, tasks: int, seed: int) -> None:
@@ -146,5 +147,5 @@ def test_somebody_who_holds_the_last_slot_is_counted(project: Project) -> None:
 
 
 def test_numbers_that_no_project_can_have_are_refused(project: Project) -> None:
-    with pytest.raises(project_settings.InvalidProject):
+    with pytest.raises(InvalidProject):
         project_settings.preview(project, {"keep": 26})

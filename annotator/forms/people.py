@@ -141,7 +141,7 @@ class InvitationListForm(forms.Form):
         try:
             return str(file.read().decode("utf-8-sig"))
         except UnicodeDecodeError:
-            self.add_error("file", _("This file is no text in UTF-8. Save the table as CSV in UTF-8."))
+            self.add_error("file", _("This file is not text in UTF-8. Save the table as CSV in UTF-8."))
             return ""
 
 

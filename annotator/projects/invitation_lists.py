@@ -87,7 +87,7 @@ def invite_all(project: Project, text: str, *, days: int = DAYS, by: User, now: 
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yields the lines that name somebody, with their numbers. Raises WrongLines for a text that is no such list."""
     if "\0" in text:
-        raise WrongLines([LineError(1, _("This is no text of lines. Save the table as CSV."))])
+        raise WrongLines([LineError(1, _("This is not plain text. Save the table as CSV."))])
     rows = csv.reader(text.removeprefix("\ufeff").splitlines(), delimiter=_separator(text))
     seen = 0
     try:
@@ -122,7 +122,7 @@ def _wish(cells: Sequence[str], *, days: int) -> Wish:
         )
     number = as_number(quota, most=invitations.LARGEST_QUOTA) if quota else None
     if quota and number is None:
-        raise invitations.UnusableInvitation("quota", _("“%(quota)s” is no whole number.") % {"quota": quota[:40]})
+        raise invitations.UnusableInvitation("quota", _("“%(quota)s” is not a whole number.") % {"quota": quota[:40]})
     return Wish(
         role=role.lower() or Role.ANNOTATOR.value,
         languages=languages.translate(_LANGUAGES_BETWEEN).split(),
@@ -138,7 +138,7 @@ def _email(text: str) -> str:
         validate_email(text)
     except ValidationError:
         raise invitations.UnusableInvitation(
-            "name", _("“%(text)s” is no e-mail address.") % {"text": text[:80]}
+            "name", _("“%(text)s” is not an e-mail address.") % {"text": text[:80]}
         ) from None
     return text
 

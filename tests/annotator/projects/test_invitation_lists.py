@@ -51,8 +51,8 @@ def test_every_wrong_line_is_named_and_nobody_is_invited(project: Project, cast:
     assert wrong(project, cast, text + "b" * 151) == [
         "Line 2: There is no role “boss”. Write annotator, reviewer, manager.",
         "Line 3: 'English' is not a language's code. Write en.",
-        "Line 4: “many” is no whole number.",
-        "Line 5: “no address@” is no e-mail address.",
+        "Line 4: “many” is not a whole number.",
+        "Line 5: “no address@” is not an e-mail address.",
         "Line 6: There are more than four values. Write a space between languages.",
         "Line 7: This name is longer than 150 characters.",
     ]
@@ -109,7 +109,7 @@ def test_a_file_is_read(project: Project, carol: Client) -> None:
     [
         ({}, "Write at least one line, or choose a file."),
         ({"lines": "a", "file": SimpleUploadedFile("a.csv", b"b")}, "Send the lines or a file, not both."),
-        ({"file": SimpleUploadedFile("a.csv", b"\xff\xfe\x00")}, "is no text in UTF-8"),
+        ({"file": SimpleUploadedFile("a.csv", b"\xff\xfe\x00")}, "is not text in UTF-8"),
         ({"file": SimpleUploadedFile("a.csv", b"a" * 200_001)}, "too large for a list of people"),
         ({"lines": "x,boss"}, "Line 1: There is no role"),
         ({"lines": "a" * 200_001}, "at most 200000 characters"),

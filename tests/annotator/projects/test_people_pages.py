@@ -234,7 +234,7 @@ def test_somebody_is_removed_and_their_work_stays(project: Project, cast: Cast, 
     carol.post(f"{TALK}/people/alice/dismiss/")
     assert not Membership.objects.filter(user=cast.alice).exists()
     page = text(carol.get(f"{TALK}/people/alice/"))
-    assert "no member" in page
+    assert "not a member" in page
     assert "Forgotten password" not in page
 
 

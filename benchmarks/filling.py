@@ -18,6 +18,17 @@ def make_crew(number: int) -> dict[str, User]:
     return {Token.objects.create(user)[1]: user for user in users}
 
 
+# Projects have rubrics of their own, so the cascade takes the table with the offered ones along.
+_TRUNCATE = """
+CREATE TEMPORARY TABLE offered ON COMMIT DROP AS SELECT * FROM annotator_rubric WHERE project_id IS NULL;
+CREATE TEMPORARY TABLE asked ON COMMIT DROP AS
+    SELECT * FROM annotator_attribute WHERE rubric_id IN (SELECT id FROM offered);
+TRUNCATE annotator_project CASCADE;
+INSERT INTO annotator_rubric SELECT * FROM offered;
+INSERT INTO annotator_attribute SELECT * FROM asked;
+"""
+
+
 def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters: int) -> Project:
     """Replaces all projects by one with HelpSteer2's protocol and the crew as its annotators.
 
@@ -27,7 +38,7 @@ def make_project(slug: str, *, crew: Mapping[str, User], tasks: int, characters:
     with transaction.atomic(), connection.cursor() as cursor:
         # Checking references and counting for the two million rows one by one would take longer than writing them.
         cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute("TRUNCATE annotator_project CASCADE")
+        cursor.execute(_TRUNCATE)
         project = Project.objects.create(slug=slug, name=slug, rubric=rubric, base_annotators=3, max_annotators=5)
         Membership.objects.bulk_create(Membership(user=user, project=project) for user in crew.values())
         cursor.execute(_TASKS, {"project": project.pk, "tasks": tasks, "characters": PROMPT_CHARACTERS})

@@ -42,7 +42,7 @@ class RubricTextSerializer(KnownFields):
     key = serializers.CharField(max_length=100)
     name = serializers.CharField(max_length=1000)
     version = serializers.IntegerField(read_only=True)
-    attributes = AttributeTextSerializer(many=True, max_length=100)
+    attributes = serializers.ListField(child=AttributeTextSerializer(), max_length=100)
 
     def to_internal_value(self, data: Any) -> Any:
         # What GET answers can be sent back as it is.

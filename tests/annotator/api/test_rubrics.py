@@ -10,7 +10,7 @@ from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
 
-MINE = {
+MINE: dict[str, Any] = {
     "key": "mine",
     "name": "Mine",
     "attributes": [
@@ -68,10 +68,11 @@ def test_put_makes_the_next_version_and_says_before_what_it_does(carol: APIClien
 
 
 def test_what_cannot_be_rated_by_is_refused_by_place(carol: APIClient) -> None:
-    broken = MINE | {"attributes": [MINE["attributes"][0] | {"levels": ["one"]}]}  # type: ignore[index,operator]
+    broken = MINE | {"attributes": [MINE["attributes"][0] | {"levels": ["one"]}]}
     answer = carol.put("/api/v1/projects/talk/rubric/", broken)
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["attributes.0.levels"])
-    for body in ([], {"key": 1}, MINE | {"colour": "red"}, MINE | {"attributes": "none"}):
+    wrong: list[Any] = [[], {"key": 1}, MINE | {"colour": "red"}, MINE | {"attributes": "none"}]
+    for body in wrong:
         assert carol.put("/api/v1/projects/talk/rubric/", body).status_code == 400
 
 

@@ -1,10 +1,9 @@
 """What the champion says about tasks, for the human half's pages, which ask by settings.CHAMPION_SCORES."""
 
-from datetime import datetime
-
-from django.db.models import Exists, Min, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from annotator.models import Project, Task
+from annotator.search.criteria import GivenReward
 from rewards.models import Score
 
 
@@ -20,14 +19,24 @@ def with_rewards(tasks: QuerySet[Task], project: Project, *, least: float | None
 
 def rewards_of(project: Project, tasks: list[int]) -> dict[int, float]:
     """Returns the champion's rewards of the tasks' responses, by response."""
-    scores = Score.objects.filter(reward_model__in=_champion(project), response__task__in=tasks)
+    champion = {"reward_model__project": project, "reward_model__is_champion": True}
+    scores = Score.objects.filter(**champion, response__task__in=tasks)
     return dict(scores.values_list("response", "reward"))
 
 
-def scored(task: Task) -> list[tuple[datetime, int]]:
-    """Returns when which version of the project's models scored the task, the earliest first."""
-    scores = Score.objects.filter(response__task=task).values("reward_model__version").annotate(at=Min("created_at"))
-    return sorted((row["at"], row["reward_model__version"]) for row in scores)
+def scores_of(task: Task) -> list[GivenReward]:
+    """Returns every reward that a model of the project gave one of the task's responses, the earliest first."""
+    scores = Score.objects.filter(response__task=task).select_related("reward_model").order_by("created_at", "pk")
+    return [
+        GivenReward(
+            response=score.response_id,
+            reward=score.reward,
+            version=score.reward_model.version,
+            by_champion=score.reward_model.is_champion,
+            at=score.created_at,
+        )
+        for score in scores.defer("scores", "reward_model__manifest")
+    ]
 
 
 def _champion(project: Project) -> list[int]:

@@ -17,7 +17,7 @@ from annotator.review.blindness import tasks_held_by
 SHOWN = 10
 MEASURED = 100
 """Rows whose size is measured."""
-COUNTED_TASKS = 2_000
+COUNTED_TASKS = 1_000
 """Tasks up to which rows are counted one by one. Of a larger project this many, from all over it, are looked at."""
 PLACES = 40
 

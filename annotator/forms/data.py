@@ -13,8 +13,7 @@ from django.utils.translation import gettext_lazy
 from annotator.exporting.rows import FORMATS, LAYOUTS
 from annotator.models import Import, Project, Task
 from annotator.projects import languages
-from annotator.refusals import Refusal
-from annotator.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria, require_words
+from annotator.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria
 
 IMPORTS_SHOWN = 50
 LAYOUT_TEXTS = {
@@ -90,15 +89,6 @@ class TasksForm(forms.Form):
             rows += list(made.filter(pk=int(wanted)))
         return [(str(row.pk), f"{row} ({row.made_at:%Y-%m-%d})") for row in rows]
 
-    def clean_q(self) -> str:
-        text = str(self.cleaned_data["q"]).strip()
-        if text:
-            try:
-                require_words(text)
-            except Refusal as refused:
-                raise forms.ValidationError(_("Write at least one word that the texts contain.")) from refused
-        return text
-
     def clean_language(self) -> str:
         written = str(self.cleaned_data["language"]).strip()
         code = languages.code_of(written)
@@ -116,7 +106,7 @@ class TasksForm(forms.Form):
         """Returns what a valid form asks for."""
         data = self.cleaned_data
         return Criteria(
-            text=data["q"],
+            text=data["q"].strip(),
             state=data["state"],
             language=data["language"],
             label=data["label"],

@@ -1,15 +1,20 @@
 """Selects a project's tasks by their words and by what became of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from django.conf import settings
 from django.contrib.postgres.search import SearchQuery
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
+from psycopg.errors import QueryCanceled
 
 from annotator.db.statements import Statement
 from annotator.models import Consensus, Label, Project, Task, User
@@ -18,6 +23,7 @@ from annotator.review.blindness import tasks_held_by
 
 LABELLED, DROPPED, UNLABELLED = "labelled", "dropped", "none"
 LONGEST_TEXT = 200
+PATIENCE_SECONDS = 4
 FEW = 20_000
 """Tasks that are looked at one by one if the index of words names no more."""
 
@@ -27,6 +33,17 @@ class NothingToFind(Refusal):
 
     status = 400
     code = "nothing_to_find"
+
+
+@dataclass(frozen=True)
+class GivenReward:
+    """A reward that one version of the project's models gave a response, and when."""
+
+    response: int
+    reward: float
+    version: int
+    by_champion: bool
+    at: datetime
 
 
 class ChampionScores(Protocol):
@@ -43,8 +60,8 @@ class ChampionScores(Protocol):
     def rewards_of(self, project: Project, tasks: list[int]) -> dict[int, float]:
         """Returns the champion's rewards by response."""
 
-    def scored(self, task: Task) -> list[tuple[Any, int]]:
-        """Returns when which version of the project's models scored the task, the earliest first."""
+    def scores_of(self, task: Task) -> list[GivenReward]:
+        """Returns every reward that a model of the project gave one of the task's responses, the earliest first."""
 
 
 def champion_scores() -> ChampionScores:
@@ -75,8 +92,42 @@ class Criteria:
         return [f"{name} {str(value).lower()}" for name, value in chosen.items() if value]
 
 
+class TooBroad(Refusal):
+    """The search takes longer than somebody would wait for a page."""
+
+    status = 422
+    code = "too_broad"
+
+
+_PREPARE = Statement(
+    """
+    SELECT set_config('statement_timeout', %(limit)s, true), set_config('enable_seqscan', 'off', true)
+    """,
+    prepared=False,
+)
+_RESTORE = Statement(
+    "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name IN ('statement_timeout', 'enable_seqscan')",
+    prepared=False,
+)
+
+
+@contextmanager
+def searching() -> Iterator[None]:
+    """Has PostgreSQL search by its indexes, and limits how long it works for each statement. Raises TooBroad."""
+    try:
+        with transaction.atomic():
+            _PREPARE.row(limit=f"{PATIENCE_SECONDS}s")
+            yield
+            # Within a larger transaction the settings would outlive this block.
+            _RESTORE.rows()
+    except OperationalError as failed:
+        if not isinstance(failed.__cause__, QueryCanceled):
+            raise
+        raise TooBroad(_("This search takes too long. Add a rarer word, or another filter.")) from failed
+
+
 def matching(project: Project, criteria: Criteria, *, reader: User) -> QuerySet[Task]:
-    """Returns the tasks that meet the criteria.
+    """Returns the tasks that meet the criteria. Called, and its result read, within `searching`.
 
     Gold tasks, and tasks that the reader is rating at the moment, are never among them.
 
@@ -99,9 +150,8 @@ def matching(project: Project, criteria: Criteria, *, reader: User) -> QuerySet[
 
 
 # PostgreSQL has no statistics of rare words, and would read the tasks one by one, from the newest, to find them. So the
-# index of words is asked first, and only it; if it names few tasks, these are looked at. `true`: until the transaction
-# ends, and a statement of its own puts it back at once.
-_BY_INDEX = Statement("SELECT set_config('enable_seqscan', %(on)s, true)", prepared=False)
+# index of words is asked first (`searching` rules out that the table is read); if it names few tasks, only these are
+# looked at.
 _NAMED = """
 SELECT task_id FROM annotator_taskwords
 WHERE facets @> %(facets)s::text[] {words} LIMIT %(most)s
@@ -113,12 +163,9 @@ _WITH_WORDS = Statement(_NAMED.format(words="AND words @@ websearch_to_tsquery('
 def _with_words(tasks: QuerySet[Task], project: Project, criteria: Criteria) -> QuerySet[Task]:
     facets = [f"project {project.pk}", *criteria.facets()]
     if criteria.text:
-        require_words(criteria.text)
-    with transaction.atomic():
-        _BY_INDEX.row(on="off")
-        statement = _WITH_WORDS if criteria.text else _WITH_FACETS
-        rows = statement.rows(facets=facets, text=criteria.text, most=FEW + 1)
-        _BY_INDEX.row(on="on")
+        _require_words(criteria.text)
+    statement = _WITH_WORDS if criteria.text else _WITH_FACETS
+    rows = statement.rows(facets=facets, text=criteria.text, most=FEW + 1)
     if len(rows) <= FEW:
         return tasks.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [[task for (task,) in rows]]))
     if criteria.text:
@@ -131,11 +178,11 @@ def _with_words(tasks: QuerySet[Task], project: Project, criteria: Criteria) -> 
 _INDEXABLE = Statement("SELECT querytree(websearch_to_tsquery('simple', %(text)s))", prepared=False)
 
 
-def require_words(text: str) -> None:
+def _require_words(text: str) -> None:
     """Raises NothingToFind for a text without a word that is to be found."""
     row = _INDEXABLE.row(text=text)
     if row is None or row[0] in ("", "T"):
-        raise NothingToFind("Write at least one word that the texts contain.")
+        raise NothingToFind(_("Write at least one word that the texts contain."))
 
 
 def _with_label(tasks: QuerySet[Task], label: str) -> QuerySet[Task]:

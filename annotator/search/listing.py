@@ -1,33 +1,19 @@
 """Shows found tasks in a list: the newest first, a page after a key, and a count that stops early."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
-from django.db import OperationalError, transaction
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
-from psycopg.errors import QueryCanceled
 
-from annotator.db.statements import Statement
 from annotator.models import Consensus, Label, Project, Response, Task
-from annotator.refusals import Refusal
 from annotator.review.queue import with_beginnings
 from annotator.search.criteria import champion_scores
 
 PAGE = 25
 MOST_COUNTED = 1_000
-PATIENCE_SECONDS = 4
-
-
-class TooBroad(Refusal):
-    """The search takes longer than somebody would wait for a page."""
-
-    status = 422
-    code = "too_broad"
 
 
 @dataclass(frozen=True)
@@ -71,48 +57,34 @@ class Page:
 def page(tasks: QuerySet[Task], project: Project, *, after: int | None = None, rewards: bool) -> Page:
     """Reads a page of the tasks, the newest first, after the task with the id `after`."""
     ordered = tasks.order_by("-pk").values_list("pk", flat=True)
-    # One more says whether there is a further page.
-    ids = list((ordered.filter(pk__lt=after) if after else ordered)[: PAGE + 1])
-    count = ordered[: MOST_COUNTED + 1].count()
+    # One more says whether there is a further page. The first page is counted by the same look.
+    if after is None:
+        ids = list(ordered[: MOST_COUNTED + 1])
+        count = len(ids)
+    else:
+        ids = list(ordered.filter(pk__lt=after)[: PAGE + 1])
+        count = ordered[: MOST_COUNTED + 1].count()
     return Page(listed(ids[:PAGE], project, rewards=rewards), ids[PAGE - 1] if len(ids) > PAGE else None, count)
-
-
-_LIMIT = Statement("SELECT set_config('statement_timeout', %(seconds)s, true)", prepared=False)
-_UNLIMIT = Statement(
-    "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name = 'statement_timeout'", prepared=False
-)
-
-
-@contextmanager
-def patience() -> Iterator[None]:
-    """Limits how long PostgreSQL works for each statement of a search. Raises TooBroad."""
-    try:
-        with transaction.atomic():
-            _LIMIT.row(seconds=f"{PATIENCE_SECONDS}s")
-            yield
-            # Within a larger transaction the limit would outlive this block.
-            _UNLIMIT.row()
-    except OperationalError as failed:
-        if not isinstance(failed.__cause__, QueryCanceled):
-            raise
-        raise TooBroad(_("This search takes too long. Add a rarer word, or another filter.")) from failed
 
 
 def listed(ids: Sequence[int], project: Project, *, rewards: bool) -> list[Listed]:
     """Reads what the list shows of these tasks, in their order."""
-    tasks = {task.pk: task for task in with_beginnings(Task.objects.filter(pk__in=ids))}
+    rows = with_beginnings(Task.objects.filter(pk__in=ids).select_related("consensus"))
+    tasks = {task.pk: task for task in rows}
     answers = _answers(ids, project, rewards=rewards)
-    consensus = {row.task_id: row for row in Consensus.objects.filter(task__in=ids)}
-    return [
-        Listed(
-            task=tasks[pk],
-            answers=answers[pk],
-            preference=consensus[pk].preference if pk in consensus and not consensus[pk].dropped_because else None,
-            dropped=pk in consensus and bool(consensus[pk].dropped_because) and not tasks[pk].adjudicated,
-        )
-        for pk in ids
-        if pk in tasks
-    ]
+    return [_listed(tasks[pk], answers[pk]) for pk in ids if pk in tasks]
+
+
+def _listed(task: Any, answers: Sequence[Answer]) -> Listed:
+    # A task that is not settled yet has no consensus, and asking for it raises an AttributeError.
+    consensus: Consensus | None = getattr(task, "consensus", None)
+    dropped = consensus is not None and bool(consensus.dropped_because)
+    return Listed(
+        task=task,
+        answers=answers,
+        preference=consensus.preference if consensus and not dropped else None,
+        dropped=dropped and not task.adjudicated,
+    )
 
 
 def _answers(ids: Sequence[int], project: Project, *, rewards: bool) -> Mapping[int, list[Answer]]:

@@ -16,8 +16,8 @@ from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.review.queue import BEGINNING
 from annotator.search import words
-from annotator.search.criteria import matching
-from annotator.search.listing import MOST_COUNTED, Listed, Page, page, patience
+from annotator.search.criteria import NothingToFind, matching, searching
+from annotator.search.listing import MOST_COUNTED, Listed, Page, page
 from annotator.web.query_parameters import number_in
 
 EXCERPT = 160
@@ -37,9 +37,11 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
     found, refused = Page([], None, 0), ""
     if form.is_valid():
         try:
-            with patience():
+            with searching():
                 tasks = matching(project, form.criteria(), reader=user)
                 found = page(tasks, project, after=number_in(request.GET, "after"), rewards=manages)
+        except NothingToFind as nothing:
+            form.add_error("q", str(nothing))
         except Refusal as too_broad:
             refused = str(too_broad)
     filters = request.GET.copy()

@@ -1,7 +1,7 @@
 """The story of one task: its texts, its label and how it was made, every rating, and what happened when."""
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from django.contrib import messages
@@ -15,13 +15,13 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
-from annotator.models import Adjudication, Label, Project, SkipReason, Task, UnsafeCategory, Verdict
+from annotator.models import Adjudication, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
 from annotator.review.rating_sheets import Rater, Reviewed, reviewed
 from annotator.review.timelines import Event, timeline
-from annotator.search.criteria import champion_scores
+from annotator.search.criteria import GivenReward, champion_scores
 from annotator.templatetags.scales import level
 from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores
 
@@ -42,8 +42,11 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         return redirect("data", slug)
     naming = access.naming_for(user, project)
     manages = naming.by_name
-    rewards = champion_scores().rewards_of(project, [task.pk]) if manages else {}
-    labels = {label.response_id: label for label in Label.objects.in_force().filter(response__task=task)}
+    given = champion_scores().scores_of(task) if manages else []
+    rewards = {reward.response: reward.reward for reward in given if reward.by_champion}
+    labels = {label.response_id: label for label in _labels(task)}
+    happened = timeline(task)
+    people = {event.who.pk: event.who for event in happened if event.who}
     context = {
         "project": project,
         "manages": manages,
@@ -60,11 +63,11 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         "labelled": bool(labels),
         "source": next(iter(sorted(label.source for label in labels.values())), ""),
         "unlikely": unlikely_scores(shown),
-        "raters": [_rater(rater, shown, naming) for rater in shown.raters],
+        "raters": [_rater(rater, shown, naming, people) for rater in shown.raters],
         "settled_by": naming(shown.adjudication.by) if shown.adjudication else "",
         "settled_preference": _comparison(shown.adjudication, shown) if shown.adjudication else "",
         "agreed_preference": preference_text(shown.consensus.preference) if shown.consensus else "",
-        "events": list(_events(task, naming, manages=manages)),
+        "events": list(_events(happened, given, naming, manages=manages)),
     }
     return render(request, "workspace/data_task.html", context)
 
@@ -74,10 +77,17 @@ def _label_levels(project: Project, label: Label | None) -> list[float | None]:
     return [level(label.means.get(attribute.key)) if label else None for attribute in project.attributes_for()]
 
 
-def _rater(rater: Rater, shown: Reviewed, naming: Naming) -> dict[str, Any]:
+def _labels(task: Task) -> Iterable[Label]:
+    if task.state not in (Task.State.OPEN, Task.State.COMPLETE):
+        return []
+    return Label.objects.in_force().filter(response__task=task)
+
+
+def _rater(rater: Rater, shown: Reviewed, naming: Naming, people: Mapping[int, User]) -> dict[str, Any]:
+    assignment = rater.annotation.assignment
     return {
         "rater": rater,
-        "name": naming(rater.annotation.assignment.annotator),
+        "name": naming(people.get(assignment.annotator_id) or assignment.annotator),
         "preference": _comparison(rater.annotation, shown),
     }
 
@@ -108,18 +118,31 @@ _LEASED = {
 }
 
 
-def _events(task: Task, naming: Naming, *, manages: bool) -> Iterator[dict[str, Any]]:
+def _events(
+    happened: Sequence[Event], given: Sequence[GivenReward], naming: Naming, *, manages: bool
+) -> Iterator[dict[str, Any]]:
     """Yields the events in words, with those who took part as the reader may know them."""
-    events: list[tuple[datetime, dict[str, Any]]] = []
-    for event in timeline(task):
+    events = []
+    for event in happened:
         actor = event.actor if manages and event.kind != "reported" else ""
         who = naming(event.who) if event.who else actor
-        shown = {"at": event.at, "what": _what(event), "who": who, "detail": _detail(event)}
-        events.append((event.at, shown | {"note": event.note if event.kind != "rated" else "", "kind": event.kind}))
-    for at, version in champion_scores().scored(task) if manages else []:
+        note = event.note if event.kind != "rated" else ""
+        events.append(
+            {
+                "at": event.at,
+                "kind": event.kind,
+                "what": _what(event),
+                "who": who,
+                "detail": _detail(event),
+                "note": note,
+            }
+        )
+    # Once for each version, though it gives every response a reward of its own.
+    first = {reward.version: reward.at for reward in reversed(given)}
+    for version, at in first.items():
         what = _("Scored by model version %(version)s") % {"version": version}
-        events.append((at, {"at": at, "what": what, "who": "", "detail": "", "note": "", "kind": "scored"}))
-    yield from (shown for _at, shown in sorted(events, key=lambda event: event[0]))
+        events.append({"at": at, "kind": "scored", "what": what, "who": "", "detail": "", "note": ""})
+    yield from sorted(events, key=itemgetter("at"))
 
 
 def _what(event: Event) -> str:

@@ -27,6 +27,7 @@ from tests.audited.sending import (
     rating_of_an_expert,
     readmission,
     redaction,
+    redaction_on_the_page,
     revision,
     rewards_for_a_trainer,
     run_request,
@@ -262,6 +263,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "task.retired",
         lambda w: w.page.post(f"/projects/talk/review/{w.quarantined().public_id}/decide/", {"decision": "retire"}),
     ),
+    "page quarantined-task": ("task.redacted", redaction_on_the_page),
     "page verdict": (
         "annotation.rejected",
         lambda w: w.page.post(

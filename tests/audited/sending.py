@@ -89,6 +89,14 @@ def redaction(world: World) -> Any:
     return world.page.post(address, {**form, f"task-{task.pk}-previewed": shown.key()})
 
 
+def redaction_on_the_page(world: World) -> Any:
+    task = world.quarantined()
+    address = f"/projects/talk/data/quarantine/{task.public_id}/"
+    form = {f"task-{task.pk}-quotes": "What is", "redact": "1", "understood": "1"}
+    shown = world.page.post(address, {f"task-{task.pk}-quotes": "What is"}).context["form"]
+    return world.page.post(address, {**form, f"task-{task.pk}-previewed": shown.key()})
+
+
 def rating_of_an_expert(world: World) -> Any:
     gold = world.gold()
     form: dict[str, Any] = {"use": gold.use, "ratings-TOTAL_FORMS": 2, "ratings-INITIAL_FORMS": 2}

@@ -9,9 +9,8 @@ from annotator import annotation
 from annotator.db.statements import Statement
 from annotator.models import Import, Project, Response, Task
 from annotator.review import adjudicate
-from annotator.search import criteria, listing
-from annotator.search.criteria import Criteria, NothingToFind, matching
-from annotator.search.listing import TooBroad, patience
+from annotator.search import criteria
+from annotator.search.criteria import Criteria, NothingToFind, TooBroad, matching, searching
 from annotator.search.words import take_words
 from tests.builders import (
     ATTRIBUTES,
@@ -36,8 +35,9 @@ def _few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def found(project: Project, cast: Cast, **chosen: Any) -> list[str]:
     take_words()
-    tasks = matching(project, Criteria(**chosen), reader=cast.carol)
-    return list(tasks.order_by("pk").values_list("external_id", flat=True))
+    with searching():
+        tasks = matching(project, Criteria(**chosen), reader=cast.carol)
+        return list(tasks.order_by("pk").values_list("external_id", flat=True))
 
 
 @pytest.fixture
@@ -134,8 +134,8 @@ def test_a_quarantined_task_has_no_label(project: Project, cast: Cast) -> None:
 
 
 def test_a_search_that_takes_too_long_is_refused(project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "PATIENCE_SECONDS", 0.05)
-    with pytest.raises(TooBroad), patience():
+    monkeypatch.setattr(criteria, "PATIENCE_SECONDS", 0.05)
+    with pytest.raises(TooBroad), searching():
         Statement("SELECT pg_sleep(2)").row()
     assert Project.objects.get() == project
 
@@ -147,6 +147,6 @@ def test_the_limit_of_a_search_does_not_outlive_it(project: Project, cast: Cast)
             return str(cursor.fetchone()[0])
 
     before = limit()
-    with patience():
+    with searching():
         assert limit() == "4s"
     assert limit() == before

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from annotator.agreement.intervals import DRAWS, ENDS, SEED
 from annotator.agreement.two_rater_kappa import NO_VARIANCE
-from annotator.models import Project, User
+from annotator.models import Assignment, Project, User
 
 DAYS, WEEKS = 28, 26
-LATEST_TASKS = 1_000
-"""Agreement is measured on so many of the latest tasks: all of somebody's work may be hundreds of thousands."""
+COUNTED = 10_000
+"""The latest assignments that are counted by day and week."""
+LOOKED_AT, LATEST_TASKS = 2_000, 400
+"""Agreement is measured on so many of the latest tasks in the project, among so many assignments in all projects."""
 FEWEST_TASKS = 5
 """Fewer tasks in common say nothing about agreement, and their interval would pretend to."""
 Floats = NDArray[np.float64]
@@ -27,6 +29,8 @@ class Volume:
     days: Sequence[tuple[date, int]]
     weeks: Sequence[tuple[date, int]]
     seconds: Sequence[float | None]
+    is_partial: bool
+    """Whether somebody has taken more tasks than are counted, so that the earliest weeks lack some."""
 
 
 _VOLUME = """
@@ -35,19 +39,27 @@ SELECT date_trunc('day', a.submitted_at)::date AS day, date_trunc('week', a.subm
 FROM annotator_assignment s
 JOIN annotator_task t ON t.id = s.task_id AND t.project_id = %s
 JOIN annotator_annotation a ON a.assignment_id = s.id AND a.revision = 1 AND a.submitted_at >= %s
-WHERE s.annotator_id = %s
+WHERE s.id = ANY(%s)
 GROUP BY GROUPING SETS ((day), (week))
 """
 
 
-def volume(user: User, project: Project, *, now: datetime) -> Volume:
-    """Counts the user's annotations in the project; a revision is not counted again."""
+def latest_assignments(user: User) -> list[int]:
+    """Returns the ids of the user's latest assignments in all projects, the newest first.
+
+    They are chosen before anything is joined to them, as somebody may have hundreds of thousands.
+    """
+    return list(Assignment.objects.filter(annotator=user).order_by("-pk").values_list("pk", flat=True)[:COUNTED])
+
+
+def volume(project: Project, assignments: Sequence[int], *, now: datetime) -> Volume:
+    """Counts the annotations of these assignments that are the project's; a revision is not counted again."""
     today = now.date()
     monday = today - timedelta(days=today.weekday())
     weeks = [monday - timedelta(weeks=number) for number in reversed(range(WEEKS))]
     days = [today - timedelta(days=number) for number in reversed(range(DAYS))]
     with connection.cursor() as cursor:
-        cursor.execute(_VOLUME, [project.pk, weeks[0], user.pk])
+        cursor.execute(_VOLUME, [project.pk, weeks[0], list(assignments)])
         rows = cursor.fetchall()
     by_day = {day: count for day, _week, count, _seconds in rows if day}
     by_week = {week: (count, seconds) for _day, week, count, seconds in rows if week}
@@ -55,6 +67,7 @@ def volume(user: User, project: Project, *, now: datetime) -> Volume:
         days=[(day, by_day.get(day, 0)) for day in days],
         weeks=[(week, by_week.get(week, (0, None))[0]) for week in weeks],
         seconds=[by_week.get(week, (0, None))[1] for week in weeks],
+        is_partial=len(assignments) == COUNTED,
     )
 
 
@@ -86,7 +99,7 @@ WITH mine AS (
     SELECT s.task_id, a.id FROM annotator_assignment s
     JOIN annotator_task t ON t.id = s.task_id AND t.project_id = %s AND t.state IN ('open', 'complete')
     JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
-    WHERE s.annotator_id = %s AND s.state = 'submitted' AND s.counts
+    WHERE s.id = ANY(%s) AND s.state = 'submitted' AND s.counts
     ORDER BY s.id DESC LIMIT %s
 ), pair AS (
     SELECT mine.task_id, score.key, score.value::float8 AS x, (theirs.scores ->> score.key)::float8 AS y
@@ -102,10 +115,10 @@ SELECT key, task_id, count(*), sum((x - y) ^ 2), sum(x), sum(y), sum(x ^ 2), sum
 """
 
 
-def with_others(user: User, project: Project) -> WithOthers:
-    """Returns how far the user agrees with the others, on the latest tasks that anybody else has rated."""
+def with_others(project: Project, assignments: Sequence[int]) -> WithOthers:
+    """Returns how far somebody agrees with the others, on the latest of these assignments' tasks in the project."""
     with connection.cursor() as cursor:
-        cursor.execute(_MOMENTS, [project.pk, user.pk, LATEST_TASKS])
+        cursor.execute(_MOMENTS, [project.pk, list(assignments[:LOOKED_AT]), LATEST_TASKS])
         rows = cursor.fetchall()
     keys = project.attribute_keys()
     tasks = {task: place for place, task in enumerate(sorted({task for _key, task, *_moments in rows}))}

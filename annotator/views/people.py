@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import OuterRef, Subquery
+from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render, resolve_url
 from django.urls import reverse
@@ -18,7 +19,7 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms.people import ActionForm, MemberForm, ReasonForm
 from annotator.gold import gold_tasks
-from annotator.models import Exclusion, Membership, Project, Pseudonym, Role, User
+from annotator.models import Membership, Project, Pseudonym, Role, Tally, User
 from annotator.projects import member_actions, members, password_links, people_lists
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
@@ -86,13 +87,16 @@ def _act(request: HttpRequest, project: Project) -> HttpResponse:
 
 
 def _person(project: Project, naming: Naming, name: str) -> Any:
-    """Returns one of the project's people by the name that the reader sees, with `pseudonym`, or raises 404."""
+    """Returns one of the project's people by the name that the reader sees, with `pseudonym` and `done`, or 404."""
     # PostgreSQL refuses a NUL character in a query.
     if not name.isprintable():
         raise Http404
     called = {"username": name} if naming.by_name else {"pseudonyms__project": project, "pseudonyms__name": name}
-    here = {"user": OuterRef("pk"), "project": project}
-    people = people_of(project).annotate(pseudonym=Subquery(Pseudonym.objects.filter(**here).values("name")))
+    pseudonyms = Pseudonym.objects.filter(user=OuterRef("pk"), project=project)
+    tallies = Tally.objects.filter(annotator=OuterRef("pk"), project=project)
+    people = people_of(project).annotate(
+        pseudonym=Subquery(pseudonyms.values("name")), done=Coalesce(Subquery(tallies.values("done")), 0)
+    )
     return get_object_or_404(people, **called)
 
 
@@ -108,7 +112,7 @@ def person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     managed = _managed(request, project, user) if naming.by_name else {}
     if managed.get("saved"):
         return redirect("person", slug, name)
-    work = person_charts.work_of(project, user, reader=reader)
+    work = person_charts.work_of(project, user, done=user.done, reader=reader)
     context = {"project": project, "name": name, "pseudonym": user.pseudonym, "work": work, "manages": naming.by_name}
     wrong = bool(managed and managed["form"] and managed["form"].errors)
     return render(request, "workspace/person.html", context | managed, status=422 if wrong else 200)
@@ -117,7 +121,8 @@ def person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 def _managed(request: HttpRequest, project: Project, user: User) -> dict[str, Any]:
     """Returns what managers see and change; a valid POST is stored, and leaves `saved`."""
     member = people_lists.members_of(project).filter(user=user).first()
-    exclusion = Exclusion.objects.filter(project=project, annotator=user).select_related("by").first()
+    is_excluded = member is None or member.excluded  # type: ignore[attr-defined]
+    exclusion = project.exclusions.filter(annotator=user).first() if is_excluded else None
     shown: dict[str, Any] = {"member": member, "exclusion": exclusion, "form": None}
     if member is None:
         if request.method == "POST":

@@ -8,13 +8,13 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from annotator import access
 from annotator.models import Annotation, Attribute, Project, User
 from annotator.quality import own_work, person_work
 from annotator.quality.findings import Finding, findings
 from annotator.quality.person_work import Interval, Volume, WithOthers
 from annotator.review.queue import submissions
 from annotator.web.charts import Chart, Kind, Series
+from annotator.web.numbers import number
 
 LATEST = 10
 
@@ -34,17 +34,18 @@ class Work:
     agreement: Sequence[Chart]
 
 
-def work_of(project: Project, user: User, *, reader: User) -> Work:
+def work_of(project: Project, user: User, *, done: int, reader: User) -> Work:
     """Reads somebody's work; the reader sees none of the tasks that they are rating themselves."""
     now = timezone.localtime()
-    volume = person_work.volume(user, project, now=now)
-    agreed = person_work.with_others(user, project)
+    assignments = person_work.latest_assignments(user)
+    volume = person_work.volume(project, assignments, now=now)
+    agreed = person_work.with_others(project, assignments)
     attributes = project.attributes_for()
     kappas = [interval.value for interval in agreed.kappa.values() if interval.value is not None]
     found = findings(project, project.rater_qualities.select_related("annotator").filter(annotator=user))
     latest = submissions(project, reviewer=reader).filter(assignment__annotator=user)
     return Work(
-        done=access.done_by(user, project.pk),
+        done=done,
         this_week=volume.weeks[-1][1],
         seconds=own_work.median_seconds(user, project),
         shared=agreed.tasks,
@@ -77,6 +78,7 @@ def _volume_charts(volume: Volume) -> list[Chart]:
             places=weeks,
             series=[Series(tasks, [count for _week, count in volume.weeks])],
             place_label=_("week from"),
+            note=_partial() if volume.is_partial else "",
         ),
     ]
     if any(seconds is not None for seconds in volume.seconds):
@@ -92,6 +94,11 @@ def _volume_charts(volume: Volume) -> list[Chart]:
         )
         charts.append(pace)
     return charts
+
+
+def _partial() -> str:
+    text = _("Only the latest %(number)s tasks are counted, so the earliest weeks may lack some.")
+    return text % {"number": number(person_work.COUNTED, 0)}
 
 
 def _agreement_charts(agreed: WithOthers, attributes: Sequence[Attribute]) -> list[Chart]:

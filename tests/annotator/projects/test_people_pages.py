@@ -9,6 +9,7 @@ import pytest
 from django.core import mail
 from django.test import Client
 
+from annotator.db.clock import database_now
 from annotator.models import (
     Exclusion,
     Guideline,
@@ -23,6 +24,7 @@ from annotator.models import (
 )
 from annotator.projects import invitations, password_links
 from annotator.projects.invitations import Wish
+from annotator.quality import person_work
 from tests.annotator.quality.test_flags import FINE
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, pseudonym, rate, ratings_row
 from tests.conftest import Cast
@@ -291,6 +293,19 @@ def test_the_page_shows_flags_figures_and_latest_work(project: Project, cast: Ca
     assert "5 of 6 tasks with a known duration" in page
     assert f"{TALK}/review/{task.public_id}/" in page
     assert "Test 1" in page
+
+
+def test_the_page_says_where_it_counts_a_part(
+    project: Project, cast: Cast, carol: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        make_task(project)
+        rate(project, cast.alice, now=database_now())
+    assert "earliest weeks" not in text(carol.get(f"{TALK}/people/alice/"))
+    monkeypatch.setattr(person_work, "COUNTED", 2)
+    answer = carol.get(f"{TALK}/people/alice/")
+    assert (answer.context["work"].this_week, answer.context["work"].done) == (2, 3)
+    assert "Only the latest 2 tasks are counted, so the earliest weeks may lack some." in text(answer)
 
 
 def test_a_page_takes_few_queries(

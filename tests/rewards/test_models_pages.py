@@ -384,9 +384,10 @@ def test_every_setting_of_the_trainer_has_its_words() -> None:
 
 def test_rest_describes_every_setting(carol: Client) -> None:
     schema = json.loads(carol.get("/api/v1/schema/", headers={"Accept": "application/vnd.oai.openapi+json"}).content)
-    config = schema["components"]["schemas"]["RunRequest"]["properties"]["config"]
-    described = config.get("properties") or config["allOf"][0]["properties"]
-    assert described["seed"]["description"] == SETTINGS["seed"].sentence
+    address = schema["paths"]["/api/v1/projects/{slug}/training-runs/"]["post"]
+    name = address["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    config = schema["components"]["schemas"][name]["properties"]["config"]
+    assert config["properties"]["seed"]["description"] == SETTINGS["seed"].sentence
 
 
 def test_the_material_is_split_as_a_snapshot_splits_it(labelled: Project) -> None:

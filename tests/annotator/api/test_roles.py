@@ -45,7 +45,7 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("one-token", "delete"): ABSENT,
     ("me", "get"): USERS,
     ("projects", "get"): USERS,
-    ("projects", "post"): Answers(401, 403, 403, 403, 400, 403),
+    ("projects", "post"): Answers(401, 403, 403, 403, 400, 400),
     ("project", "get"): Answers(401, NOT_YOURS, 200, 200, 200, 200),
     ("project", "patch"): MANAGERS,
     ("project", "delete"): MANAGERS._replace(manager=409, super=409),

@@ -66,10 +66,13 @@ class NewProjectForm(NamedProjectForm):
     )
     protocol = forms.ChoiceField(label=_("Protocol"), widget=forms.RadioSelect)
     base_annotators = _number(
-        _("Annotators for each task"), _("So many people rate every task."), least=1, most=MOST_ANNOTATORS
+        _("Annotators for each task"), _("How many people rate each task at first."), least=1, most=MOST_ANNOTATORS
     )
     max_annotators = _number(
-        _("At most"), _("If they are too far apart, so many are asked in all."), least=1, most=MOST_ANNOTATORS
+        _("At most"),
+        _("The most people for one task, if the ratings are too far apart."),
+        least=1,
+        most=MOST_ANNOTATORS,
     )
     escalate_above = _number(
         _("Ask more above a spread of"),
@@ -79,7 +82,7 @@ class NewProjectForm(NamedProjectForm):
     )
     keep = _number(
         _("Annotations kept"),
-        _("The label is the mean of so many, of those that are closest to each other."),
+        _("The label is the mean of this many annotations, those that are closest to each other."),
         least=1,
         most=MOST_ANNOTATORS,
     )

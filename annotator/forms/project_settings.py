@@ -92,7 +92,7 @@ GROUPS = (
             "review_unlikely_percent",
             "validation_share",
         ),
-        _("When a reward model is trained on the labels, and what happens to it."),
+        _("When a reward model is trained on the labels, and what happens to it afterwards."),
     ),
     Group(
         "trainer",
@@ -206,7 +206,7 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
             "qualification_tries": _("Tries"),
             "gold_every": _("One gold task in"),
             "gold_window": _("Gold tasks that are judged"),
-            "gold_threshold": _("Kappa that keeps them going"),
+            "gold_threshold": _("Kappa below which annotators are paused"),
             "retrain_after_labels": _("Retrain after new labels"),
             "retrain_after_hours": _("Retrain after hours"),
             "retrain_cooldown_minutes": _("Minutes between runs"),

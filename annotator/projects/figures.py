@@ -5,7 +5,7 @@ that it spends a small part of its time on it; the page says how old the numbers
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from time import perf_counter
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.db import connection
-from django.db.models import Q, Sum
+from django.db.models import Count, Q, Sum
 from django.utils.timezone import localdate
 
 from annotator import agreement
 from annotator.background import messages
-from annotator.models import Import, Project, ProjectFigures, Tally
+from annotator.models import Import, Project, ProjectFigures, Tally, Task
 from annotator.models.label import IN_FORCE_OF_RESPONSE
 
 QUICK_SECONDS = 0.15
@@ -90,6 +90,25 @@ def figures(project: Project, *, now: datetime) -> Figures | None:
     if not row or not row.as_of or row.as_of < now - max(LEAST_AGE, timedelta(seconds=REST * row.took)):
         _ask_for(project, now=now)
     return _read(row.figures, as_of=row.as_of) if row and row.as_of else None
+
+
+def states(projects: Iterable[Project], *, now: datetime) -> dict[int, Counts]:
+    """Returns how many tasks each project has in each state, gold tasks left out.
+
+    Of projects whose count is slow these are the figures' counts; the light worker is asked to renew old ones.
+    """
+    by_number = {project.pk: project for project in projects}
+    slow = ProjectFigures.objects.filter(project__in=by_number, took__gte=QUICK_SECONDS, as_of__isnull=False)
+    counts: dict[int, Counts] = {number: {} for number in by_number}
+    for row in slow:
+        counts[row.project_id] = {state: number for state, number in row.figures["states"].items() if state != "gold"}
+        if row.as_of and row.as_of < now - timedelta(seconds=REST * row.took):
+            _ask_for(by_number[row.project_id], now=now)
+    others = [number for number, known in counts.items() if not known]
+    rows = Task.objects.filter(project__in=others).exclude(state=Task.State.GOLD).order_by()
+    for number, state, tasks in rows.values_list("project", "state").annotate(n=Count("pk")):
+        counts[number][state] = tasks
+    return counts
 
 
 def refresh(project: Project, *, now: datetime) -> Figures:

@@ -9,9 +9,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotator import access
 from annotator.access import user_of
+from annotator.db.clock import database_now
 from annotator.forms.offer import OfferForm
 from annotator.models import Membership, Project, Role
-from annotator.projects import members
+from annotator.projects import figures, members
 from annotator.projects.guidelines import acknowledge
 from annotator.refusals import Refusal
 from annotator.views.navigation import Entry, pages_of
@@ -37,12 +38,13 @@ def home(request: HttpRequest) -> HttpResponse:
         foreign = Project.objects.standing().in_use().exclude(memberships__user=user).order_by("-pk")
         others = list(foreign.values_list("pk", flat=True)[:OTHERS_SHOWN])
     numbers = [member.project_id for member in used] + others
-    progress = Project.objects.filter(pk__in=numbers).with_progress().as_seen_by(user).in_bulk()
-    mine = [(member, progress[member.project_id], _pages(member)) for member in used]
-    theirs = [(None, progress[pk], pages_of(progress[pk], manages=True)) for pk in others]
+    seen = Project.objects.filter(pk__in=numbers).as_seen_by(user).in_bulk()
+    tasks = figures.states(seen.values(), now=database_now())
+    mine = [(member, seen[member.project_id], _pages(member)) for member in used]
+    theirs = [(None, seen[pk], pages_of(seen[pk], manages=True)) for pk in others]
     archived = [one.project for one in memberships if one.project.archived_at and one.role != Role.ANNOTATOR]
     page = {
-        "projects": mine + theirs,
+        "projects": [(*entry, tasks[entry[1].pk]) for entry in mine + theirs],
         "archived": [(project, reverse("overview", args=[project.slug])) for project in archived],
         "may_create": access.may_create_projects(user),
     }

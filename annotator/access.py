@@ -52,7 +52,19 @@ WHERE m.user_id = %(user)s AND p.slug = %(slug)s AND p.deleted_at IS NULL
 
 def manages(user: User, project: Project) -> bool:
     """Returns whether the user manages this project."""
-    return Project.objects.managed_by(user).filter(pk=project.pk).exists()
+    return _role_in(project, user) == Role.MANAGER
+
+
+def _role_in(project: Project, user: User) -> str | None:
+    """Returns the user's role in the project, a superuser's being the manager's, or None for a stranger.
+
+    The answer is kept with the instance of `project`, which every request fetches anew: a page asks in several places.
+    """
+    known: dict[int, str | None] = project.__dict__.setdefault("_roles", {})
+    if user.pk not in known:
+        member = user.memberships.filter(project=project, project__deleted_at=None)
+        known[user.pk] = Role.MANAGER if user.is_superuser else member.values_list("role", flat=True).first()
+    return known[user.pk]
 
 
 def naming_for(user: User, project: Project) -> Naming:
@@ -98,7 +110,7 @@ def reviewed_projects(user: User) -> QuerySet[Project]:
 def reviewed_project(user: User, slug: str) -> Project:
     """Returns one of `reviewed_projects`. Annotators get 403: they must not see each other's work."""
     project = visible_project(user, slug)
-    if not reviewed_projects(user).filter(pk=project.pk).exists():
+    if _role_in(project, user) not in {Role.MANAGER, Role.REVIEWER}:
         raise PermissionDenied("Only managers and reviewers of this project can see this.")
     return project
 

@@ -142,13 +142,23 @@ def test_an_unclear_next_stores_nothing(alice: APIClient, project: Project) -> N
     assert not Annotation.objects.exists()
 
 
-@pytest.mark.parametrize("score", ["3", True, False, None, 3.0, 2.5, -1, 5, 10**30, [3], {"level": 3}, ""])
+@pytest.mark.parametrize("score", ["3", True, False, None, 3.0, 2.5, -1, 7, 10**30, [3], {"level": 3}, ""])
 def test_a_score_that_is_no_level_is_refused(alice: APIClient, project: Project, score: Any) -> None:
     make_task(project)
     lease = leased(alice)
     answer = submitted(alice, lease, form(lease, score))
     assert told(answer) == (400, "invalid")
     assert "ratings.0.scores.helpfulness" in answer.json()["errors"]
+    assert not Rating.objects.exists()
+
+
+@pytest.mark.parametrize("score", [5, 6])
+def test_a_score_above_the_attributes_own_levels_is_refused(alice: APIClient, project: Project, score: int) -> None:
+    make_task(project)
+    lease = leased(alice)
+    answer = submitted(alice, lease, form(lease, score))
+    assert told(answer) == (400, "incomplete")
+    assert f"helpfulness is {score}: it must be a whole number from 0 to 4" in str(answer.json()["errors"])
     assert not Rating.objects.exists()
 
 

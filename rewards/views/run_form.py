@@ -104,7 +104,8 @@ class RunForm(forms.Form):
 
     def weights_sentence(self) -> str:
         """Returns what the weights mean."""
-        return _(SETTINGS["attribute_weights"].sentence)
+        words = SETTINGS["attribute_weights"]
+        return _(words.sentence)
 
     def opens_others(self) -> bool:
         """Returns whether something is wrong in a field that is folded away."""

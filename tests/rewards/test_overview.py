@@ -20,7 +20,7 @@ from annotator.models import (
     Role,
     Task,
 )
-from annotator.models.project import attributes_of
+from annotator.models.rubric import attributes_of
 from annotator.projects import figures as figures_module
 from annotator.projects.condition import Found, Problem, facts, problems
 from annotator.projects.figures import figures, refresh

@@ -14,7 +14,7 @@ from annotator.importing import withdrawal
 from annotator.models import Import, Project
 from annotator.pii import scans
 from annotator.projects import deletion, figures
-from annotator.review import exclusions
+from annotator.review import bulk_changes, exclusions
 from annotator.search import words
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "enforce_exclusions",
     "expire_leases",
     "find_pii",
+    "finish_bulk_change",
+    "finish_bulk_changes",
     "finish_deletion",
     "finish_deletions",
     "finish_withdrawal",
@@ -134,6 +136,19 @@ def finish_withdrawal(import_id: int) -> int:
 def finish_withdrawals() -> int:
     """Continues taking back imports whose worker was killed."""
     return withdrawal.finish_all(now=database_now())
+
+
+@shared_task
+def finish_bulk_change(change_id: int) -> None:
+    """Carries out a change of many tasks, or undoes it."""
+    with failures.as_whole("finish_bulk_changes", Project.objects.filter(bulk_changes=change_id).first()):
+        bulk_changes.finish(change_id, now=database_now())
+
+
+@shared_task
+def finish_bulk_changes() -> int:
+    """Continues changes of many tasks whose worker was killed or whose message was lost."""
+    return bulk_changes.finish_all(now=database_now())
 
 
 @shared_task

@@ -29,6 +29,7 @@ KINDS = {
     "artifacts": _("Artifacts"),
     "labels": _("Exports"),
     "task": _("Single tasks"),
+    "bulk_change": _("Changes of many tasks"),
     "annotation": _("Annotations"),
     "label": _("Adjudications"),
     "annotator": _("Exclusions"),

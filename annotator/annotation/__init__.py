@@ -9,7 +9,15 @@ from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
 from annotator.annotation.neighbours import may_be_changed, next_rating, previous_rating
 from annotator.annotation.recorded_refusals import Refused
-from annotator.annotation.skips import UNDO_FOR, TooMany, decide_quarantine, report, skip, undo_skip
+from annotator.annotation.skips import (
+    UNDO_FOR,
+    TooMany,
+    decide_quarantine,
+    decide_quarantined,
+    report,
+    skip,
+    undo_skip,
+)
 from annotator.annotation.submissions import Submitted, by_position, submit, submit_and_claim, submit_own
 from annotator.assignment import NotAtWork
 
@@ -26,6 +34,7 @@ __all__ = [
     "by_position",
     "check_complete",
     "decide_quarantine",
+    "decide_quarantined",
     "may_be_changed",
     "next_rating",
     "previous_rating",

@@ -7,6 +7,7 @@ from annotator.api import (
     agreement,
     annotators,
     audit,
+    bulk_changes,
     exclusions,
     guidelines,
     health,
@@ -58,6 +59,12 @@ urlpatterns = [
     path("projects/<slug:slug>/import/", transfer.Import.as_view(), name="import"),
     path("projects/<slug:slug>/imports/", imports.Imports.as_view(), name="imports"),
     path("projects/<slug:slug>/imports/<int:import_id>/", imports.OneImport.as_view(), name="one-import"),
+    path("projects/<slug:slug>/bulk-changes/", bulk_changes.BulkChanges.as_view(), name="bulk-changes"),
+    path(
+        "projects/<slug:slug>/bulk-changes/<int:change_id>/undo/",
+        bulk_changes.UndoOfBulkChange.as_view(),
+        name="undo-bulk-change",
+    ),
     path("projects/<slug:slug>/import-jobs/", import_jobs.ImportJobs.as_view(), name="import-jobs"),
     path("projects/<slug:slug>/import-jobs/<int:job_id>/", import_jobs.OneImportJob.as_view(), name="import-job"),
     path(

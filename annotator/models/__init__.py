@@ -18,6 +18,7 @@ from annotator.models.annotation import (
 )
 from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
+from annotator.models.bulk_changes import BulkChange, ChangedTask
 from annotator.models.figures import ProjectFigures
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.import_jobs import ImportJob, ImportJobError, ImportMapping
@@ -57,6 +58,8 @@ __all__ = [
     "Attribute",
     "AuditEntry",
     "BackgroundFailure",
+    "BulkChange",
+    "ChangedTask",
     "Consensus",
     "CountedTask",
     "Draft",

@@ -47,12 +47,16 @@ class LabelQuerySet(models.QuerySet["Label"]):
         A dropped task yields only its reviewer's labels; retired, quarantined and gold tasks yield none.
         IN_FORCE_OF_RESPONSE says the same in SQL.
         """
+        return self.in_force_while_in_use().filter(response__task__state__in=["open", "complete"])
+
+    def in_force_while_in_use(self) -> LabelQuerySet:
+        """Returns the labels that are in force as long as their tasks are open or complete, whatever these are now."""
         of_response = Label.objects.filter(response=models.OuterRef("response"))
         reviewed = Q(source=Label.Source.ADJUDICATED)
         agreed = Q(source=Label.Source.CONSENSUS) & ~models.Exists(of_response.filter(reviewed))
         imported = Q(source=Label.Source.IMPORTED) & ~models.Exists(of_response.exclude(source=Label.Source.IMPORTED))
         kept = Q(response__task__consensus__isnull=True) | Q(response__task__consensus__dropped_because="")
-        return self.filter(reviewed | (kept & (agreed | imported)), response__task__state__in=["open", "complete"])
+        return self.filter(reviewed | (kept & (agreed | imported)))
 
     def for_project(self, project_id: int) -> LabelQuerySet:
         return self.filter(response__task__project=project_id)

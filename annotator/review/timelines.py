@@ -18,8 +18,8 @@ class Event:
 
     imported: file name; leased: the assignment's state now; expired; rated: revision, origin; skipped: reason, note;
     reported: category, note; decided: decision on a report; consensus: why it was dropped; verdict: decision, comment;
-    settled: reason, comment; scanned; or an action of the audit (TASK_DECISIONS), with the name of who did it in
-    `actor`.
+    settled: reason, comment; scanned; changed: the bulk change's action, the new priority; put_back: its action; or an
+    action of the audit (TASK_DECISIONS), with the name of who did it in `actor`.
     """
 
     at: datetime
@@ -63,6 +63,14 @@ _EVENTS = Statement(
         FROM annotator_verdict v JOIN annotator_assignment s ON s.id = v.assignment_id WHERE s.task_id = %(task)s
         UNION ALL
         SELECT made_at, 8, 'settled', by_id, reason, comment, '' FROM annotator_adjudication WHERE task_id = %(task)s
+        UNION ALL
+        SELECT b.made_at, 9, 'changed', b.by_id, b.action, coalesce(b.priority::text, ''), ''
+        FROM annotator_changedtask c JOIN annotator_bulkchange b ON b.id = c.change_id
+        WHERE c.task_id = %(task)s AND c.applied
+        UNION ALL
+        SELECT b.undo_asked_at, 10, 'put_back', NULL, b.action, '', ''
+        FROM annotator_changedtask c JOIN annotator_bulkchange b ON b.id = c.change_id
+        WHERE c.task_id = %(task)s AND c.put_back
         UNION ALL
         SELECT at, 9, action, NULL, '', '', actor FROM annotator_auditentry
         WHERE project_id = %(project)s AND subject = %(subject)s AND action IN {decisions}

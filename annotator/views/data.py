@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
+from annotator.forms.bulk_changes import BulkChangeForm
 from annotator.forms.data import TasksForm
 from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.models import Project
@@ -59,6 +60,8 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
         "first": "after" not in request.GET,
         "unread": words.waiting(),
         "attribute": _deciding(project),
+        "changing": BulkChangeForm() if manages else None,
+        "chosen_filters": [(name, value) for name, value in filters.items() if name in form.fields],
     }
     return render(request, "workspace/data.html", context, status=422 if form.errors or refused else 200)
 

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
-from annotator.models import Adjudication, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
+from annotator.models import Adjudication, BulkChange, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
@@ -110,6 +110,8 @@ _WORDS = {
     "task.redacted": gettext_lazy("Redacted: personal information erased"),
     "task.released": gettext_lazy("Released: back in the queue"),
     "task.retired": gettext_lazy("Retired"),
+    "changed": gettext_lazy("Changed together with other tasks"),
+    "put_back": gettext_lazy("A change of many tasks was undone"),
     "label.withdrawn": gettext_lazy("The reviewer's label was taken back"),
 }
 _LEASED = {
@@ -167,6 +169,8 @@ def _detail(event: Event) -> str:
         category = str(UnsafeCategory(event.detail).label)
         decided = {"upheld": _("upheld"), "dismissed": _("dismissed")}.get(event.actor, "")
         return f"{category} · {decided}" if decided else category
+    if event.kind in ("changed", "put_back") and event.detail in BulkChange.Action.values:
+        return str(BulkChange.Action(event.detail).label)
     if event.kind == "settled" and event.detail in Adjudication.Reason.values:
         return str(Adjudication.Reason(event.detail).label)
     if event.kind == "consensus":

@@ -6,6 +6,7 @@ from django.urls import include, path
 from annotator.views import (
     agreement,
     annotators,
+    bulk_changes,
     data,
     data_export,
     data_import,
@@ -61,6 +62,9 @@ urlpatterns = [
     path("projects/<slug:slug>/data/tasks/<task:task_id>/", data_task.data_task, name="data-task"),
     path("projects/<slug:slug>/data/quarantine/", quarantine.quarantine, name="quarantine"),
     path("projects/<slug:slug>/data/quarantine/<task:task_id>/", quarantine.quarantined_task, name="quarantined-task"),
+    path("projects/<slug:slug>/data/change/", bulk_changes.change_tasks, name="change-tasks"),
+    path("projects/<slug:slug>/data/changes/", bulk_changes.bulk_changes, name="bulk-changes"),
+    path("projects/<slug:slug>/data/changes/<int:change_id>/undo/", bulk_changes.undo_change, name="undo-change"),
     path("projects/<slug:slug>/data/export/", data_export.export_data, name="export-data"),
     path("projects/<slug:slug>/data/export/file/", data_export.export_file, name="export-file"),
     path("projects/<slug:slug>/people/", people.people, name="people"),

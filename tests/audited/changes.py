@@ -11,6 +11,7 @@ from tests.audited.sending import (
     TALK,
     a_new_account,
     an_account,
+    change_of_many,
     changed_settings,
     command,
     deleted,
@@ -32,6 +33,7 @@ from tests.audited.sending import (
     rewards_for_a_trainer,
     run_request,
     scores,
+    sent_bulk_change,
     sent_evaluation,
     sent_evaluation_on_the_page,
     sent_exclusion,
@@ -202,6 +204,11 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "annotation.accepted",
         lambda w: w.rest.post(f"/api/v1/assignments/{w.rated(w.cast.bob).pk}/verdict/", {"decision": "accepted"}),
     ),
+    "rest bulk-changes post": ("bulk_change.made", sent_bulk_change),
+    "rest undo-bulk-change post": (
+        "bulk_change.undone",
+        lambda w: w.rest.post(f"{TALK}/bulk-changes/{change_of_many(w)}/undo/"),
+    ),
     "rest exclusions post": ("annotator.excluded", sent_exclusion),
     "rest exclusions delete": ("annotator.readmitted", sent_readmission),
     # Pages of managers
@@ -245,6 +252,16 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page take-back": (
         "tasks.taken_back",
         lambda w: w.page.post(f"/projects/talk/data/import/{make_import(w.project)}/take-back/"),
+    ),
+    "page change-tasks": (
+        "bulk_change.made",
+        lambda w: w.page.post(
+            f"/projects/talk/data/change/?tasks=ticked&action=retire&task={make_task(w.project).public_id}"
+        ),
+    ),
+    "page undo-change": (
+        "bulk_change.undone",
+        lambda w: w.page.post(f"/projects/talk/data/changes/{change_of_many(w)}/undo/"),
     ),
     "page submit": ("annotation.submitted", submission),
     "page revise": ("annotation.revised", revision),

@@ -16,6 +16,7 @@ from annotator.forms.project_settings import ProjectSettingsForm
 from annotator.models import Invitation, Project, Role, Task, User
 from annotator.projects import invitations, password_links
 from annotator.projects.invitations import Wish
+from annotator.review.bulk_changes import change_many
 from rewards.api import openrlhf
 from tests.audited.world import Change, World
 from tests.builders import (
@@ -25,6 +26,7 @@ from tests.builders import (
     label_row,
     make_member,
     make_project,
+    make_task,
     make_user,
     pseudonym,
 )
@@ -271,3 +273,15 @@ def sent_exclusion(world: World) -> Any:
 def sent_readmission(world: World) -> Any:
     who = pseudonym(world.excluded().annotator, world.project)
     return world.rest.delete(f"/api/v1/projects/talk/exclusions/?annotator={who}")
+
+
+def sent_bulk_change(world: World) -> Any:
+    return world.rest.post(
+        f"{TALK}/bulk-changes/", {"action": "priority", "priority": 5, "tasks": [make_task(world.project).public_id]}
+    )
+
+
+def change_of_many(world: World) -> int:
+    """Retires a task, which can then be undone; returns the id of the change."""
+    chosen = [make_task(world.project).pk]
+    return change_many(world.project, chosen, action="retire", by=world.cast.carol, now=NOW).pk

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-memory bench-pages bench-pii bench-scoring bench-snapshot bench-training
+.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-memory bench-pages bench-pii bench-scoring bench-snapshot bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -25,6 +25,9 @@ format:  ## the layout and the fixes that ruff knows
 
 messages:  ## the translations: gathers new strings, compiles what is translated
 	@$(BOOTSTRAP) messages
+
+vendor:  ## static/vendor anew from npm, each package by its version and hash
+	@$(BOOTSTRAP) vendor
 
 bench:  ## every benchmark
 	@$(BOOTSTRAP) bench

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from annotator.models import NEITHER_VALID, TIE, Attribute, Project, SkipReason
 from annotator.projects.figures import Figures, last_days
 from annotator.projects.helpsteer2 import Published, published
 from annotator.templatetags.scales import level
+from annotator.views import agreement_charts
+from annotator.views.agreement_charts import day_name
 from annotator.web.charts import Chart, Kind, Series
 
 PEOPLE_DRAWN = 8
-WEEKS_DRAWN = 26
 DAYS_DRAWN = 60
 
 
@@ -45,21 +45,9 @@ def labels(project: Project, figures: Figures) -> Iterator[Chart]:
 
 def agreement(project: Project, figures: Figures) -> Iterator[Chart]:
     """Yields the trend of agreement, where two weeks or more are known."""
-    weeks = [week for week in figures.weeks if any(value is not None for value in week[1].values())][-WEEKS_DRAWN:]
+    weeks = [week for week in figures.weeks if any(value is not None for value in week[1].values())]
     if len(weeks) > 1:
-        yield Chart(
-            name="agreement",
-            title=_("Agreement by week"),
-            kind=Kind.LINE,
-            places=[_day(monday) for monday, _kappas in weeks],
-            series=[
-                Series(_(one.name), [kappas.get(one.key) for _monday, kappas in weeks])
-                for one in project.attributes_for()
-            ],
-            place_label=_("Week of"),
-            value_label=_("Weighted kappa"),
-            digits=2,
-        )
+        yield agreement_charts.by_week(project.attributes_for(), weeks)
 
 
 def _fits(project: Project, figures: Figures) -> bool:
@@ -68,11 +56,6 @@ def _fits(project: Project, figures: Figures) -> bool:
         one.key in figures.levels and len(figures.levels[one.key].counts) == len(one.levels)
         for one in project.attributes_for()
     )
-
-
-def _day(day: date) -> str:
-    # Translators: a day without its year, in the letters of Django's date filter.
-    return date_format(day, _("M j"))
 
 
 def _tasks_over_time(figures: Figures) -> Chart:
@@ -85,7 +68,7 @@ def _tasks_over_time(figures: Figures) -> Chart:
         name="tasks",
         title=_("Tasks over time"),
         kind=Kind.LINE,
-        places=[_day(day) for day in days],
+        places=[day_name(day) for day in days],
         series=series,
         place_label=_("Day"),
         value_label=_("Tasks"),
@@ -117,7 +100,7 @@ def _annotations_by_person(figures: Figures, names: Callable[[int], str]) -> Cha
         name="annotations",
         title=_("Annotations a day"),
         kind=Kind.STACKED,
-        places=[_day(day) for day in days],
+        places=[day_name(day) for day in days],
         series=series,
         place_label=_("Day"),
         value_label=_("Annotations"),

@@ -97,6 +97,7 @@ function commaSeparated(chart) {
   const safe = (cell) => /^[=+\-@\t\r]/.test(cell) && Number.isNaN(Number(cell)) ? `'${cell}` : cell;
   const quoted = (cell) => /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
   const columns = chart.series.flatMap((one) => one.low.length ? [[one.name, one.values], [`${one.name} low`, one.low], [`${one.name} high`, one.high]] : [[one.name, one.values]]);
+  if (chart.counts.length) columns.unshift([chart.count_label, chart.counts]);
   const rows = [[chart.place_label, ...columns.map(([name]) => name)], ...chart.places.map((place, at) => [place, ...columns.map(([, values]) => values[at] ?? "")])];
   return rows.map((row) => row.map((cell) => quoted(safe(String(cell)))).join(",")).join("\r\n") + "\r\n";
 }

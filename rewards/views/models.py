@@ -8,7 +8,7 @@ import redis
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -27,6 +27,7 @@ from annotator.web.numbers import number
 from annotator.web.query_parameters import number_in
 from rewards import (
     champions,
+    erasure,
     largest_errors,
     learning_curve,
     learning_material,
@@ -439,3 +440,29 @@ def reject_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     model = _model(access.managed_project(user_of(request), slug), pk)
     said = _("Version %(version)s stays out of use.") % {"version": model.version}
     return _done(request, lambda: runs.reject(model.run, now=database_now()), said, "model-version", slug, model.pk)
+
+
+@login_required
+@require_POST
+def verify_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Hashes the version's files again and shows which ones have changed."""
+    model = _model(access.managed_project(user_of(request), slug), pk)
+    problems = registry.verify(model)
+    for problem in problems:
+        messages.error(request, problem)
+    if not problems:
+        said = _("The files of %(model)s and of its snapshot are unchanged since they were written.")
+        messages.success(request, said % {"model": model})
+    return redirect("model-version", slug, model.pk)
+
+
+@login_required
+@require_POST
+def erase_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Erases the files of the snapshot that the version learnt from, and of every model that learnt from it."""
+    model = _model(access.managed_project(user_of(request), slug), pk)
+    said = _("The snapshot's files have been erased, and so have those of every model that learnt from it.")
+    snapshot = model.run.snapshot
+    if snapshot is None:
+        raise Http404
+    return _done(request, lambda: erasure.erase(snapshot, now=database_now()), said, "model-version", slug, model.pk)

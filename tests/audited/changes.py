@@ -15,6 +15,7 @@ from tests.audited.sending import (
     changed_settings,
     command,
     deleted,
+    erased_on_the_page,
     evaluation,
     exclusion,
     first_administrator,
@@ -81,6 +82,7 @@ LEAVES_NONE = {
     "command quality",
     "command verify_model",
     "page verify-model",
+    "page verify-version",
     "page preview-guidelines",
 }
 
@@ -360,6 +362,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "run.rejected",
         lambda w: w.page.post(f"/projects/talk/models/{w.waiting().reward_model.pk}/reject/"),
     ),
+    "page erase-version": ("snapshot.erased", erased_on_the_page),
     "page evaluation-jobs": ("evaluation.requested", sent_evaluation_on_the_page),
     "page remove-evaluation-job": (
         "evaluation.removed",

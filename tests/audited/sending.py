@@ -18,6 +18,7 @@ from annotator.projects import invitations, password_links
 from annotator.projects.invitations import Wish
 from annotator.review.bulk_changes import change_many
 from rewards.api import openrlhf
+from rewards.models import TrainingRun
 from tests.audited.world import Change, World
 from tests.builders import (
     ATTRIBUTES,
@@ -285,3 +286,9 @@ def change_of_many(world: World) -> int:
     """Retires a task, which can then be undone; returns the id of the change."""
     chosen = [make_task(world.project).pk]
     return change_many(world.project, chosen, action="retire", by=world.cast.carol, now=NOW).pk
+
+
+def erased_on_the_page(world: World) -> Any:
+    model = world.model()
+    TrainingRun.objects.filter(pk=model.run_id).update(snapshot=world.marked_snapshot())
+    return world.page.post(f"/projects/talk/models/{model.pk}/erase/")

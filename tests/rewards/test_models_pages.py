@@ -18,7 +18,7 @@ from rewards import largest_errors, learning_material, run_progress, scoring, sn
 from rewards.learning.config import PLACES, TrainConfig
 from rewards.learning.data import Response as Scored
 from rewards.learning.data import Task as Row
-from rewards.models import RewardModel, RunState, ScoringPass, TrainingRun
+from rewards.models import RewardModel, RunState, ScoringPass, Snapshot, TrainingRun
 from rewards.setting_texts import SETTINGS
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user
 from tests.conftest import Cast
@@ -38,7 +38,14 @@ AGAINST = {
 }
 PAGES = ("models/", "models/{model}/", "models/runs/{run}/", "models/runs/{run}/live/", "models/runs/{run}/losses/")
 LOG = "models/runs/{run}/log/"
-POSTS = ("models/runs/{run}/stop/", "models/runs/{run}/repeat/", "models/{model}/promote/", "models/{model}/reject/")
+POSTS = (
+    "models/runs/{run}/stop/",
+    "models/runs/{run}/repeat/",
+    "models/{model}/promote/",
+    "models/{model}/reject/",
+    "models/{model}/verify/",
+    "models/{model}/erase/",
+)
 
 
 @pytest.fixture
@@ -286,6 +293,26 @@ def test_a_manager_rejects_what_waits(carol: Client, project: Project) -> None:
     carol.post(f"/projects/talk/models/{model.pk}/reject/")
     model.run.refresh_from_db()
     assert model.run.state == RunState.REJECTED
+
+
+def test_a_manager_checks_the_files(carol: Client, project: Project) -> None:
+    model = make_model(project)
+    shown = carol.post(f"/projects/talk/models/{model.pk}/verify/", follow=True).content.decode()
+    assert "is missing" in shown or "unchanged since they were written" in shown
+
+
+def test_only_what_holds_erased_texts_is_erased(carol: Client, project: Project) -> None:
+    model = make_model(project)
+    address = f"/projects/talk/models/{model.pk}/"
+    assert "Erase its files" not in carol.get(address).content.decode()
+    refused = carol.post(f"{address}erase/", follow=True).content.decode()
+    assert "message error" in refused
+    snapshots_of = Snapshot.objects.filter(pk=model.run.snapshot_id)
+    snapshots_of.update(marked_at=NOW)
+    assert "Erase its files and models" in carol.get(address).content.decode()
+    shown = carol.post(f"{address}erase/", follow=True).content.decode()
+    assert "Its files were erased" in shown
+    assert snapshots_of.get().erased_at
 
 
 def test_a_former_champion_comes_back(carol: Client, project: Project) -> None:

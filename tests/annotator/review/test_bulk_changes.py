@@ -283,7 +283,7 @@ def carol(client: Client, cast: Cast) -> Client:
 def test_a_manager_ticks_tasks_looks_ahead_and_undoes(project: Project, cast: Cast, carol: Client) -> None:
     first, second = make_task(project, "t-1"), make_task(project, "t-2")
     assert f'value="{first.public_id}"' in carol.get(DATA).content.decode()
-    chosen = {"tasks": "ticked", "task": [first.public_id], "action": "retire", "priority": ""}
+    chosen: dict[str, Any] = {"tasks": "ticked", "task": [first.public_id], "action": "retire", "priority": ""}
     shown = carol.get(CHANGE, chosen)
     assert (shown.status_code, states(first)) == (200, ["open"])
     assert "Change 1 task" in shown.content.decode()

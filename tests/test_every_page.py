@@ -5,9 +5,11 @@ tests/annotator/api/test_roles.py.
 """
 
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import cache
+from html import unescape
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -549,6 +551,20 @@ def test_pages_that_are_left_out_of_a_table_answer_405(readers: dict[str, Client
         left_out = [page for page in pages() if page not in table and not is_djangos_own(page)]
         others = {page: answer(root, method, talk.address(page)) for page in left_out}
         assert {page: status for page, status in others.items() if status != 405} == {}
+
+
+@pytest.mark.parametrize("reader", Answers._fields)
+def test_no_page_shows_its_reader_a_link_that_is_refused(readers: dict[str, Client], talk: Place, reader: str) -> None:
+    """Of the pages, not of the lists of the admin, whose links are the rows of the table."""
+    client, found = readers[reader], dict[str, str]()
+    for page in GET:
+        shown = client.get(talk.address(page))
+        if shown.status_code == 200 and not shown.streaming and not page.startswith("admin:"):
+            links = re.findall(r'href="(/[^"#]*)', shown.content.decode())
+            found |= {unescape(link): page for link in links if not link.startswith("/static/")}
+    answers = {f"{link} on {page}": answer(client, "get", link) for link, page in sorted(found.items())}
+    refused = {NO_RIGHT, HIDDEN, 405, NO_ROW} | ({LOGIN, ADMIN_LOGIN} if reader != "nobody" else set())
+    assert {link: got for link, got in answers.items() if got in refused} == {}
 
 
 def is_djangos_own(page: str) -> bool:

@@ -286,8 +286,8 @@ def admin_posts() -> Iterator[tuple[str, Answers]]:
         yield f"admin:{name}_delete", pages.delete
 
 
-ALL_GETS = GET | dict(admin_gets())
-ALL_POSTS = POST | dict(admin_posts())
+ALL_GETS = {**GET, **dict(admin_gets())}
+ALL_POSTS = {**POST, **dict(admin_posts())}
 
 
 # The world -------------------------------------------------------------------------------------------------
@@ -408,7 +408,7 @@ def place_of(project: Project, holder: User, manager: User, bob: User) -> Place:
     snapshot = Snapshot.objects.create(
         project=project, content_hash=f"hash of {project}", path="-", manifest={}, marked_at=NOW, **counts
     )
-    score = model.scores.create(response=held.task.responses.first(), scores={}, reward=1)
+    score = model.scores.create(response=held.task.responses.earliest("pk"), scores={}, reward=1)
     rows = {
         "assignment_id": held.pk,
         "rated_id": rated.assignment_id,
@@ -490,7 +490,7 @@ def answer(client: Client, method: str, address: str, form: Mapping[str, Any] | 
     with transaction.atomic():
         sent = client.get(address) if method == "get" else client.post(address, form or {})
         if sent.streaming:
-            b"".join(sent)  # type: ignore[arg-type]
+            b"".join(sent)
         transaction.set_rollback(True)
     client.cookies = cookies  # of the session that a logout has ended and the rollback has brought back
     if sent.status_code not in (301, 302):
@@ -511,7 +511,7 @@ def posted(client: Client, place: Place, page: str, rows: Mapping[str, Any] | No
     return got if got in REFUSED or (got == NO_ROW and name.startswith("admin:")) else 200
 
 
-def different(table: Mapping[str, Answers], asked: Mapping[str, Answers]) -> dict[str, tuple[Any, Any]]:
+def different(table: Mapping[str, Answers], asked: Mapping[str, Answers]) -> dict[str, dict[str, tuple[Any, Any]]]:
     """What the table expects and what came, of the pages where they differ, by reader."""
     return {
         page: {

@@ -460,22 +460,22 @@ def other(readers: dict[str, Client], cast: Cast) -> Place:
 
 
 def patterns(resolver: URLResolver, space: str = "", place: str = "") -> Iterator[tuple[str, str, URLPattern]]:
-    """The named pages: their full name, their place and their pattern. REST is left out."""
+    """Whatever has a name: its full name, its place and its pattern."""
     for pattern in resolver.url_patterns:
         below = place + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
-            if not below.startswith("api/"):
-                yield from patterns(pattern, f"{space}{pattern.namespace}:" if pattern.namespace else space, below)
+            yield from patterns(pattern, f"{space}{pattern.namespace}:" if pattern.namespace else space, below)
         elif pattern.name:
             yield space + pattern.name, below, pattern
 
 
 @cache
 def pages() -> dict[str, URLPattern]:
-    """Of two pages at one place the first is the one that is reached."""
+    """Of two pages at one place the first is the one that is reached. REST is left out."""
     at: dict[str, tuple[str, URLPattern]] = {}
     for name, place, pattern in patterns(get_resolver()):
-        at.setdefault(place, (name, pattern))
+        if not place.startswith("api/"):
+            at.setdefault(place, (name, pattern))
     return dict(at.values())
 
 
@@ -639,6 +639,29 @@ def test_rows_of_another_project_are_not_found_under_ones_own(readers: dict[str,
     answers = asked(readers, posts, lambda client, page: posted(client, mixed, page))
     assert different(posts, answers) == {}
     assert AuditEntry.objects.latest("pk").pk == last
+
+
+def test_rest_finds_no_row_of_another_project_under_ones_own_slug(readers: dict[str, Client], mixed: Place) -> None:
+    known = {
+        **mixed.rows,
+        "slug": mixed.project.slug,
+        "username": mixed.holder.username,
+        "pk": mixed.rows["invitation_pk"],
+    }
+    views = {
+        name: (reverse(name, kwargs={part: known[part] for part in pattern.pattern.converters}), pattern)
+        for name, place, pattern in patterns(get_resolver())
+        if place.startswith("api/") and {"slug"} < set(pattern.pattern.converters)
+    }
+    assert {"api:import-job", "api:one-import", "api:one-invitation", "api:member"} <= set(views)
+    answers = {
+        (who, name, method): readers[who].generic(method, address, "{}", "application/json").status_code
+        for name, (address, pattern) in views.items()
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+        if hasattr(vars(pattern.callback)["cls"], method.lower())
+        for who in ("manager", "superuser")
+    }
+    assert {asked: status for asked, status in answers.items() if status != HIDDEN} == {}
 
 
 def test_ones_own_practice_explains_no_task_of_another_project(

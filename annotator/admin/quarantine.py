@@ -101,6 +101,8 @@ class DecidesQuarantine(OfManagedProjects):
     def decide_view(self, request: HttpRequest, task_id: int) -> HttpResponse:
         """Answers the two buttons of a task's page."""
         tasks = self.get_queryset(request).filter(pk=task_id)
+        if not tasks.exists():
+            raise Http404
         form = QuarantineForm(request.POST if request.method == "POST" else None)
         if form.is_valid():
             self._decide(request, tasks, safe_to_use=form.is_safe_to_use())

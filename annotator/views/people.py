@@ -106,7 +106,7 @@ def _person(project: Project, naming: Naming, name: str) -> Any:
 def person(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     """Shows somebody's work; managers change their role and limits by a POST, reviewers see a pseudonym."""
     reader = user_of(request)
-    project = access.reviewed_project(reader, slug)
+    project = (access.managed_project if request.method == "POST" else access.reviewed_project)(reader, slug)
     naming = access.naming_for(reader, project)
     user = _person(project, naming, name)
     managed = _managed(request, project, user) if naming.by_name else {}

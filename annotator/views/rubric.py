@@ -41,7 +41,9 @@ def rubric(request: HtmxRequest, slug: str) -> HttpResponse:
         return _page(request, project, _loaded(request, project, user, in_force))
     editor = RubricEditor.sent(request.POST, text=in_force)
     if action == "preview":
-        return render(request, "workspace/_rubric_preview.html", {"preview": editor.preview()})
+        # What was said of the change before is not true of the form any more.
+        page = {"preview": editor.preview(), "stale": "checked" in request.POST}
+        return render(request, "workspace/_rubric_preview.html", page)
     if action in ("check", "publish", "offer"):
         return _decided(request, project, editor, action)
     editor.rearranged(action, row)

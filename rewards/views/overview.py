@@ -102,6 +102,8 @@ class Links:
 
     def __init__(self, project: Project, user: User, *, manages: bool) -> None:
         self._slug, self._is_staff, self._manages = project.slug, user.is_staff, manages
+        # Superusers see every project, and rate in those that they are members of.
+        self._rates = not user.is_superuser or user.memberships.filter(project=project).exists()
 
     def _address(self, *names: str) -> str:
         """Returns the address of the first of these pages that this installation has."""
@@ -141,11 +143,11 @@ class Links:
 
     @property
     def annotate(self) -> str:
-        return self._address("annotate")
+        return self._address("annotate") if self._rates else ""
 
     @property
     def export(self) -> str:
-        return self._of_managers("data-export") or f"{reverse('api:export', args=[self._slug])}?layout=helpsteer2"
+        return self._address("export-data")
 
     @property
     def workers(self) -> str:

@@ -145,7 +145,7 @@ class Links:
 
     @property
     def export(self) -> str:
-        return self._of_managers("data-export") or f"{reverse('api:export', args=[self._slug])}?layout=helpsteer2"
+        return self._of_managers("export-data") or f"{reverse('api:export', args=[self._slug])}?layout=helpsteer2"
 
     @property
     def workers(self) -> str:

@@ -45,11 +45,16 @@ WITH t AS (
      WHERE project_id = %(project)s AND state = 'open' LIMIT %(most)s)
 ), counted AS (
     SELECT t.state, t.prompt_hash, y.labels,
-           coalesce(c.dropped_because, '') = ''
+           a.preference BETWEEN -3 AND 3 OR a.ranking IS NOT NULL OR (
+               a.preference IS NULL AND coalesce(c.dropped_because, '') = ''
                AND (coalesce(c.preference, t.imported_preference) BETWEEN -3 AND 3
-                    OR coalesce(c.pairs, '[]') <> '[]') AS is_preferred,
+                    OR coalesce(c.pairs, '[]') <> '[]')
+           ) AS is_preferred,
            ('x0' || substr(t.prompt_hash, 1, 15))::bit(64)::bigint / 16.0 ^ 15 < %(share)s AS is_held_out
     FROM t LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
+    LEFT JOIN LATERAL (
+        SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
+    ) a ON true
     CROSS JOIN LATERAL (
         SELECT count(*) AS labels FROM annotator_response r CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l
         WHERE r.task_id = t.id AND l.means <> '{{}}'

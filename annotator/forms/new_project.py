@@ -62,7 +62,7 @@ class NewProjectForm(NamedProjectForm):
         to_field_name="key",
         empty_label=None,
         label=_("Rubric"),
-        help_text=_("The scales by which each response is rated. It cannot be replaced once something has been rated."),
+        help_text=_("The scales by which each response is rated. You can rewrite them when the project is there."),
     )
     protocol = forms.ChoiceField(label=_("Protocol"), widget=forms.RadioSelect)
     base_annotators = _number(

@@ -4,7 +4,8 @@ Settings that the trainer shares with every run are fields of their own where th
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from annotator.models import Project, Rubric
+from annotator.models import Attribute, Project, Rubric
 from annotator.projects import project_settings
 from annotator.projects.settings_check import is_rated
 
@@ -249,15 +250,20 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         rubric.disabled = is_rated(project)
         default = gettext("The operator's default: %(name)s") % {"name": settings.REWARD_BACKBONE}
         backbone.choices = [("", default), *((name, name) for name in settings.REWARD_BACKBONES)]
-        attribute = forms.ChoiceField(
+        self.fields["spread_attribute"] = forms.ChoiceField(
             label=self.fields["spread_attribute"].label,
             help_text=self.fields["spread_attribute"].help_text,
-            choices=[(one.key, gettext(one.name)) for one in project.attributes_for()],
+            choices=[(one.key, gettext(one.name)) for one in self._attributes(project)],
+            error_messages={"invalid_choice": _("The rubric has no such attribute. Choose one of these.")},
         )
-        if not rubric.disabled:
-            # Of another rubric, the attributes are known only once it is saved: the check names them.
-            attribute = self.fields["spread_attribute"]  # type: ignore[assignment]
-        self.fields["spread_attribute"] = attribute
+
+    def _attributes(self, project: Project) -> Iterable[Attribute]:
+        """Returns the attributes of the rubric that is chosen in the form."""
+        rubric = self.fields["rubric"]
+        with suppress(forms.ValidationError):
+            if self.is_bound and not rubric.disabled:
+                return rubric.clean(self["rubric"].data).attributes.filter(scope="response").order_by("position")
+        return project.attributes_for()
 
     @classmethod
     def settings_of(cls, project: Project) -> dict[str, Any]:

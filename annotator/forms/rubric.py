@@ -57,7 +57,7 @@ class AttributeForm(forms.Form):
     levels = forms.CharField(
         label=gettext_lazy("Levels"),
         required=False,
-        widget=forms.Textarea(attrs={"rows": 5}),
+        widget=forms.Textarea(attrs={"rows": 7}),
         help_text=gettext_lazy("2 to 7, one on each line, the lowest first."),
     )
     checks = forms.CharField(

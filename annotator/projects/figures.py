@@ -76,6 +76,11 @@ class Figures:
         return sum(number for state, number in self.states.items() if state != "gold")
 
     @property
+    def rated_ever(self) -> bool:
+        """Whether anybody has rated, as far as the figures reach."""
+        return any(self.annotations.values()) or bool(self.completed)
+
+    @property
     def rated(self) -> int:
         return sum(self.preferences.values())
 

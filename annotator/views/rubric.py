@@ -18,7 +18,7 @@ from annotator.api.rubrics import text_of
 from annotator.forms.rubric import RubricEditor
 from annotator.models import Project, Rubric, User
 from annotator.projects import rubrics
-from annotator.projects.rubrics import InvalidRubric, RubricText
+from annotator.projects.rubrics import Change, InvalidRubric, RubricText
 from annotator.refusals import Refusal
 from annotator.web.htmx import HtmxRequest
 
@@ -64,12 +64,13 @@ def _page(request: HtmxRequest, project: Project, editor: RubricEditor, **more: 
 
 def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, action: str) -> HttpResponse:
     """Publishes or offers what the form says, or says what publishing it would do."""
-    text = editor.text()
+    text, in_force = editor.text(), RubricText.of(project.rubric)
     if text is None:
         return _page(request, project, editor)
     try:
         if action == "check":
-            return _page(request, project, editor, change=rubrics.change(project, text))
+            change = rubrics.change(project, text)
+            return _page(request, project, editor, change=change, named=_named(change, in_force, text))
         if action == "publish":
             published = rubrics.publish(project, text, by=user_of(request))
             messages.success(request, _("Version %(version)s is in force.") % {"version": published.version})
@@ -83,6 +84,15 @@ def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, actio
     except Refusal as refused:
         messages.error(request, str(refused))
     return redirect("rubric", project.slug)
+
+
+def _named(change: Change, before: RubricText, after: RubricText) -> dict[str, Any]:
+    """Returns the attributes of a change by their names, and the one that will decide on more annotators."""
+    names = {one.key: _(one.name) for text in (before, after) for one in text.attributes}
+    lists = {
+        what: [names[key] for key in getattr(change, what)] for what in ("added", "removed", "reworded", "reordered")
+    }
+    return {**lists, "decides": names[change.spread_attribute]}
 
 
 def _loaded(request: HtmxRequest, project: Project, user: User, in_force: RubricText) -> RubricEditor:

@@ -359,6 +359,7 @@ def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "run": model.run,
         "snapshot": model.run.snapshot,
         "waits": model.run.state == RunState.AWAITING_PROMOTION,
+        "has_champion": model.is_champion or project.reward_models.filter(is_champion=True).exists(),
         "against": champions.against(model),
         "in_words": run_report.in_words(model.run.verdict),
         "evidence": run_report.verdict(model.run.verdict),

@@ -24,6 +24,10 @@ from annotator.projects.pace import Outlook, outlook, still_expected
 from annotator.projects.pseudonyms import Naming, Pseudonyms
 from annotator.views import overview_charts as charts
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.views.models import state_of
+
+TOLD_BY_STEPS = (Problem.NO_TASKS, Problem.NO_ANNOTATORS, Problem.NO_GUIDELINES)
+"""What is not wrong in a project that is only being set up: the first steps say it."""
 
 
 @login_required
@@ -46,8 +50,8 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
         "figures": counted,
         "champion": champion,
         "run": run,
+        "run_state": state_of(run) if run else None,
         "run_failed": run is not None and run.state == RunState.FAILED,
-        "problems": [shown_problem(found, links) for found in problems(project, known)],
         "links": links,
     }
     if counted:
@@ -67,6 +71,8 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
             "compares": any(helpsteer2.published(one) for one in project.attributes_for()),
         }
         page["young"] = not all(step.done for step in page["steps"])
+    told = TOLD_BY_STEPS if counted and not counted.rated_ever else ()
+    page["problems"] = [shown_problem(found, links) for found in problems(project, known) if found.problem not in told]
     return render(request, "workspace/overview.html", page)
 
 
@@ -122,8 +128,8 @@ class Links:
         return self._of_managers("project-settings")
 
     @property
-    def data(self) -> str:
-        return self._of_managers("data")
+    def imports(self) -> str:
+        return self._of_managers("import-data")
 
     @property
     def people(self) -> str:
@@ -180,7 +186,7 @@ def shown_problem(found: Found, links: Links) -> Shown:
         (links.people, _("People")),
         (links.workers, _("Admin")),
     )
-    data, guidelines = (links.data, _("Data")), (links.guidelines, _("Guidelines"))
+    data, guidelines = (links.imports, _("Import")), (links.guidelines, _("Guidelines"))
     nowhere = ("", "")
     texts: dict[Problem, tuple[str, str, tuple[str, str]]] = {
         Problem.ARCHIVED: (_("The project is archived."), _("It takes no work until it is brought back."), settings),
@@ -248,8 +254,8 @@ class Step:
 
 
 def _first_steps(counted: Figures, known: Facts, run: TrainingRun | None, links: Links) -> Iterator[Step]:
-    rated = any(counted.annotations.values()) or bool(counted.completed)
-    yield Step(_("Import data"), _("Conversations with their responses."), known.tasks, links.data)
+    rated = counted.rated_ever
+    yield Step(_("Import data"), _("Conversations with their responses."), known.tasks, links.imports)
     yield Step(
         _("Write guidelines"),
         _("What annotators should look at, and when to skip."),

@@ -11,6 +11,7 @@ from annotator.exporting import previews
 from annotator.exporting.previews import COUNTS
 from annotator.exporting.rows import FORMATS, LAYOUTS
 from annotator.forms.data import FORMAT_TEXTS, LAYOUT_TEXTS
+from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.models import Annotation, AuditEntry, Project, Report, Role, Skip, Task, User
 from annotator.pii.scans import scan_all
 from annotator.review import adjudicate, judge, withdraw
@@ -244,6 +245,17 @@ def test_pages_take_few_queries(
     for address in [*addresses, *map(story, [*tasks, quarantined])]:
         with django_assert_max_num_queries(20, info=address):
             assert carol.get(address).status_code == 200
+
+
+def test_the_list_shows_the_preference_of_the_reviewer(project: Project, cast: Cast, carol: Client) -> None:
+    Project.objects.update(max_annotators=3, ask_preference=True)
+    task = make_task(project, "t-1")
+    for user, levels in zip(cast.annotators, ([0, 1], [4, 1], [2, 1]), strict=True):
+        rate(project, user, levels, preference=1)
+    assert str(PREFERENCE_TEXTS[1]) not in text(carol, DATA)
+    scores = {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in task.responses.all()}
+    adjudicate(task.pk, scores=scores, preference=-3, reason="slip", by=cast.carol, now=NOW)
+    assert str(PREFERENCE_TEXTS[-3]) in text(carol, DATA)
 
 
 # The story -------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def test_an_invited_person_joins_and_rates(open_page: Open, carol: User, talk: P
 
     stranger.goto(link)
     stranger.get_by_label("Username").fill("frank")
-    stranger.get_by_label("Password:", exact=True).fill(PASSWORD)
+    stranger.get_by_label("Password", exact=True).fill(PASSWORD)
     stranger.get_by_label("Password, once more").fill(PASSWORD)
     stranger.get_by_role("button", name="Create the account and join").click()
     expect(stranger.get_by_text("Welcome! You have joined Talk.")).to_be_visible()

@@ -13,14 +13,16 @@ from pytest_django import DjangoAssertNumQueries
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
 from annotator.models import AuditEntry, Project, Response, Role, Task, User
+from annotator.models.annotation import NEITHER_VALID
 from annotator.models.public_ids import response_of
+from annotator.review import adjudicate
 from rewards import largest_errors, learning_material, run_progress, scoring, snapshots
 from rewards.learning.config import PLACES, TrainConfig
 from rewards.learning.data import Response as Scored
 from rewards.learning.data import Task as Row
 from rewards.models import RewardModel, RunState, ScoringPass, Snapshot, TrainingRun
 from rewards.setting_texts import SETTINGS
-from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user
+from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 from tests.rewards.evaluated import make_evaluation, noisy_metrics
 from tests.rewards.labelled import labelled_project, preferred_project
@@ -434,6 +436,18 @@ def test_preferences_without_labels_are_material(cast: Cast) -> None:
     counted = learning_material.material(preferred_project(tasks=12))
     assert (counted.labels, counted.preferences) == (0, 12)
     assert counted.train_prompts + counted.held_out_prompts == 12
+
+
+def test_a_reviewers_preference_is_material_in_place_of_the_annotators(project: Project, cast: Cast) -> None:
+    Project.objects.update(base_annotators=1, max_annotators=1, keep=1, ask_preference=True)
+    tasks = [make_task(project) for _ in range(3)]
+    for preference in (1, 1, NEITHER_VALID):
+        rate(project, cast.alice, preference=preference)
+    assert learning_material.material(project).preferences == 2
+    for task, preference in zip(tasks[1:], (NEITHER_VALID, -2), strict=True):
+        scores = {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in task.responses.all()}
+        adjudicate(task.pk, scores=scores, preference=preference, reason="slip", by=cast.carol, now=NOW)
+        assert learning_material.material(project).preferences == (1 if preference == NEITHER_VALID else 2)
 
 
 def test_material_beyond_the_limit_is_said_to_be_more(labelled: Project, monkeypatch: pytest.MonkeyPatch) -> None:

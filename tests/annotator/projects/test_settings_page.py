@@ -90,7 +90,7 @@ def test_the_trainers_settings_become_one_object(carol: Client, project: Project
         ({"max_annotators": 2}, "at least base_annotators"),
         ({"keep": "3.5"}, "Enter a whole number"),
         ({"slug": "other"}, "already exists"),
-        ({"spread_attribute": "mood"}, "Select a valid choice"),
+        ({"spread_attribute": "mood"}, "The rubric has no such attribute."),
         ({"validation_share": "nan"}, "Enter a number"),
         ({"validation_share": "0.9"}, "less than or equal to 0.5"),
         ({"further": "{"}, "This is not JSON"),

@@ -4,7 +4,7 @@ SQL writes the rows in minutes (`workspace_rows`). What the light worker counts 
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from rewards.models import RewardModel, Snapshot
 
 SLUG = "bench"
-CREW, IDLE = 15, 200
-"""Annotators who share the work evenly, and others who have not rated anything."""
+CREW = 15
+"""Annotators who share the work evenly."""
 SENTENCES = 4096
-VERSIONS, FAILED_RUNS = 20, 40
-IMPORTS, INVITATIONS = 40, 200
+ROWS = 200
+"""The length of lists that do not grow with the annotations: idle members, invitations; a fifth of it are imports."""
+FEWEST_COMPLETE = 120
+"""Complete tasks among which there is one of every kind."""
 HELD_OUT = 2_000
 """Labels on which each version was judged."""
 
@@ -37,7 +39,7 @@ def fill(annotations: int) -> None:
     settle()
 
 
-def write(annotations: int) -> "Project":
+def write(annotations: int, *, rows: int = ROWS) -> "Project":
     """Writes the project with about so many annotations, three of most tasks; returns it."""
     from django.db import connection, transaction
     from django.db.models import F
@@ -46,18 +48,18 @@ def write(annotations: int) -> "Project":
     from annotator.models import Import
 
     now = timezone.now()
-    project, crew, manager = _people(now)
+    project, crew, manager = _people(now, idle=rows)
     keys = project.attribute_keys()
-    complete = max(annotations // 3, 100)
-    numbers = {"complete": complete, "open": complete // 20, "quarantined": max(complete // 500, 5)}
-    numbers |= {"retired": max(complete // 300, 5), "gold": 60, "untouched": 50}
+    complete = max(annotations // 3, FEWEST_COMPLETE)
+    numbers = {"complete": complete, "open": complete // 20 + rows, "quarantined": complete // 500 + rows // 5}
+    numbers |= {"retired": complete // 300 + rows // 5, "gold": 60, "untouched": 50}
     values: dict[str, Any] = {"project": project.pk, "slug": SLUG, "tasks": sum(numbers.values()), **numbers}
     values |= {"crew": [user.pk for user in crew[:CREW]], "excluded": crew[CREW].pk, "manager": manager.pk}
     with transaction.atomic(), connection.cursor() as cursor:
         # Without triggers: checking references and counting row by row would take longer than writing the rows.
         cursor.execute("SET LOCAL session_replication_role = replica")
         _write_sentences(cursor)
-        values |= _imports(project, manager, values["tasks"], untouched=values["untouched"], now=now)
+        values |= _imports(project, manager, values, number=rows // 5, now=now)
         cursor.execute(TASKS, values)
         cursor.execute("SELECT min(id) FROM annotator_task WHERE project_id = %(project)s", values)
         values["first"] = cursor.fetchone()[0]
@@ -66,17 +68,17 @@ def write(annotations: int) -> "Project":
         )
         for statement in FILL:
             cursor.execute(with_levels(statement, keys), values)
-        models = _models(project, manager, keys)
+        models = _models(project, manager, keys, number=rows // 10)
         values |= {"models": [model.pk for model in models[:2]], "snapshot": models[0].run.snapshot_id}
         values["entries"] = annotations // 5
         for statement in (SCORES, SNAPSHOT_TASKS, AUDIT):
             cursor.execute(with_levels(statement, keys), values)
         cursor.execute("SET LOCAL session_replication_role = origin")
-    _invitations(project, manager, crew, now=now)
+    _invitations(project, manager, crew, number=rows, now=now)
     return project
 
 
-def _people(now: datetime) -> "tuple[Project, Sequence[User], User]":
+def _people(now: datetime, *, idle: int) -> "tuple[Project, Sequence[User], User]":
     """Makes the accounts and the project; returns it with its annotators, the last of them excluded, and a manager."""
     from django.contrib.auth.hashers import make_password
 
@@ -84,15 +86,15 @@ def _people(now: datetime) -> "tuple[Project, Sequence[User], User]":
 
     secret = make_password(PASSWORD)  # once: it is slow on purpose
     names = [f"annotator-{number}" for number in range(1, CREW + 2)]
-    names += ["manager", "reviewer", *(f"idle-{number}" for number in range(1, IDLE + 1))]
+    names += ["manager", "reviewer", *(f"idle-{number}" for number in range(1, idle + 1))]
     users = User.objects.bulk_create(User(username=name, password=secret) for name in names)
-    crew, (manager, reviewer), idle = users[: CREW + 1], users[CREW + 1 : CREW + 3], users[CREW + 3 :]
+    crew, (manager, reviewer), others = users[: CREW + 1], users[CREW + 1 : CREW + 3], users[CREW + 3 :]
     asked = {"ask_preference": True, "ask_safety": True, "gold_every": 20, "qualification_required": True}
     rubric = Rubric.objects.get(key="helpsteer2")
     project = Project.objects.create(slug=SLUG, name="Bench", rubric=rubric, **asked)
     known = {"project": project, "acknowledged_version": 12}
     Membership.objects.bulk_create(Membership(user=user, qualified_at=now, **known) for user in crew)
-    Membership.objects.bulk_create(Membership(user=user, **known) for user in idle)
+    Membership.objects.bulk_create(Membership(user=user, **known) for user in others)
     Membership.objects.create(user=manager, role=Role.MANAGER, **known)
     Membership.objects.create(user=reviewer, role=Role.REVIEWER, **known)
     for version in range(1, 13):
@@ -117,28 +119,30 @@ def _write_sentences(cursor: "CursorWrapper") -> None:
 # Where tasks come from, and where people do ----------------------------------------------------------------
 
 
-def _imports(project: "Project", manager: "User", tasks: int, *, untouched: int, now: datetime) -> dict[str, list[int]]:
+def _imports(
+    project: "Project", manager: "User", values: Mapping[str, Any], *, number: int, now: datetime
+) -> dict[str, list[int]]:
     """Divides the tasks among imports, the newest of which has those that nobody has touched; each has its job.
 
     Returns the ids of the imports, and the number of the first task of each.
     """
     from annotator.models import Import, ImportJob, ImportJobError, ImportMapping
 
-    share = -(-(tasks - untouched) // (IMPORTS - 1))
-    starts = [*range(1, tasks - untouched + 1, share), tasks - untouched + 1]
+    tasks, last = values["tasks"], values["tasks"] - values["untouched"] + 1
+    starts = [*(1 + part * (last - 1) // (number - 1) for part in range(number - 1)), last]
     files = {"file_bytes": 40_000_000, "layouts": ["own"], "rejected": 3}
     rows = [
         Import(
             project=project,
             by=manager,
-            made_at=now - timedelta(days=9 * (len(starts) - number)),
-            file_name=f"part-{number}.jsonl",
+            made_at=now - timedelta(days=9 * (number - place)),
+            file_name=f"part-{place}.jsonl",
             created=stop - start,
             first_task=start,
             last_task=stop - 1,
             **files,
         )
-        for number, (start, stop) in enumerate(pairwise([*starts, tasks + 1]), start=1)
+        for place, (start, stop) in enumerate(pairwise([*starts, tasks + 1]), start=1)
     ]
     Import.objects.bulk_create(rows)
     done = {"state": "done", "file_hash": "0" * 64, "requested_by": manager, **files}
@@ -157,22 +161,22 @@ def _imports(project: "Project", manager: "User", tasks: int, *, untouched: int,
     )
     errors = (ImportJobError(job=jobs[-1], line=line, error="There is no prompt.") for line in range(1, 1_001))
     ImportJobError.objects.bulk_create(errors)
-    for number in range(10):
-        ImportMapping.objects.create(project=project, name=f"mapping {number}", columns={}, by=manager)
+    for place in range(10):
+        ImportMapping.objects.create(project=project, name=f"mapping {place}", columns={}, by=manager)
     return {"imports": [row.pk for row in rows], "starts": starts}
 
 
-def _invitations(project: "Project", manager: "User", crew: Sequence["User"], *, now: datetime) -> None:
+def _invitations(project: "Project", manager: "User", crew: Sequence["User"], *, number: int, now: datetime) -> None:
     from annotator.models import Invitation, InvitationUse
 
     dates = {"created_at": now, "expires_at": now + timedelta(days=7)}
     made = Invitation.objects.bulk_create(
-        Invitation(project=project, digest=f"{number:064}", places=2, taken=1, made_by=manager, **dates)
-        for number in range(INVITATIONS)
+        Invitation(project=project, digest=f"{place:064}", places=2, taken=1, made_by=manager, **dates)
+        for place in range(number)
     )
     uses = (
-        InvitationUse(invitation=invitation, user=crew[number % CREW], joined_at=now)
-        for number, invitation in enumerate(made)
+        InvitationUse(invitation=invitation, user=crew[place % CREW], joined_at=now)
+        for place, invitation in enumerate(made)
     )
     InvitationUse.objects.bulk_create(uses)
 
@@ -180,8 +184,8 @@ def _invitations(project: "Project", manager: "User", crew: Sequence["User"], *,
 # Models ----------------------------------------------------------------------------------------------------
 
 
-def _models(project: "Project", manager: "User", keys: Sequence[str]) -> "list[RewardModel]":
-    """Makes runs, failed ones among them, and versions judged on held-out labels; returns them, the champion first."""
+def _models(project: "Project", manager: "User", keys: Sequence[str], *, number: int) -> "list[RewardModel]":
+    """Makes versions judged on held-out labels, and twice as many failed runs; returns them, the champion first."""
     from rewards.models import RewardModel, RunState, TrainingRun
 
     metrics = _metrics(keys)
@@ -189,10 +193,10 @@ def _models(project: "Project", manager: "User", keys: Sequence[str]) -> "list[R
     losses = [{"event": "step", "step": step, "steps": 200, "loss": 1 / step, "time": step} for step in range(1, 201)]
     common = {"project": project, "requested_by": manager, "reason": "requested in the workspace", "log": log}
     TrainingRun.objects.bulk_create(
-        TrainingRun(state=RunState.FAILED, error="CUDA ran out of memory.", **common) for _ in range(FAILED_RUNS)
+        TrainingRun(state=RunState.FAILED, error="CUDA ran out of memory.", **common) for _ in range(2 * number)
     )
     models = []
-    for version in range(1, VERSIONS + 1):
+    for version in range(1, number + 1):
         snapshot = _snapshot(project, version)
         ended = {"state": RunState.PROMOTED, "snapshot": snapshot, "losses": losses, "metrics": {"candidate": metrics}}
         run = TrainingRun.objects.create(**ended, **common, finished_at=snapshot.created_at)
@@ -205,7 +209,7 @@ def _models(project: "Project", manager: "User", keys: Sequence[str]) -> "list[R
             attributes=list(keys),
             attribute_weights=dict.fromkeys(keys, 0.2),
             manifest={},
-            is_champion=version == VERSIONS,
+            is_champion=version == number,
             promoted_at=snapshot.created_at,
         )
         _judge(model, metrics)

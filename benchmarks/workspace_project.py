@@ -195,7 +195,7 @@ def _models(project: "Project", manager: "User", keys: Sequence[str], *, number:
     TrainingRun.objects.bulk_create(
         TrainingRun(state=RunState.FAILED, error="CUDA ran out of memory.", **common) for _ in range(2 * number)
     )
-    models = []
+    models: list[RewardModel] = []
     for version in range(1, number + 1):
         snapshot = _snapshot(project, version)
         ended = {"state": RunState.PROMOTED, "snapshot": snapshot, "losses": losses, "metrics": {"candidate": metrics}}

@@ -50,8 +50,8 @@ bench-learning:  ## whether anything is learnt, on real pairs and ratings; ARGS:
 bench-memory:  ## what each process holds of a model of a billion parameters; ARGS: --processes, --layers
 	@$(BOOTSTRAP) bench memory $(ARGS)
 
-bench-pages:  ## the rating page with 10,000 tasks: milliseconds and kilobytes
-	@$(BOOTSTRAP) bench pages
+bench-pages:  ## the rating page, and every page of the workspace at a million annotations; ARGS: rating or workspace, --keep
+	@$(BOOTSTRAP) bench pages $(ARGS)
 
 bench-pii:  ## what is found of personal information, and how fast; ARGS names the file of texts
 	@$(BOOTSTRAP) bench pii $(ARGS)

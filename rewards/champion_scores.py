@@ -3,18 +3,24 @@
 from django.db.models import Exists, OuterRef, QuerySet
 
 from annotator.models import Project, Task
-from annotator.search.criteria import GivenReward
+from annotator.search.criteria import GivenReward, only
 from rewards.models import Score
+
+FEW = 15_000
 
 
 def with_rewards(tasks: QuerySet[Task], project: Project, *, least: float | None, most: float | None) -> QuerySet[Task]:
     """Selects tasks of which the champion gives at least one response a reward from `least` to `most`."""
-    scores = Score.objects.filter(reward_model__in=_champion(project), response__task=OuterRef("pk"))
+    scores = Score.objects.filter(reward_model__in=_champion(project))
     if least is not None:
         scores = scores.filter(reward__gte=least)
     if most is not None:
         scores = scores.filter(reward__lte=most)
-    return tasks.filter(Exists(scores))
+    # The index of rewards is asked first. If it names few, the tasks need not be looked at one by one.
+    named = list(scores.values_list("response__task", flat=True)[: FEW + 1])
+    if len(named) <= FEW:
+        return only(tasks, named)
+    return tasks.filter(Exists(scores.filter(response__task=OuterRef("pk"))))
 
 
 def rewards_of(project: Project, tasks: list[int]) -> dict[int, float]:

@@ -6,7 +6,7 @@ from annotator.db.statements import Statement
 from annotator.models import Project
 from annotator.models.label import IN_FORCE_OF_RESPONSE
 
-MOST_TASKS = 4_000
+MOST_TASKS = 2_000
 """The most tasks of each state that are counted: a page waits for this."""
 
 

@@ -20,7 +20,7 @@ from annotator.models.label import IN_FORCE_OF_RESPONSE
 from rewards.model_ranking import Estimate, Pairs, Ranking, mean_of, ranking, sums_of
 from rewards.models import RewardModel
 
-MOST_TASKS = 2_000
+MOST_TASKS = 1_500
 """The most tasks of each of the two kinds that are read."""
 MOST_MODELS = 30
 """The models with the most responses that are ranked; a table of more could not be read."""

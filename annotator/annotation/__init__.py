@@ -7,7 +7,7 @@ keeps half-filled forms, and `neighbours` leads from one rating to the next.
 from annotator.annotation.completeness import IncompleteRating, asks_for_ranking, check_complete, safety_errors
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
-from annotator.annotation.neighbours import may_be_changed, next_rating, previous_rating
+from annotator.annotation.neighbours import changeable, may_be_changed, next_rating, previous_rating
 from annotator.annotation.recorded_refusals import Refused
 from annotator.annotation.skips import (
     UNDO_FOR,
@@ -32,6 +32,7 @@ __all__ = [
     "TooMany",
     "asks_for_ranking",
     "by_position",
+    "changeable",
     "check_complete",
     "decide_quarantine",
     "decide_quarantined",

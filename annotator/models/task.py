@@ -154,7 +154,11 @@ class Task(models.Model):
         """
         if self.state != Task.State.GOLD:
             return self.state == Task.State.OPEN
-        return self.assignments.filter(state="submitted").count() < self.project.base_annotators
+        return self.seems_to_wait(self.assignments.filter(state="submitted").count())
+
+    def seems_to_wait(self, rated: int) -> bool:
+        """Returns whether a gold task that so many have rated looks as if it waited for other annotators."""
+        return rated < self.project.base_annotators
 
     def state_in_use(self) -> str:
         """Returns the state to which the task goes back when it is no longer set aside."""

@@ -147,7 +147,8 @@ def revoke(invitation: Invitation, *, now: datetime) -> None:
 
 def newest_first(project: Project, *, before: int | None = None) -> QuerySet[Invitation]:
     """Returns the project's invitations with who made them and who joined; `before` continues after a page."""
-    rows = project.invitations.select_related("made_by").prefetch_related("uses__user").order_by("-pk")
+    rows = project.invitations.select_related("made_by").prefetch_related("uses__user", "made_by__memberships")
+    rows = rows.order_by("-pk")
     return rows.filter(pk__lt=before) if before else rows
 
 
@@ -159,9 +160,17 @@ def state_of(invitation: Invitation, *, now: datetime) -> Invitation.State:
         return Invitation.State.USED
     if invitation.expires_at <= now:
         return Invitation.State.EXPIRED
+    return Invitation.State.OPEN if _is_backed(invitation) else Invitation.State.REVOKED
+
+
+def _is_backed(invitation: Invitation) -> bool:
+    """Returns whether the person who made the link manages the project still."""
     maker = invitation.made_by
-    manages = maker and maker.is_active and Project.objects.managed_by(maker).filter(pk=invitation.project_id).exists()
-    return Invitation.State.OPEN if manages else Invitation.State.REVOKED
+    if maker is None or not maker.is_active:
+        return False
+    # All memberships, because lists read those of all makers at once.
+    managed = (one.project_id for one in maker.memberships.all() if one.role == Role.MANAGER)
+    return maker.is_superuser or invitation.project_id in managed
 
 
 # At the door -----------------------------------------------------------------------------------------------

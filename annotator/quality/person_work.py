@@ -8,6 +8,7 @@ import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
+from annotator.agreement.array_parameters import array
 from annotator.agreement.intervals import DRAWS, ENDS, SEED
 from annotator.agreement.two_rater_kappa import NO_VARIANCE
 from annotator.models import Assignment, Project, User
@@ -33,13 +34,17 @@ class Volume:
     """Whether somebody has taken more tasks than are counted, so that the earliest weeks lack some."""
 
 
+# LATERAL and its LIMIT: a plain join would be planned as if most annotations were wanted, and read all of them.
 _VOLUME = """
 SELECT date_trunc('day', a.submitted_at)::date AS day, date_trunc('week', a.submitted_at)::date AS week, count(*),
     percentile_cont(0.5) WITHIN GROUP (ORDER BY a.active_seconds)
 FROM annotator_assignment s
 JOIN annotator_task t ON t.id = s.task_id AND t.project_id = %s
-JOIN annotator_annotation a ON a.assignment_id = s.id AND a.revision = 1 AND a.submitted_at >= %s
-WHERE s.id = ANY(%s)
+CROSS JOIN LATERAL (
+    SELECT submitted_at, active_seconds FROM annotator_annotation
+    WHERE assignment_id = s.id AND revision = 1 AND submitted_at >= %s LIMIT 1
+) a
+WHERE s.id = ANY(%s::bigint[])
 GROUP BY GROUPING SETS ((day), (week))
 """
 
@@ -59,7 +64,7 @@ def volume(project: Project, assignments: Sequence[int], *, now: datetime) -> Vo
     weeks = [monday - timedelta(weeks=number) for number in reversed(range(WEEKS))]
     days = [today - timedelta(days=number) for number in reversed(range(DAYS))]
     with connection.cursor() as cursor:
-        cursor.execute(_VOLUME, [project.pk, weeks[0], list(assignments)])
+        cursor.execute(_VOLUME, [project.pk, weeks[0], array(assignments)])
         rows = cursor.fetchall()
     by_day = {day: count for day, _week, count, _seconds in rows if day}
     by_week = {week: (count, seconds) for _day, week, count, seconds in rows if week}
@@ -99,7 +104,7 @@ WITH mine AS (
     SELECT s.task_id, a.id FROM annotator_assignment s
     JOIN annotator_task t ON t.id = s.task_id AND t.project_id = %s AND t.state IN ('open', 'complete')
     JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
-    WHERE s.id = ANY(%s) AND s.state = 'submitted' AND s.counts
+    WHERE s.id = ANY(%s::bigint[]) AND s.state = 'submitted' AND s.counts
     ORDER BY s.id DESC LIMIT %s
 ), pair AS (
     SELECT mine.task_id, score.key, score.value::float8 AS x, (theirs.scores ->> score.key)::float8 AS y
@@ -118,7 +123,7 @@ SELECT key, task_id, count(*), sum((x - y) ^ 2), sum(x), sum(y), sum(x ^ 2), sum
 def with_others(project: Project, assignments: Sequence[int]) -> WithOthers:
     """Returns how far somebody agrees with the others, on the latest of these assignments' tasks in the project."""
     with connection.cursor() as cursor:
-        cursor.execute(_MOMENTS, [project.pk, list(assignments[:LOOKED_AT]), LATEST_TASKS])
+        cursor.execute(_MOMENTS, [project.pk, array(assignments[:LOOKED_AT]), LATEST_TASKS])
         rows = cursor.fetchall()
     keys = project.attribute_keys()
     tasks = {task: place for place, task in enumerate(sorted({task for _key, task, *_moments in rows}))}

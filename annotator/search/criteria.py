@@ -1,6 +1,6 @@
 """Selects a project's tasks by their words and by what became of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,14 +17,14 @@ from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
 from annotator.db.statements import Statement
-from annotator.models import Consensus, Label, Project, Task, User
+from annotator.models import Consensus, Import, Label, Project, Task, User
 from annotator.refusals import Refusal
 from annotator.review.blindness import tasks_held_by
 
 LABELLED, DROPPED, UNLABELLED = "labelled", "dropped", "none"
 LONGEST_TEXT = 200
 PATIENCE_SECONDS = 4
-FEW = 20_000
+FEW = 2_500
 """Tasks that are looked at one by one if the index of words names no more."""
 
 
@@ -86,10 +86,23 @@ class Criteria:
     least_reward: float | None = None
     most_reward: float | None = None
 
+    def asks_for_words_alone(self) -> bool:
+        """Returns whether the index of words decides everything."""
+        rewards = (self.least_reward, self.most_reward)
+        return not (self.state or self.label or self.spread or self.source) and rewards == (None, None)
+
     def facets(self) -> list[str]:
         """Returns which of a task's facets are asked for (annotator/search/words.py)."""
-        chosen = {"language": self.language, "model": self.model, "import": self.source}
+        chosen = {"language": self.language, "model": self.model}
         return [f"{name} {str(value).lower()}" for name, value in chosen.items() if value]
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The tasks that meet the criteria. The index of words has named `at_least` so many, without counting them."""
+
+    tasks: QuerySet[Task]
+    at_least: int = 0
 
 
 class TooBroad(Refusal):
@@ -101,19 +114,27 @@ class TooBroad(Refusal):
 
 _PREPARE = Statement(
     """
-    SELECT set_config('statement_timeout', %(limit)s, true), set_config('enable_seqscan', 'off', true)
+    SELECT set_config('statement_timeout', %(limit)s, true), set_config(name, 'off', true)
+    FROM unnest('{enable_seqscan,enable_mergejoin,enable_hashjoin}'::text[]) AS name
     """,
     prepared=False,
 )
 _RESTORE = Statement(
-    "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name IN ('statement_timeout', 'enable_seqscan')",
+    """
+    SELECT set_config(name, reset_val, true) FROM pg_settings
+    WHERE name IN ('statement_timeout', 'enable_seqscan', 'enable_mergejoin', 'enable_hashjoin')
+    """,
     prepared=False,
 )
 
 
 @contextmanager
 def searching() -> Iterator[None]:
-    """Has PostgreSQL search by its indexes, and limits how long it works for each statement. Raises TooBroad."""
+    """Has PostgreSQL search by its indexes, and limits how long it works for each statement. Raises TooBroad.
+
+    A list shows the first few tasks: reading or joining whole tables, which PostgreSQL may expect to be quicker for all
+    of them, takes seconds.
+    """
     try:
         with transaction.atomic():
             _PREPARE.row(limit=f"{PATIENCE_SECONDS}s")
@@ -126,7 +147,7 @@ def searching() -> Iterator[None]:
         raise TooBroad(_("This search takes too long. Add a rarer word, or another filter.")) from failed
 
 
-def matching(project: Project, criteria: Criteria, *, reader: User) -> QuerySet[Task]:
+def matching(project: Project, criteria: Criteria, *, reader: User) -> Matches:
     """Returns the tasks that meet the criteria. Called, and its result read, within `searching`.
 
     Gold tasks, and tasks that the reader is rating at the moment, are never among them.
@@ -135,9 +156,12 @@ def matching(project: Project, criteria: Criteria, *, reader: User) -> QuerySet[
         NothingToFind: the text has no word.
     """
     listed = Task.objects.filter(project=project).exclude(state=Task.State.GOLD)
-    tasks: QuerySet[Task] = listed.exclude(pk__in=tasks_held_by(reader))
+    found = Matches(listed.exclude(pk__in=tasks_held_by(reader)))
     if criteria.text or criteria.facets():
-        tasks = _with_words(tasks, project, criteria)
+        found = _with_words(found.tasks, project, criteria)
+    tasks = found.tasks
+    if criteria.source:
+        tasks = _of_import(tasks, project, criteria.source)
     if criteria.state:
         tasks = tasks.filter(state=criteria.state)
     if criteria.spread:
@@ -146,7 +170,14 @@ def matching(project: Project, criteria: Criteria, *, reader: User) -> QuerySet[
         tasks = _with_label(tasks, criteria.label)
     if criteria.least_reward is not None or criteria.most_reward is not None:
         tasks = champion_scores().with_rewards(tasks, project, least=criteria.least_reward, most=criteria.most_reward)
-    return tasks
+    return Matches(tasks, found.at_least if criteria.asks_for_words_alone() else 0)
+
+
+def _of_import(tasks: QuerySet[Task], project: Project, number: int) -> QuerySet[Task]:
+    # The import itself has no index on the tasks: the range of their ids finds them, in their order.
+    row = Import.objects.filter(project=project, pk=number).first()
+    ids = (row.first_task or 0, row.last_task or 0) if row else (0, 0)
+    return tasks.filter(pk__range=ids, from_import=number)
 
 
 # PostgreSQL has no statistics of rare words, and would read the tasks one by one, from the newest, to find them. So the
@@ -160,18 +191,25 @@ _WITH_FACETS = Statement(_NAMED.format(words=""), prepared=False)
 _WITH_WORDS = Statement(_NAMED.format(words="AND words @@ websearch_to_tsquery('simple', %(text)s)"), prepared=False)
 
 
-def _with_words(tasks: QuerySet[Task], project: Project, criteria: Criteria) -> QuerySet[Task]:
+def _with_words(tasks: QuerySet[Task], project: Project, criteria: Criteria) -> Matches:
     facets = [f"project {project.pk}", *criteria.facets()]
     if criteria.text:
         _require_words(criteria.text)
     statement = _WITH_WORDS if criteria.text else _WITH_FACETS
     rows = statement.rows(facets=facets, text=criteria.text, most=FEW + 1)
     if len(rows) <= FEW:
-        return tasks.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [[task for (task,) in rows]]))
+        return Matches(only(tasks, [task for (task,) in rows]))
     if criteria.text:
         query = SearchQuery(criteria.text, config="simple", search_type="websearch")
         tasks = tasks.filter(words__words=query)
-    return tasks.filter(words__facets__contains=facets)
+    # The index names gold tasks too, which no list shows.
+    gold = project.tasks.filter(state=Task.State.GOLD)[:FEW].count()
+    return Matches(tasks.filter(words__facets__contains=facets), at_least=len(rows) - gold)
+
+
+def only(tasks: QuerySet[Task], ids: Sequence[int]) -> QuerySet[Task]:
+    """Selects those of the tasks that have one of these ids, which may be thousands: they are one parameter."""
+    return tasks.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [list(ids)]))
 
 
 # A text of excluded words alone would select nearly everything, and no index helps with that.

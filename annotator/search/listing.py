@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
-from django.db.models import QuerySet
-
 from annotator.models import Adjudication, Consensus, Label, Project, Response, Task
 from annotator.review.queue import with_beginnings
-from annotator.search.criteria import champion_scores
+from annotator.search.criteria import Matches, champion_scores
 
 PAGE = 25
 MOST_COUNTED = 1_000
@@ -54,11 +52,14 @@ class Page:
     count: int
 
 
-def page(tasks: QuerySet[Task], project: Project, *, after: int | None = None, rewards: bool) -> Page:
+def page(found: Matches, project: Project, *, after: int | None = None, rewards: bool) -> Page:
     """Reads a page of the tasks, the newest first, after the task with the id `after`."""
-    ordered = tasks.order_by("-pk").values_list("pk", flat=True)
+    ordered = found.tasks.order_by("-pk").values_list("pk", flat=True)
     # One more says whether there is a further page. The first page is counted by the same look.
-    if after is None:
+    if found.at_least > MOST_COUNTED:
+        ids = list((ordered.filter(pk__lt=after) if after is not None else ordered)[: PAGE + 1])
+        count = MOST_COUNTED + 1
+    elif after is None:
         ids = list(ordered[: MOST_COUNTED + 1])
         count = len(ids)
     else:

@@ -23,4 +23,4 @@ def found(project: Project, criteria: Criteria, *, reader: User) -> Sequence[int
         NothingToFind, TooBroad: as the search does.
     """
     with searching():
-        return list(matching(project, criteria, reader=reader).values_list("pk", flat=True)[: MOST_TASKS + 1])
+        return list(matching(project, criteria, reader=reader).tasks.values_list("pk", flat=True)[: MOST_TASKS + 1])

@@ -39,8 +39,8 @@ def data(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         try:
             with searching():
-                tasks = matching(project, form.criteria(), reader=user)
-                found = page(tasks, project, after=number_in(request.GET, "after"), rewards=manages)
+                matches = matching(project, form.criteria(), reader=user)
+                found = page(matches, project, after=number_in(request.GET, "after"), rewards=manages)
         except NothingToFind as nothing:
             form.add_error("q", str(nothing))
         except Refusal as too_broad:

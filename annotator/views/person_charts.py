@@ -16,7 +16,8 @@ from annotator.review.queue import submissions
 from annotator.web.charts import Chart, Kind, Series
 from annotator.web.numbers import number
 
-LATEST = 10
+LATEST, LATEST_AMONG = 10, 500
+"""The submissions that are listed, and the latest assignments among which they are looked for."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,18 @@ def work_of(project: Project, user: User, *, done: int, reader: User) -> Work:
     attributes = project.attributes_for()
     kappas = [interval.value for interval in agreed.kappa.values() if interval.value is not None]
     found = findings(project, project.rater_qualities.select_related("annotator").filter(annotator=user))
-    latest = submissions(project, reviewer=reader).filter(assignment__annotator=user)
+    latest = submissions(project, reviewer=reader)
+    # Chosen in two steps: for the newest few PostgreSQL would look through everybody's annotations.
+    among = latest.filter(assignment__in=assignments[:LATEST_AMONG]).order_by().values_list("pk", flat=True)
+    shown = latest.filter(pk__in=sorted(among, reverse=True)[:LATEST])
     return Work(
         done=done,
         this_week=volume.weeks[-1][1],
-        seconds=own_work.median_seconds(user, project),
+        seconds=own_work.median_seconds(project, assignments),
         shared=agreed.tasks,
         kappa=fmean(kappas) if kappas else None,
         finding=found[0] if found else None,
-        latest=list(latest.select_related("assignment__task").defer("assignment__task__conversation")[:LATEST]),
+        latest=list(shown.select_related("assignment__task").defer("assignment__task__conversation")),
         volume=_volume_charts(volume),
         agreement=_agreement_charts(agreed, attributes) if kappas else [],
     )

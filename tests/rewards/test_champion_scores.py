@@ -39,7 +39,7 @@ def champion(project: Project) -> RewardModel:
 def test_its_rewards_narrow_the_list(
     project: Project, cast: Cast, least: float | None, most: float | None, names: list[str]
 ) -> None:
-    found = matching(project, Criteria(least_reward=least, most_reward=most), reader=cast.carol)
+    found = matching(project, Criteria(least_reward=least, most_reward=most), reader=cast.carol).tasks
     assert list(found.order_by("pk").values_list("external_id", flat=True)) == names
 
 
@@ -70,7 +70,7 @@ def test_a_reviewer_cannot_filter_by_what_they_do_not_see(project: Project, cast
 def test_without_a_champion_nothing_has_a_reward(project: Project, cast: Cast) -> None:
     task = make_task(project)
     assert criteria.champion_scores().rewards_of(project, [task.pk]) == {}
-    assert not matching(project, Criteria(least_reward=-1e9), reader=cast.carol).exists()
+    assert not matching(project, Criteria(least_reward=-1e9), reader=cast.carol).tasks.exists()
 
 
 def test_the_story_names_the_versions_that_scored_the_task(

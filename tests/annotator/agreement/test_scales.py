@@ -22,6 +22,7 @@ from annotator.projects import project_settings
 from annotator.projects.rubrics import AttributeText, RubricText
 from annotator.quality import own_work
 from annotator.quality.own_work import PeerAgreement
+from annotator.quality.person_work import latest_assignments
 from tests.builders import NOW, imported
 
 LEVELS = {"tone": 3, "depth": 5, "trust": 7}
@@ -91,7 +92,7 @@ def filled(request: pytest.FixtureRequest, db: None, known: dict[int, Filled]) -
         refresh_until_done(project, now=NOW)
         made = report(project, now=NOW)
         people = [rater.user for rater in made.raters]
-        own = [(user, own_work.agreement_with_peers(user, project, now=NOW)) for user in people]
+        own = [(user, own_work.agreement_with_peers(project, latest_assignments(user), now=NOW)) for user in people]
         known[seed] = Filled(made, own, list(stored(project)))
     return known[seed]
 

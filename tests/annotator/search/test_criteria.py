@@ -36,7 +36,7 @@ def _few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 def found(project: Project, cast: Cast, **chosen: Any) -> list[str]:
     take_words()
     with searching():
-        tasks = matching(project, Criteria(**chosen), reader=cast.carol)
+        tasks = matching(project, Criteria(**chosen), reader=cast.carol).tasks
         return list(tasks.order_by("pk").values_list("external_id", flat=True))
 
 

@@ -132,7 +132,7 @@ def _judge(
     candidate was cross-fitted, its train prompts as well.
     """
     manifest = _manifest(run)
-    weights = manifest["attribute_weights"]
+    weights, levels = manifest["attribute_weights"], snapshot.manifest.get("levels", {})
     held_out, train = (list(read_tasks(snapshot.directory() / f"{part}.jsonl")) for part in ("validation", "train"))
     crossed, means = _cross_fitted(run.directory() / CROSS_FITTED)
     train = [task for task in train if _is_predicted(task, crossed)]
@@ -150,6 +150,7 @@ def _judge(
             theirs,
             weights=weights,
             metrics=json.loads((run.directory() / "champion" / "metrics.json").read_text()),
+            levels=levels,
             on_scale=_on_scale(champion.manifest),
         )
     tasks = [*held_out, *train]
@@ -157,9 +158,16 @@ def _judge(
     means |= {response.id: promotion.Predicted(mean_scores, 0.0) for task in held_out for response in task.responses}
     ours = _predictions(run.directory() / "predictions.jsonl") | crossed
     return promotion.decide(
-        promotion.held_out(tasks, ours, weights=weights, metrics=metrics["candidate"], on_scale=_on_scale(manifest)),
+        promotion.held_out(
+            tasks,
+            ours,
+            weights=weights,
+            metrics=metrics["candidate"],
+            levels=levels,
+            on_scale=_on_scale(manifest),
+        ),
         rival,
-        promotion.held_out(tasks, means, weights=weights),
+        promotion.held_out(tasks, means, weights=weights, levels=levels),
         longer=promotion.by_length(tasks, weights=weights),
         # Each comparison with one champion, or of first models with the mean, is a chance to be fooled.
         look=1 + RewardModel.objects.filter(project=run.project, parent=champion).count(),

@@ -43,8 +43,7 @@ class FilesErased(Refusal):
 class HeldOut:
     """A model's errors on the held-out prompts: by prompt, the summed squared error and the number of labels in it.
 
-    Errors are counted as if every scale had five levels, from 0 to 4, so that a longer scale weighs no more than a short
-    one.
+    Errors are counted as if every scale had five levels, from 0 to 4, so that longer ones weigh no more than others.
 
     Of a prompt's `compared` pairs, `wrong` are in the wrong order, and over all prompts `right` of `pairs` in the right
     one; a tie counts half on both sides. `constant` attributes get the same score everywhere. Unless the model is

@@ -262,7 +262,8 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         rubric = self.fields["rubric"]
         with suppress(forms.ValidationError):
             if self.is_bound and not rubric.disabled:
-                return rubric.clean(self["rubric"].data).attributes.filter(scope="response").order_by("position")
+                chosen: Rubric = rubric.clean(self["rubric"].data)
+                return chosen.attributes.filter(scope="response").order_by("position")
         return project.attributes_for()
 
     @classmethod

@@ -193,6 +193,15 @@ def test_a_young_project_says_what_to_do_first(project: Project, cast: Cast, car
     assert "look at it" in carol.get(PAGE).content.decode()
 
 
+def test_nothing_is_wrong_with_a_project_that_is_new(project: Project, cast: Cast, carol: Client) -> None:
+    page = carol.get(PAGE).content.decode()
+    assert "What is wrong now" not in page
+    assert all(f'href="/projects/talk/data/{part}/"' in page for part in ("import", "export"))
+    worked_on(project, cast)
+    ProjectFigures.objects.all().delete()
+    assert "There are no guidelines." in carol.get(PAGE).content.decode()
+
+
 def test_it_asks_seldom_however_much_there_is(
     project: Project, cast: Cast, carol: Client, django_assert_max_num_queries: Any
 ) -> None:

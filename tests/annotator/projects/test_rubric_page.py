@@ -50,6 +50,7 @@ def test_a_change_is_explained_before_it_is_published(carol: Client, project: Pr
     page = shown(carol.post(PAGE, sent | {"do": "check"}))
     assert "What version 2 changes" in page
     assert "so Tone will decide" in page
+    assert "Ratings of Tone are at most 2 apart" in page
     assert Project.objects.get().rubric.version == 1
     assert carol.post(PAGE, sent | {"do": "publish"}).status_code == 302
     assert Project.objects.get().scales() == {"tone": 3, "depth": 5, "trust": 7}

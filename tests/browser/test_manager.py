@@ -314,7 +314,7 @@ def see(page: Page, title: str, value: str) -> None:
 
 
 def watch_the_overview(page: Page, condition: Callable[[], bool], *, what: str) -> None:
-    """Looks at it until it is as wanted: where a count is slow, its figures may be half a minute old."""
+    """Looks at it until it is as wanted: its figures may be a second old."""
 
     def looked() -> bool:
         tab(page, "Overview")
@@ -323,7 +323,7 @@ def watch_the_overview(page: Page, condition: Callable[[], bool], *, what: str) 
         page.wait_for_timeout(0 if found else 1_000)
         return found
 
-    wait_for(looked, seconds=90, what=what)
+    wait_for(looked, seconds=30, what=what)
 
 
 def settle_the_dispute(page: Page) -> None:

@@ -40,7 +40,7 @@ def _storable(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise BadRow(f"{name} is {shown(value)}: it must be text", name)
     if not value.strip():
-        raise BadRow(f"{name} is empty", name)
+        raise BadRow(f"{name} is empty: fill it in, or leave the row out", name)
     if fault := fault_in(value):
         what = "has a NUL byte" if fault.what == NUL else "is not UTF-8"
         raise BadRow(f"{name} {what} at position {fault.position}", name)

@@ -26,6 +26,8 @@ QUICK_SECONDS = 0.15
 """A count that took less is made by the page itself."""
 FEW_ANNOTATIONS, FEW_TASKS = 10_000, 20_000
 """A project that was never counted is counted by the page if it has no more."""
+TINY_ANNOTATIONS, TINY_TASKS = 1_000, 1_000
+"""A project that has no more is always counted by the page: if that was slow, it was for a busy machine."""
 REST = 30
 """So many times as long as a count took, the light worker leaves the project alone."""
 LEAST_AGE = timedelta(seconds=30)
@@ -90,7 +92,7 @@ def figures(project: Project, *, now: datetime) -> Figures | None:
     row = ProjectFigures.objects.filter(project=project).first()
     if row and row.as_of and row.as_of > now - timedelta(seconds=1):
         return _read(row.figures, as_of=row.as_of)
-    if row.took < QUICK_SECONDS if row and row.as_of else _is_small(project):
+    if row.took < QUICK_SECONDS or _is_tiny(project) if row and row.as_of else _is_small(project):
         return refresh(project, now=now)
     if not row or not row.as_of or row.as_of < now - max(LEAST_AGE, timedelta(seconds=REST * row.took)):
         _ask_for(project, now=now)
@@ -127,9 +129,17 @@ def refresh(project: Project, *, now: datetime) -> Figures:
 
 
 def _is_small(project: Project) -> bool:
+    return _has_at_most(project, annotations=FEW_ANNOTATIONS, tasks=FEW_TASKS)
+
+
+def _is_tiny(project: Project) -> bool:
+    return _has_at_most(project, annotations=TINY_ANNOTATIONS, tasks=TINY_TASKS)
+
+
+def _has_at_most(project: Project, *, annotations: int, tasks: int) -> bool:
     rated = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
     imported = Import.objects.filter(project=project).aggregate(n=Sum("created"))["n"] or 0
-    return rated <= FEW_ANNOTATIONS and imported <= FEW_TASKS
+    return rated <= annotations and imported <= tasks
 
 
 def _ask_for(project: Project, *, now: datetime) -> None:

@@ -70,7 +70,7 @@ def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, actio
     try:
         if action == "check":
             change = rubrics.change(project, text)
-            return _page(request, project, editor, change=change, named=_named(change, in_force, text))
+            return _page(request, project, editor, change=change, named=_named(project, change, in_force, text))
         if action == "publish":
             published = rubrics.publish(project, text, by=user_of(request))
             messages.success(request, _("Version %(version)s is in force.") % {"version": published.version})
@@ -86,13 +86,19 @@ def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, actio
     return redirect("rubric", project.slug)
 
 
-def _named(change: Change, before: RubricText, after: RubricText) -> dict[str, Any]:
-    """Returns the attributes of a change by their names, and the one that will decide on more annotators."""
+def _named(project: Project, change: Change, before: RubricText, after: RubricText) -> dict[str, Any]:
+    """Returns the attributes of a change by their names, and the one that will decide on more annotators.
+
+    `never_above` is the widest spread of that one, if no spread of it would ask for more annotators any longer.
+    """
     names = {one.key: _(one.name) for text in (before, after) for one in text.attributes}
     lists = {
         what: [names[key] for key in getattr(change, what)] for what in ("added", "removed", "reworded", "reordered")
     }
-    return {**lists, "decides": names[change.spread_attribute]}
+    widest = max(len(one.levels) - 1 for one in after.attributes if one.key == change.spread_attribute)
+    asks_more = project.max_annotators > project.base_annotators
+    never = asks_more and project.escalate_above >= widest
+    return {**lists, "decides": names[change.spread_attribute], "never_above": widest if never else None}
 
 
 def _loaded(request: HtmxRequest, project: Project, user: User, in_force: RubricText) -> RubricEditor:

@@ -110,6 +110,16 @@ def test_a_small_project_is_counted_at_every_look(project: Project, cast: Cast) 
     assert (first.tasks, second.tasks) == (0, 1)
 
 
+def test_a_tiny_project_is_counted_even_if_that_was_slow(project: Project, cast: Cast) -> None:
+    now = timezone.now()
+    figures(project, now=now)
+    ProjectFigures.objects.update(took=3.0)
+    make_task(project)
+    again = figures(project, now=now + timedelta(seconds=2))
+    assert again is not None
+    assert again.tasks == 1
+
+
 def test_a_slow_count_is_left_to_the_light_worker(
     project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch, carol: Client
 ) -> None:
@@ -117,7 +127,8 @@ def test_a_slow_count_is_left_to_the_light_worker(
     monkeypatch.setattr(messages, "send_on_commit", lambda *message: sent.append(message))
     make_task(project)
     sent.clear()
-    monkeypatch.setattr(figures_module, "_is_small", lambda project: False)
+    for name in ("_is_small", "_is_tiny"):
+        monkeypatch.setattr(figures_module, name, lambda project: False)
     assert "being counted in the background" in carol.get(PAGE).content.decode()
     carol.get(PAGE)
     assert sent == [("annotator.tasks.count_figures", [project.pk])]
@@ -191,6 +202,15 @@ def test_a_young_project_says_what_to_do_first(project: Project, cast: Cast, car
     assert all(steps[text] for text in ("Import data", "Write guidelines", "Rate", "Train a reward model"))
     assert not steps["Review"]  # the dropped task waits
     assert "look at it" in carol.get(PAGE).content.decode()
+
+
+def test_nothing_is_wrong_with_a_project_that_is_new(project: Project, cast: Cast, carol: Client) -> None:
+    page = carol.get(PAGE).content.decode()
+    assert "What is wrong now" not in page
+    assert all(f'href="/projects/talk/data/{part}/"' in page for part in ("import", "export"))
+    worked_on(project, cast)
+    ProjectFigures.objects.all().delete()
+    assert "There are no guidelines." in carol.get(PAGE).content.decode()
 
 
 def test_it_asks_seldom_however_much_there_is(

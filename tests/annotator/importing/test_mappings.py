@@ -127,7 +127,8 @@ def test_a_file_of_other_columns_is_imported(project: Project) -> None:
 
 def test_errors_name_the_column_of_the_file(project: Project) -> None:
     result = imported(project, CSV, PAIR)
-    assert [(bad.line, bad.field, bad.error) for bad in result.rejected] == [(3, "answer_2", "answer_2 is empty")]
+    (bad,) = result.rejected
+    assert (bad.line, bad.field, bad.error) == (3, "answer_2", "answer_2 is empty: fill it in, or leave the row out")
 
 
 def test_a_column_that_the_file_lacks_is_named_and_nothing_is_imported(project: Project) -> None:

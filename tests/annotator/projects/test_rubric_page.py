@@ -51,7 +51,8 @@ def test_a_change_is_explained_before_it_is_published(carol: Client, project: Pr
     sent = form(("a0", "Tone", 3), ("a1", "Depth", 5), ("a2", "Trust", 7))
     page = shown(carol.post(PAGE, sent | {"do": "check"}))
     assert "What version 2 changes" in page
-    assert "tone will decide" in page
+    assert "so Tone will decide" in page
+    assert "Ratings of Tone are at most 2 apart" in page
     assert Project.objects.get().rubric.version == 1
     assert carol.post(PAGE, sent | {"do": "publish"}).status_code == 302
     assert Project.objects.get().scales() == {"tone": 3, "depth": 5, "trust": 7}

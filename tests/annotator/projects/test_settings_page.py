@@ -8,8 +8,9 @@ from rest_framework.test import APIClient
 
 from annotator import assignment
 from annotator.forms.project_settings import GROUPS, ProjectSettingsForm
-from annotator.models import AuditEntry, Project, Role, Task, User
+from annotator.models import AuditEntry, Project, Role, Rubric, Task, User
 from annotator.projects import project_settings
+from annotator.projects.rubrics import AttributeText, RubricText, offer
 from tests.builders import NOW, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -124,6 +125,19 @@ def test_the_rubric_stays_once_something_is_rated(carol: Client, project: Projec
     assert carol.post(PAGE, shown(carol) | {"rubric": "helpsteer2d"}).status_code == 302
     project.refresh_from_db()
     assert project.rubric.key == "helpsteer2"
+
+
+def test_another_rubric_offers_its_own_attributes(carol: Client, project: Project, cast: Cast) -> None:
+    offer(RubricText("mine", "Mine", (AttributeText("tone", "Tone", ("Rude", "Friendly")),)), by=cast.carol)
+    Rubric.objects.update(made_by=None)
+    chosen = {"rubric": Rubric.objects.get(key="mine").pk}
+    answer = carol.post(PAGE, shown(carol) | chosen)
+    assert "The rubric has no such attribute." in answer.content.decode()
+    assert answer.context["form"].fields["spread_attribute"].choices == [("tone", "Tone")]
+    deciding = {"spread_attribute": "tone", "escalate_above": 1, "drop_above": 1}
+    assert carol.post(PAGE, shown(carol) | chosen | deciding).status_code == 302
+    project.refresh_from_db()
+    assert (project.rubric.key, project.spread_attribute) == ("mine", "tone")
 
 
 # Two at once -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from annotator.db.statements import Statement
 from annotator.models import Annotation, Assignment, Consensus, Label, Project, Tally, Task, User
 from annotator.review.exclusions import counting, to_return
 
-MOST_LOOKED_AT = 500
+MOST_LOOKED_AT = 300
 """Tasks whose outcome is computed while somebody waits for the page."""
 Means = dict[int, dict[str, float]]
 """By response, then attribute."""

@@ -49,7 +49,7 @@ def exclusion_preview(project: Project, annotator: User) -> Foreseen:
     done = sum(Tally.objects.filter(project=project, annotator=annotator).values_list("done", flat=True))
     if done <= MOST_LOOKED_AT:
         chosen = list(_submitted(counting(project, annotator)))
-        return Foreseen(annotations=len(chosen), tasks=len(chosen), **_changes(project, chosen))
+        return Foreseen(annotations=len(chosen), tasks=len(chosen), estimated=False, **_changes(project, chosen))
     # A part of the work in all projects, of which only this one's is looked at: it is the same part of each.
     step = -(-done // MOST_LOOKED_AT)
     part = [pk for (pk,) in _EVERY_NTH.rows(annotator=annotator.pk, step=step)]

@@ -32,7 +32,6 @@ FILTERS: tuple[dict[str, str], ...] = (
     {"spread": "1"},
     {"spread": "4"},
     {"state": "open", "label": "labelled"},
-    {"state": "complete", "label": "none"},
 )
 """Filters of the list of tasks that reviewers have too."""
 FILTERS_OF_MANAGERS: tuple[dict[str, str], ...] = (

@@ -14,7 +14,7 @@ from annotator.agreement.two_rater_kappa import NO_VARIANCE
 from annotator.models import Assignment, Project, User
 
 DAYS, WEEKS = 28, 26
-COUNTED = 10_000
+COUNTED = 5_000
 """The latest assignments that are counted by day and week."""
 LOOKED_AT, LATEST_TASKS = 2_000, 400
 """Agreement is measured on so many of the latest tasks in the project, among so many assignments in all projects."""

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import QuerySet
 
@@ -13,7 +12,7 @@ from annotator.db.statements import Statement
 from annotator.models import Annotation, Assignment, Consensus, Label, Project, Tally, Task, User
 from annotator.review.exclusions import counting, to_return
 
-MOST_LOOKED_AT = 500
+MOST_LOOKED_AT = 300
 """Tasks whose outcome is computed while somebody waits for the page."""
 Means = dict[int, dict[str, float]]
 """By response, then attribute."""
@@ -50,8 +49,7 @@ def exclusion_preview(project: Project, annotator: User) -> Foreseen:
     done = sum(Tally.objects.filter(project=project, annotator=annotator).values_list("done", flat=True))
     if done <= MOST_LOOKED_AT:
         chosen = list(_submitted(counting(project, annotator)))
-        changes: dict[str, Any] = dict(_changes(project, chosen))
-        return Foreseen(annotations=len(chosen), tasks=len(chosen), **changes)
+        return Foreseen(annotations=len(chosen), tasks=len(chosen), estimated=False, **_changes(project, chosen))
     # A part of the work in all projects, of which only this one's is looked at: it is the same part of each.
     step = -(-done // MOST_LOOKED_AT)
     part = [pk for (pk,) in _EVERY_NTH.rows(annotator=annotator.pk, step=step)]
@@ -59,7 +57,7 @@ def exclusion_preview(project: Project, annotator: User) -> Foreseen:
     rated = _submitted(looked_at).count()
     chosen = list(_submitted(looked_at.filter(counts=True)))
     share = rated / done if rated else 1
-    scaled: dict[str, Any] = {name: round(number / share) for name, number in _changes(project, chosen).items()}
+    scaled = {name: round(number / share) for name, number in _changes(project, chosen).items()}
     annotations = round(len(chosen) / share)
     return Foreseen(annotations=annotations, tasks=annotations, estimated=True, **scaled)
 

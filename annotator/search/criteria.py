@@ -24,7 +24,7 @@ from annotator.review.blindness import tasks_held_by
 LABELLED, DROPPED, UNLABELLED = "labelled", "dropped", "none"
 LONGEST_TEXT = 200
 PATIENCE_SECONDS = 4
-FEW = 2_500
+FEW = 2_000
 """Tasks that are looked at one by one if the index of words names no more."""
 
 

@@ -27,6 +27,7 @@ from annotator.importing.job_errors import errors_csv
 from annotator.importing.mappings import BadMapping, ColumnMapping, guessed, mapping_of_text, read_mapping
 from annotator.models import Import, ImportJob, ImportMapping, Project
 from annotator.refusals import Refusal
+from annotator.search.listing import MOST_COUNTED
 from annotator.storage.disk_space import MEGABYTE
 from annotator.web.body_limits import most_bytes
 from annotator.web.htmx import HtmxRequest
@@ -264,7 +265,12 @@ def take_back_import(request: HttpRequest, slug: str, import_id: int) -> HttpRes
     project = access.managed_project(user, slug)
     row = get_object_or_404(Import.objects.filter(project=project).select_related("by"), pk=import_id)
     if request.method == "GET":
-        page = {"project": project, "row": row, "preview": withdrawal_preview(row)}
+        page = {
+            "project": project,
+            "row": row,
+            "preview": withdrawal_preview(row, most=MOST_COUNTED),
+            "most": MOST_COUNTED,
+        }
         return render(request, "workspace/take_back.html", page)
     try:
         done = take_back(row, by=user, now=database_now())

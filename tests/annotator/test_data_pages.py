@@ -15,7 +15,7 @@ from annotator.forms.rating import PREFERENCE_TEXTS
 from annotator.models import Annotation, AuditEntry, Project, Report, Role, Skip, Task, User
 from annotator.pii.scans import scan_all
 from annotator.review import adjudicate, judge, withdraw
-from annotator.search import listing
+from annotator.search import criteria, listing
 from annotator.search.words import take_words
 from tests.builders import (
     ATTRIBUTES,
@@ -227,6 +227,23 @@ def test_a_count_stops_early(project: Project, carol: Client, monkeypatch: pytes
     monkeypatch.setattr(listing, "MOST_COUNTED", 3)
     monkeypatch.setattr("annotator.views.data.MOST_COUNTED", 3)
     assert "More than 3 tasks." in text(carol, DATA)
+
+
+def test_a_common_word_is_not_counted_task_by_task(
+    project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported(project, *(task_row(f"t-{number}", prompt="Where is Oslo?") for number in range(7)))
+    make_gold(project, "gold-1")
+    take_words()
+    monkeypatch.setattr(criteria, "FEW", 4)
+    monkeypatch.setattr(listing, "PAGE", 2)
+    monkeypatch.setattr(listing, "MOST_COUNTED", 3)
+    monkeypatch.setattr("annotator.views.data.MOST_COUNTED", 3)
+    answer = carol.get(DATA, {"q": "oslo"})
+    assert [row["task"].external_id for row in answer.context["rows"]] == ["t-6", "t-5"]
+    assert "More than 3 tasks." in answer.content.decode()
+    answer = carol.get(DATA, {"q": "oslo", "after": answer.context["found"].further})
+    assert [row["task"].external_id for row in answer.context["rows"]] == ["t-4", "t-3"]
 
 
 def test_pages_take_few_queries(

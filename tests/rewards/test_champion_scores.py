@@ -6,6 +6,7 @@ from django.test import Client
 from annotator.models import Project, Role, Task
 from annotator.search import criteria
 from annotator.search.criteria import Criteria, matching
+from rewards import champion_scores
 from rewards.models import RewardModel, Score
 from tests.builders import ATTRIBUTES, make_member, make_task, make_user
 from tests.conftest import Cast
@@ -25,6 +26,7 @@ def champion(project: Project) -> RewardModel:
 
 
 @pytest.mark.usefixtures("champion")
+@pytest.mark.parametrize("few", [0, 1_000])
 @pytest.mark.parametrize(
     ("least", "most", "names"),
     [
@@ -37,8 +39,15 @@ def champion(project: Project) -> RewardModel:
     ],
 )
 def test_its_rewards_narrow_the_list(
-    project: Project, cast: Cast, least: float | None, most: float | None, names: list[str]
+    project: Project,
+    cast: Cast,
+    few: int,
+    least: float | None,
+    most: float | None,
+    names: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(champion_scores, "FEW", few)
     found = matching(project, Criteria(least_reward=least, most_reward=most), reader=cast.carol).tasks
     assert list(found.order_by("pk").values_list("external_id", flat=True)) == names
 

@@ -14,10 +14,11 @@ from django.urls import reverse
 
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
-from annotator.importing import jobs, kept_mappings
+from annotator.importing import jobs, kept_mappings, withdrawal
 from annotator.importing.mappings import read_mapping
 from annotator.models import Import, ImportJob, ImportMapping, Project, Role, Task, User
-from tests.builders import NOW, json_lines, make_import, make_member, make_project, make_user, task_row
+from annotator.views import data_import
+from tests.builders import NOW, json_lines, label_row, make_import, make_member, make_project, make_user, rate, task_row
 from tests.conftest import Cast
 
 State = ImportJob.State
@@ -319,6 +320,20 @@ def test_taking_back_is_previewed_and_then_done(project: Project, carol: Client)
     assert not Task.objects.exists()
     assert "This import was taken back." in text(carol, place)
     assert "Taken back" in text(carol, PAGE)
+
+
+def test_what_goes_with_a_large_import_is_not_counted_to_the_end(
+    project: Project, cast: Cast, carol: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = make_import(project, *(label_row(f"p{n}", "r") for n in range(3)), *(task_row() for _ in range(3)))
+    place = reverse("take-back", args=["talk", number])
+    monkeypatch.setattr(data_import, "MOST_COUNTED", 2)
+    assert "<dd>more than 2</dd>" in text(carol, place)
+    for _ in range(3):
+        rate(project, cast.alice)
+    for few in (0, 500):
+        monkeypatch.setattr(withdrawal, "FEW", few)
+        assert "More than 2 of the tasks have been rated" in text(carol, place)
 
 
 def test_without_a_worker_the_page_says_so(project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:

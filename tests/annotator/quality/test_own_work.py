@@ -62,6 +62,15 @@ def test_agreement_is_silent_below_the_floor(project: Project, cast: Cast) -> No
     assert (agreement.shared, agreement.overall["helpfulness"]) == (8, None)
 
 
+def test_of_very_many_tasks_every_nth_is_compared(
+    project: Project, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rate_all(project, cast)
+    monkeypatch.setattr(own_work, "MOST_COMPARED", 3)
+    agreement = own_work.agreement_with_peers(project, latest_assignments(cast.alice), now=NOW)
+    assert agreement.shared == 2 * 3
+
+
 def test_the_amount_counts_days_and_the_pace(project: Project, cast: Cast) -> None:
     for days_ago, seconds in ((3, 10.0), (0, 30.0), (0, 80.0)):
         make_task(project)

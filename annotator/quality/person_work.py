@@ -9,7 +9,7 @@ from django.db import connection
 from numpy.typing import NDArray
 
 from annotator.agreement.array_parameters import array
-from annotator.agreement.intervals import DRAWS, ENDS, SEED
+from annotator.agreement.intervals import DRAWS, ENDS, draws
 from annotator.agreement.two_rater_kappa import NO_VARIANCE
 from annotator.models import Assignment, Project, User
 
@@ -135,10 +135,8 @@ def with_others(project: Project, assignments: Sequence[int]) -> WithOthers:
     if len(tasks) < FEWEST_TASKS:
         unknown = dict.fromkeys(keys, Interval())
         return WithOthers(len(tasks), unknown, unknown)
-    # Whole tasks are drawn, as the ratings of one task depend on each other. The seed is fixed: a page that is loaded
-    # again shows the same interval.
-    draws = np.random.default_rng(SEED).multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), DRAWS)
-    drawn = np.tensordot(draws.astype(np.float64), sums, 1)
+    # Whole tasks are drawn, as the ratings of one task depend on each other.
+    drawn = np.tensordot(draws(len(tasks)), sums, 1)
     whole = sums.sum(0)
     return WithOthers(
         len(tasks),
@@ -167,7 +165,7 @@ def _by_key(keys: Sequence[str], values: Floats, drawn: Floats) -> dict[str, Int
         if np.isnan(values[column]):
             intervals[key] = Interval()
             continue
-        draws = drawn[:, column][np.isfinite(drawn[:, column])]
-        ends = np.quantile(draws, ENDS).tolist() if len(draws) > DRAWS / 2 else (None, None)
+        defined = drawn[:, column][np.isfinite(drawn[:, column])]
+        ends = np.quantile(defined, ENDS).tolist() if len(defined) > DRAWS / 2 else (None, None)
         intervals[key] = Interval(float(values[column]), *ends)
     return intervals

@@ -29,7 +29,7 @@ from annotator.importing.mappings import read_mapping
 from annotator.models import AuditEntry, Import, Project, Role, Task, User
 from annotator.projects import invitations, members, password_links
 from annotator.projects.invitations import Wish
-from rewards.models import Evaluation, EvaluationJob, Snapshot
+from rewards.models import Evaluation, EvaluationJob, Snapshot, TrainingRun
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate
 from tests.builders import pseudonym as pseudonym_of
@@ -112,6 +112,8 @@ GET: Mapping[str, Answers] = {
     "take-back": MANAGERS,
     "quarantine": MANAGERS,
     "quarantined-task": MANAGERS,
+    "change-tasks": MANAGERS,
+    "bulk-changes": MANAGERS,
     "people": MANAGERS,
     "person": BY_USER_NAME,
     "person by pseudonym": BY_PSEUDONYM,
@@ -188,6 +190,8 @@ POST: Mapping[str, Answers] = {
     "keep-mapping": MANAGERS,
     "delete-mapping": MANAGERS,
     "quarantined-task": MANAGERS,
+    "change-tasks": MANAGERS,
+    "undo-change": MANAGERS,
     "people": MANAGERS,
     "person": MANAGERS,
     "person by pseudonym": BY_PSEUDONYM._replace(reviewer=NO_RIGHT),
@@ -207,6 +211,8 @@ POST: Mapping[str, Answers] = {
     "decide": MANAGERS,
     "promote-version": MANAGERS,
     "reject-version": MANAGERS,
+    "verify-version": MANAGERS,
+    "erase-version": MANAGERS,
     "start-run": MANAGERS,
     "stop-run": MANAGERS,
     "repeat-run": MANAGERS,
@@ -353,6 +359,8 @@ PARTS: Mapping[str, Mapping[str, str]] = {
     "model-version": MODEL,
     "promote-version": MODEL,
     "reject-version": MODEL,
+    "verify-version": MODEL,
+    "erase-version": MODEL,
     "promote-model": MODEL,
     "verify-model": MODEL,
     "run": RUN,
@@ -373,6 +381,7 @@ PARTS: Mapping[str, Mapping[str, str]] = {
     "admin:annotator_project_erase": {"pk": "annotator_project"},
 }
 QUERIES = {
+    "change-tasks": "?tasks=all&action=priority&priority=5&state=open",
     "export-file": "?layout=helpsteer2&format=jsonl",
     "admin:annotator_task_redact": "?task={quarantined_id}",
     "admin:annotator_exclusion_exclude": "?project={annotator_project}&annotator={annotator_user}",
@@ -408,6 +417,7 @@ def place_of(project: Project, holder: User, manager: User, bob: User) -> Place:
     snapshot = Snapshot.objects.create(
         project=project, content_hash=f"hash of {project}", path="-", manifest={}, marked_at=NOW, **counts
     )
+    TrainingRun.objects.filter(pk=model.run_id).update(snapshot=snapshot)
     score = model.scores.create(response=held.task.responses.earliest("pk"), scores={}, reward=1)
     rows = {
         "assignment_id": held.pk,
@@ -418,6 +428,7 @@ def place_of(project: Project, holder: User, manager: User, bob: User) -> Place:
         "run_id": practice.pk,
         "import_id": Import.objects.filter(project=project).latest("pk").pk,
         "job_id": job.pk,
+        "change_id": project.bulk_changes.create(action="retire", made_at=NOW, chosen=0, finished_at=NOW).pk,
         "mapping_id": kept_mappings.keep(project, "ours", mapping, by=manager).pk,
         "invitation_pk": invitation.pk,
         "invitation_secret": invitation_secret,

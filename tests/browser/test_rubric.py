@@ -86,8 +86,8 @@ def test_a_rubric_is_rearranged_checked_and_published(open_page: Open, carol: Us
     change = page.locator("#change")
     expect(change).to_be_in_viewport()
     expect(change).to_contain_text("What version 2 changes")
-    expect(change).to_contain_text("New: tone")
-    expect(change).to_contain_text("In another order: correctness, helpfulness, coherence, tone, complexity, verbosity")
+    expect(change).to_contain_text("New: Tone")
+    expect(change).to_contain_text("In another order: Correctness, Helpfulness, Coherence, Tone, Complexity, Verbosity")
     assert violations(page) == []
     assert Project.objects.get().rubric.version == 1
 
@@ -117,8 +117,8 @@ def test_what_was_checked_cannot_be_published_once_the_form_is_another(open_page
     expect(change).to_have_count(0)
     expect(page.get_by_role("button", name="Publish version 2")).to_have_count(0)
     page.get_by_role("button", name="Check the change").click()
-    expect(change).to_contain_text("With other texts, boxes or weights: helpfulness")
-    expect(change).to_contain_text("In another order: correctness, helpfulness")
+    expect(change).to_contain_text("With other texts, boxes or weights: Helpfulness")
+    expect(change).to_contain_text("In another order: Correctness, Helpfulness")
 
 
 def test_without_javascript_the_buttons_do_the_same(open_page: Open, carol: User) -> None:
@@ -131,7 +131,7 @@ def test_without_javascript_the_buttons_do_the_same(open_page: Open, carol: User
     page.get_by_role("button", name="Move up Attribute 6").click()
     assert page.locator("[data-row] input[name$=-name]").nth(4).input_value() == "Tone"
     page.get_by_role("button", name="Check the change").click()
-    expect(page.locator("#change")).to_contain_text("New: tone")
+    expect(page.locator("#change")).to_contain_text("New: Tone")
     page.get_by_role("button", name="Publish version 2").click()
     expect(page.get_by_text("Version 2 is in force.", exact=True)).to_be_visible()
     assert list(Project.objects.get().scales()) == [

@@ -74,7 +74,7 @@ def test_a_change_of_order_is_named_before_it_is_published(carol: Client, projec
     sent = sent_as_shown(project)
     sent["row"] = ["a1", "a0", *sent["row"][2:]]
     page = shown(carol.post(PAGE, sent | {"do": "check"}))
-    assert "In another order: correctness, helpfulness, coherence, complexity, verbosity" in page
+    assert "In another order: Correctness, Helpfulness, Coherence, Complexity, Verbosity" in page
     assert "Publish version 2" in page
     carol.post(PAGE, sent | {"do": "publish"})
     assert list(Project.objects.get().scales())[:2] == ["correctness", "helpfulness"]

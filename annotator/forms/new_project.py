@@ -11,7 +11,7 @@ from annotator.models import Project, Rubric, User
 from annotator.models.project import MOST_ANNOTATORS, WIDEST
 from annotator.projects.guidelines import template
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
-from annotator.projects.presets import NUMBERS, OWN, OWN_TITLE, PRESETS
+from annotator.projects.presets import LEVELS, NUMBERS, OWN, OWN_TITLE, PRESETS
 from annotator.projects.slugs import LONGEST, free_slug
 
 MOST_TASKS = 10_000_000
@@ -142,7 +142,7 @@ class NewProjectForm(NamedProjectForm):
         """Returns the protocol's numbers, or None where they are not complete; the rest of the form may be wrong."""
         data = getattr(self, "cleaned_data", {})
         if data.get("protocol") in PRESETS:
-            return PRESETS[data["protocol"]].numbers
+            return PRESETS[data["protocol"]].numbers_for(_deciding_levels(data.get("rubric")))
         own = {name: data.get(name) for name in NUMBERS}
         if any(value is None for value in own.values()) or own["max_annotators"] < own["base_annotators"]:  # type: ignore[operator]
             return None
@@ -155,6 +155,17 @@ class NewProjectForm(NamedProjectForm):
         named = {name: data[name] for name in ("slug", "name", "description", "rubric", *asked)}
         own = {name: data[name] for name in NUMBERS if data["protocol"] == OWN}
         return {**named, **(numbers or own)}
+
+
+def _deciding_levels(rubric: Rubric | None) -> int:
+    """Returns the number of levels of the attribute that will decide in a new project with the rubric."""
+    scales = (
+        {one.key: len(one.levels) for one in rubric.attributes.filter(scope="response").order_by("position")}
+        if (rubric)
+        else {}
+    )
+    usual = Project().spread_attribute
+    return scales.get(usual) or next(iter(scales.values()), LEVELS)
 
 
 class CopyProjectForm(NamedProjectForm):

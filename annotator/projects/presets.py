@@ -7,6 +7,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 NUMBERS = ("base_annotators", "max_annotators", "escalate_above", "keep", "drop_above")
+LEVELS = 5
+"""The levels of HelpSteer2's scales, for which the spreads of the presets are."""
 PUBLISHED_ESCALATED = 0.205
 """The share of HelpSteer2's samples that went to five annotators: 3.41 on average (arXiv 2406.08673, section 2.1)."""
 
@@ -19,6 +21,11 @@ class Preset:
     title: str
     sentence: str
     numbers: Mapping[str, int]
+
+    def numbers_for(self, levels: int) -> Mapping[str, int]:
+        """Returns the numbers where so many levels decide: the spreads, which are for five, in proportion."""
+        spreads = {name: self.numbers[name] * (levels - 1) // (LEVELS - 1) for name in ("escalate_above", "drop_above")}
+        return {**self.numbers, **spreads}
 
 
 HELPSTEER2 = Preset(

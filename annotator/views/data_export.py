@@ -8,7 +8,6 @@ from django.contrib.auth.decorators import login_required
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
@@ -43,7 +42,6 @@ def export_data(request: HttpRequest, slug: str) -> HttpResponse:
         "preview": shown,
         "columns": columns,
         "rows": [_cells(row, columns) for row in shown.first] if shown else [],
-        "chosen": urlencode({name: request.GET[name] for name in form.fields if request.GET.get(name)}),
     }
     return render(request, "workspace/export_data.html", context, status=422 if form.errors else 200)
 

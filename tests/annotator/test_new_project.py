@@ -178,3 +178,18 @@ def test_no_page_of_it_asks_often(carol: Client, django_assert_max_num_queries: 
     for address in ("/new-project/", "/new-project/?copy="):
         with django_assert_max_num_queries(20):
             carol.get(address)
+
+
+def test_the_spreads_of_presets_are_in_proportion_to_the_scale() -> None:
+    of_levels = [PRESETS["helpsteer2"].numbers_for(levels) for levels in (2, 3, 4, 5, 6, 7)]
+    assert [numbers["escalate_above"] for numbers in of_levels] == [0, 1, 1, 2, 2, 3]
+    assert [numbers["drop_above"] for numbers in of_levels] == [0, 1, 1, 2, 2, 3]
+    assert {numbers["base_annotators"] for numbers in of_levels} == {3}
+
+
+@pytest.mark.parametrize("protocol", PRESETS)
+@pytest.mark.parametrize(("rubric", "spread"), [("helpsteer2", 2), ("yes_no", 0)])
+def test_every_preset_fits_every_rubric(carol: Client, protocol: str, rubric: str, spread: int) -> None:
+    assert carol.post("/new-project/", SENT | {"rubric": rubric, "protocol": protocol}).status_code == 302
+    project = Project.objects.get(slug="our-talks")
+    assert (project.escalate_above, project.drop_above) == (spread, spread)

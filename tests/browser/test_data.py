@@ -96,7 +96,7 @@ def test_an_export_is_looked_at_and_downloaded(open_page: Open, carol: User, tmp
     page.get_by_role("button", name="Show the preview").click()
     expect(page.get_by_text("6 rows,")).to_be_visible()
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download").click()
+        page.get_by_role("button", name="Download").click()
     assert download.value.suggested_filename == "talk-annotations.csv"
     download.value.save_as(tmp_path / "file.csv")
     lines = (tmp_path / "file.csv").read_text().splitlines()

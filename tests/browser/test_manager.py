@@ -383,7 +383,7 @@ def export(page: Page) -> None:
     tab(page, "Overview")
     page.get_by_role("link", name="Export the labels").click()
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download").click()
+        page.get_by_role("button", name="Download").click()
     rows = [json.loads(line) for line in download.value.path().read_text().splitlines()]
     assert len(rows) == 24
     (settled,) = (row for row in rows if DISPUTED in row["prompt"] and GOOD in row["response"])

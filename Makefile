@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-memory bench-pages bench-pii bench-scoring bench-snapshot bench-training
+.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-memory bench-pages bench-pii bench-scoring bench-snapshot bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -26,6 +26,9 @@ format:  ## the layout and the fixes that ruff knows
 messages:  ## the translations: gathers new strings, compiles what is translated
 	@$(BOOTSTRAP) messages
 
+vendor:  ## static/vendor anew from npm, each package by its version and hash
+	@$(BOOTSTRAP) vendor
+
 bench:  ## every benchmark
 	@$(BOOTSTRAP) bench
 
@@ -47,8 +50,8 @@ bench-learning:  ## whether anything is learnt, on real pairs and ratings; ARGS:
 bench-memory:  ## what each process holds of a model of a billion parameters; ARGS: --processes, --layers
 	@$(BOOTSTRAP) bench memory $(ARGS)
 
-bench-pages:  ## the rating page with 10,000 tasks: milliseconds and kilobytes
-	@$(BOOTSTRAP) bench pages
+bench-pages:  ## the rating page, and every page of the workspace at a million annotations; ARGS: rating or workspace, --keep
+	@$(BOOTSTRAP) bench pages $(ARGS)
 
 bench-pii:  ## what is found of personal information, and how fast; ARGS names the file of texts
 	@$(BOOTSTRAP) bench pii $(ARGS)

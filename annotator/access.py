@@ -94,8 +94,8 @@ def done_by(user: User, project_id: int) -> int:
 
 
 def may_create_projects(user: User) -> bool:
-    """Returns whether the user may create projects: staff may, and whoever already manages a project."""
-    return user.is_staff or user.memberships.filter(role=Role.MANAGER).exists()
+    """Returns whether the user may create projects: staff and superusers may, and managers of a project."""
+    return user.is_staff or user.is_superuser or user.memberships.filter(role=Role.MANAGER).exists()
 
 
 def reviewed_projects(user: User) -> QuerySet[Project]:

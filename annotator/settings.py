@@ -173,6 +173,14 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 
+# Mail: invitations are sent where a server is named; else their links are shown to be copied -----------------
+_MAIL = environment.mail_server("EMAIL_URL")
+EMAIL_HOST, EMAIL_PORT = _MAIL.host, _MAIL.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL.user, _MAIL.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.starts_tls, _MAIL.tls_from_the_start
+EMAIL_TIMEOUT = 10  # seconds, for each answer of the server: a manager waits for it
+DEFAULT_FROM_EMAIL = _MAIL.sender
+
 # Language, time, files -------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 # Each language is named in itself. CONTRIBUTING.md says how to add one.
@@ -272,6 +280,14 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 60.0,
         "options": {"expires": 60},
     },
+    "finish-bulk-changes": {
+        "task": "annotator.tasks.finish_bulk_changes",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
+    "take-words": {"task": "annotator.tasks.take_words", "schedule": 10.0, "options": {"expires": 10}},
+    "run-imports": {"task": "annotator.tasks.run_imports", "schedule": 15.0, "options": {"expires": 15}},
+    "sweep-imports": {"task": "annotator.tasks.sweep_imports", "schedule": 600.0, "options": {"expires": 600}},
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},
     "start-due-retraining": {"task": "rewards.tasks.start_due_runs", "schedule": 30.0},
     "ask-again-for-review": {
@@ -299,6 +315,7 @@ OPEN_REPORTS = environment.number("OPEN_REPORTS", 10)  # tasks set aside that no
 
 # Reward models ---------------------------------------------------------------------------------------------
 TRAINING_CONFIG_CHECK = "rewards.run_settings.check_config"
+CHAMPION_SCORES = "rewards.champion_scores"
 REWARD_BACKBONES, REWARD_BACKBONE = environment.backbones(
     os.environ.get("REWARD_BACKBONES", ""), os.environ.get("REWARD_BACKBONE", "") or "minilm"
 )

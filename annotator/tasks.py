@@ -9,18 +9,23 @@ from annotator import agreement, assignment, quality
 from annotator.accounts import logins
 from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.db.clock import database_now
+from annotator.importing import jobs as import_jobs
 from annotator.importing import withdrawal
 from annotator.models import Import, Project
 from annotator.pii import scans
-from annotator.projects import deletion
-from annotator.review import exclusions
+from annotator.projects import deletion, figures
+from annotator.review import bulk_changes, exclusions
+from annotator.search import words
 
 __all__ = [
     "assess_annotators",
+    "count_figures",
     "enforce_exclusion",
     "enforce_exclusions",
     "expire_leases",
     "find_pii",
+    "finish_bulk_change",
+    "finish_bulk_changes",
     "finish_deletion",
     "finish_deletions",
     "finish_withdrawal",
@@ -31,6 +36,9 @@ __all__ = [
     "recount",
     "recount_changed",
     "refresh_agreement",
+    "run_imports",
+    "sweep_imports",
+    "take_words",
 ]
 
 
@@ -128,3 +136,45 @@ def finish_withdrawal(import_id: int) -> int:
 def finish_withdrawals() -> int:
     """Continues taking back imports whose worker was killed."""
     return withdrawal.finish_all(now=database_now())
+
+
+@shared_task
+def finish_bulk_change(change_id: int) -> None:
+    """Carries out a change of many tasks, or undoes it."""
+    with failures.as_whole("finish_bulk_changes", Project.objects.filter(bulk_changes=change_id).first()):
+        bulk_changes.finish(change_id, now=database_now())
+
+
+@shared_task
+def finish_bulk_changes() -> int:
+    """Continues changes of many tasks whose worker was killed or whose message was lost."""
+    return bulk_changes.finish_all(now=database_now())
+
+
+@shared_task
+def count_figures(project_id: int) -> None:
+    """Counts the figures of a project's overview, which somebody has asked for."""
+    project = Project.objects.standing().select_related("rubric").filter(pk=project_id).first()
+    if project:
+        with failures.as_whole("count_figures", project):
+            figures.refresh(project, now=database_now())
+
+
+@shared_task
+def take_words() -> int:
+    """Takes the words of new and changed tasks, by which they are found."""
+    return words.take_words()
+
+
+@shared_task
+def run_imports() -> int:
+    """Imports the uploaded files that wait, those of lost workers and lost messages included."""
+    with failures.as_whole("run_imports"):
+        return import_jobs.run_waiting()
+
+
+@shared_task
+def sweep_imports() -> int:
+    """Removes the files of imports that have ended, and of uploads that nobody started."""
+    with failures.as_whole("sweep_imports"):
+        return import_jobs.sweep(now=database_now())

@@ -1,56 +1,41 @@
-"""Measures requests to the rating page with 10,000 tasks from the client's side, and the size of a first visit.
+"""Measures the pages from the client's side: the rating page, and every page of the workspace.
 
-`python -m benchmarks.bench_pages [TASKS]`. Texts are about as long as HelpSteer2's: prompts of 713 characters,
-responses of 1,493.
+`python -m benchmarks.bench_pages [rating|workspace] [--tasks N] [--annotations N] [--keep FOLDER]`; without a word it
+measures both. The rating page is asked for in a project of 10,000 tasks with texts about as long as HelpSteer2's:
+prompts of 713 characters, responses of 1,493. The workspace is that of a project with 1,000,000 annotations. The exit
+status is 1 if one of its pages takes longer than MOST_MILLISECONDS at the median or needs more than MOST_QUERIES.
+--keep keeps the filled database of the workspace in a folder, and uses the one that is there already.
 """
 
+import argparse
 import gzip
-import http.client
 import json
 import random
 import re
 import statistics
+import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from io import BytesIO
-from urllib.parse import urlencode, urlsplit
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks import product
+from benchmarks.visitor import PASSWORD, Visitor
+
+if TYPE_CHECKING:
+    from annotator.models import Project
 
 REQUESTS = 300
+VISITS = 7
+"""Requests to each page of the workspace, after a first one."""
+MOST_MILLISECONDS, MOST_QUERIES = 300, 20
+ANNOTATIONS = 1_000_000
+COLUMNS = ("page", "as", "queries", "kB", "first", "median", "longest", "processor", "over the limit")
+PARTS = ("rating", "workspace")
 WORDS = ("water", "light", "time", "question", "answer", "because", "small", "the", "a", "of", "and", "with", "is")
-PASSWORD = "correct horse battery"
-
-
-@dataclass
-class Visitor:
-    """One logged-in annotator over one connection."""
-
-    address: str
-    cookies: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.connection = http.client.HTTPConnection(urlsplit(self.address).netloc)
-        page = self.request("GET", "/login/")[1]
-        self.request("POST", "/login/", {"username": "alice", "password": PASSWORD, **self.token(page)})
-
-    def request(self, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, str]:
-        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
-        headers |= {"HX-Request": "true"} if form and "active_seconds" in form else {}
-        headers |= {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
-        self.connection.request(method, path, urlencode(form) if form else None, headers)
-        answer = self.connection.getresponse()
-        text = answer.read().decode()
-        for cookie in answer.headers.get_all("Set-Cookie", []):
-            name, value = cookie.split(";")[0].split("=", 1)
-            self.cookies[name] = value
-        return answer.status, text
-
-    @staticmethod
-    def token(page: str) -> dict[str, str]:
-        match = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
-        return {"csrfmiddlewaretoken": match.group(1)} if match else {}
 
 
 def fill(tasks: int) -> None:
@@ -130,11 +115,11 @@ def weight(visitor: Visitor) -> tuple[int, int]:
     return len(gzip.compress(page.encode())) + sum(sizes), len(files) + 1
 
 
-def main(tasks: int) -> None:
+def measure_rating(tasks: int) -> None:
     with product.database():
         fill(tasks)
         with product.running() as address:
-            visitor = Visitor(address)
+            visitor = Visitor(address, "alice")
             reading(visitor)  # warms the server up
             print(f"{tasks:,} tasks, {REQUESTS} requests each, milliseconds\n")
             print("| request | median | p95 | longest |\n|---|---|---|---|")
@@ -144,5 +129,106 @@ def main(tasks: int) -> None:
             print(f"\nA first visit to the rating page: {total / 1000:.1f} kB compressed in {files} files.")
 
 
+# The workspace ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a page cost: the first request to it, and those after it.
+
+    `processor` is what the web and PostgreSQL worked for one of these, in milliseconds.
+    """
+
+    address: str
+    name: str
+    status: int
+    queries: int
+    size: int
+    first: float
+    seconds: list[float]
+    processor: float
+
+    @property
+    def median(self) -> float:
+        return 1000 * statistics.median(self.seconds)
+
+    def faults(self) -> str:
+        """Returns what is wrong with the page, empty if nothing is."""
+        found = ["status"] * (self.status != 200) + ["queries"] * (self.queries > MOST_QUERIES)
+        return ", ".join(found + ["time"] * (self.median > MOST_MILLISECONDS))
+
+    def row(self) -> str:
+        times = (1000 * self.first, self.median, 1000 * max(self.seconds), self.processor)
+        cells = [str(self.queries), f"{self.size / 1000:.0f}", *(f"{time:.0f}" for time in times), self.faults()]
+        return f"| `{self.address}` | {self.name} | {' | '.join(cells)} |"
+
+
+def measure_workspace(annotations: int, *, kept: Path | None) -> bool:
+    """Prints a row for each page and reader; returns whether all pages keep within the limits."""
+    with product.database(kept):
+        from annotator.models import Project
+        from benchmarks import workspace_project
+
+        if not Project.objects.filter(slug=workspace_project.SLUG).exists():
+            workspace_project.fill(annotations)
+        project = Project.objects.get(slug=workspace_project.SLUG)
+        workspace_project.count_figures(project)
+        with product.running() as address:
+            print(f"\n{_size_of(project)}. {VISITS} requests after the first one, milliseconds\n")
+            print(f"| {' | '.join(COLUMNS)} |\n{len(COLUMNS) * '|---'}|")
+            visits = []
+            for visit in _visits(project, address):
+                visits.append(visit)
+                print(visit.row(), flush=True)
+    slowest, most = max(visit.median for visit in visits), max(visit.queries for visit in visits)
+    over = sum(bool(visit.faults()) for visit in visits)
+    print(f"\n{len(visits)} pages, the slowest {slowest:.0f} ms, most queries {most}; {over} over the limits.")
+    return not over
+
+
+def _size_of(project: "Project") -> str:
+    from annotator.models import Annotation
+
+    annotations = Annotation.objects.current().for_project(project.pk).count()
+    return f"{project.tasks.count():,} tasks, {annotations:,} annotations"
+
+
+def _visits(project: "Project", address: str) -> Iterator[Visit]:
+    from annotator.models import User
+    from benchmarks import processor_time, workspace_pages
+
+    for name in (workspace_pages.MANAGER, workspace_pages.REVIEWER, workspace_pages.ANNOTATOR):
+        visitor, user = Visitor(address, name), User.objects.get(username=name)
+        for page in workspace_pages.addresses(project, name):
+            seconds, status, text, worked = [], 0, "", 0.0
+            for number in range(1 + VISITS):
+                if number == 1:
+                    worked = processor_time.milliseconds()
+                start = time.perf_counter()
+                status, text = visitor.request("GET", page)
+                seconds.append(time.perf_counter() - start)
+            worked = (processor_time.milliseconds() - worked) / VISITS
+            queries = workspace_pages.queries(user, page)[1]
+            shown = page.removeprefix(f"/projects/{project.slug}/") or "(overview)"
+            yield Visit(shown, name, status, queries, len(text.encode()), seconds[0], seconds[1:], worked)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bench_pages")
+    parser.add_argument("part", nargs="?", choices=PARTS)
+    parser.add_argument("--tasks", type=int, default=10_000)
+    parser.add_argument("--annotations", type=int, default=ANNOTATIONS)
+    parser.add_argument("--keep", type=Path)
+    given = parser.parse_args(arguments)
+    if given.part == "rating":
+        measure_rating(given.tasks)
+        return 0
+    if given.part == "workspace":
+        return 0 if measure_workspace(given.annotations, kept=given.keep) else 1
+    # In processes of their own: each part has its own servers, and Django reads their addresses once.
+    command = [sys.executable, "-m", "benchmarks.bench_pages"]
+    return max(subprocess.run([*command, part, *arguments], check=False).returncode for part in PARTS)
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    sys.exit(main(sys.argv[1:]))

@@ -63,7 +63,9 @@ def settle() -> None:
     and plans made meanwhile read all of it.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT format('%I', relname) FROM pg_class WHERE relkind = 'r' AND relname ~ '^annotator_'")
+        cursor.execute(
+            "SELECT format('%I', relname) FROM pg_class WHERE relkind = 'r' AND relname ~ '^(annotator|rewards)_'"
+        )
         names = [name for (name,) in cursor.fetchall()]
         for name in names:
             cursor.execute(f"SELECT EXISTS (SELECT FROM {name})")

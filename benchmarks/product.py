@@ -22,10 +22,17 @@ PATIENCE_SECONDS = 60
 
 
 @contextmanager
-def database() -> Iterator[Path]:
-    """Starts the servers in a temporary folder, sets the environment, sets Django up and migrates the database."""
-    with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as name:
-        folder = Path(name)
+def database(kept: Path | None = None) -> Iterator[Path]:
+    """Starts the servers, sets the environment, sets Django up and migrates the database.
+
+    Their data lies in a temporary folder, or in one that is kept, and may be there already.
+    """
+    with ExitStack() as stack:
+        if kept:
+            folder = kept.resolve()
+            folder.mkdir(exist_ok=True)
+        else:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rewardloop-bench-")))
         folder.chmod(0o711)  # PostgreSQL's account has to pass through
         with services(folder) as started:
             os.environ.update(process_environment(started, folder) | {"SECRET_KEY": "bench-" * 10, "PORT": str(PORT)})

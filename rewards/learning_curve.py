@@ -7,6 +7,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from annotator.web.charts import Chart, Kind, Series
+from annotator.web.numbers import number
 from rewards import run_report
 
 
@@ -34,6 +36,36 @@ def summary(metrics: Mapping[str, Any], *, name: str = "learning_curve") -> Summ
     words = _words(curve)
     axes = run_report.axes(words["labels_axis"], words["error_axis"])
     return Summary(_sentence(curve, words), _order(curve["points"], words), json.dumps(_chart(curve)), axes)
+
+
+def figure(metrics: Mapping[str, Any], *, name: str = "learning_curve") -> Chart | None:
+    """Returns the curve of `summary` as a figure of the workspace: what was measured, and the law up to the outlook."""
+    curve = metrics.get(name)
+    if not curve:
+        return None
+    words, points, law, ahead = _words(curve), curve["points"], curve["law"], curve["outlook"]
+    sizes = [int(point["labels"]) for point in points]
+    sizes += [ahead["labels"] + ahead["more"]] if ahead["labels"] + ahead["more"] > sizes[-1] else []
+    gap: list[None] = [None] * (len(sizes) - len(points))
+    fitted = [max(0.0, law["floor"] + law["slope"] * size ** -law["exponent"]) for size in sizes]
+    return Chart(
+        name=name.replace("_", "-"),
+        title=_("Error by the number of %(labels)s") % words,
+        kind=Kind.LINE,
+        places=[number(size, 0) for size in sizes],
+        series=[
+            Series(
+                _("measured"),
+                [*(_either(point, "error", "rmse") for point in points), *gap],
+                [*(point["low"] for point in points), *gap],
+                [*(point["high"] for point in points), *gap],
+            ),
+            Series(_("fitted law, and what it expects"), fitted),
+        ],
+        place_label=words["labels_axis"],
+        value_label=words["error_axis"],
+        digits=3,
+    )
 
 
 def _words(curve: Mapping[str, Any]) -> dict[str, str]:

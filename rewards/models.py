@@ -348,7 +348,10 @@ class Score(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["reward_model", "response"], name="one_score_per_model_and_response")
         ]
-        indexes = [models.Index(fields=["reward_model", "token_key"], name="score_by_tokens")]
+        indexes = [
+            models.Index(fields=["reward_model", "token_key"], name="score_by_tokens"),
+            models.Index(fields=["reward_model", "reward"], name="score_by_reward"),
+        ]
 
 
 class ScoringPass(models.Model):

@@ -12,14 +12,14 @@ from django.db import transaction
 from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
-from rewards.learning.data import Task, better
+from rewards.learning.data import USUAL_LEVELS, Task, better
 from rewards.learning.paired_gain import Gain, confidence_at, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
 
 FEWEST_PROMPTS = 5
 """Held-out prompts below which no model is promoted: chance would decide."""
 GUARD_TOLERANCE = 0.05
-"""The most by which the RMSE of any one attribute, on the scale of 0 to 4, may rise in a promotion."""
+"""The most by which the RMSE of any one attribute may rise in a promotion, if its scale were that of five levels."""
 SQUARES, PAIRS = "mean squared error", "share of pairs in the wrong order"
 ON_SCALE = ("regression", "joint")
 """Last stages of training after which scores are on the scale of the labels; after others only their order counts."""
@@ -42,6 +42,8 @@ class FilesErased(Refusal):
 @dataclass(frozen=True)
 class HeldOut:
     """A model's errors on the held-out prompts: by prompt, the summed squared error and the number of labels in it.
+
+    Errors are counted as if every scale had five levels, from 0 to 4, so that longer ones weigh no more than others.
 
     Of a prompt's `compared` pairs, `wrong` are in the wrong order, and over all prompts `right` of `pairs` in the right
     one; a tie counts half on both sides. `constant` attributes get the same score everywhere. Unless the model is
@@ -208,20 +210,23 @@ def held_out(
     *,
     weights: Mapping[str, float],
     metrics: Mapping[str, Any] = {},
+    levels: Mapping[str, int] = {},
     on_scale: bool = True,
 ) -> HeldOut:
     """Computes the errors of predictions, by response id, on tasks that were not learnt from, without missing labels.
 
     weights: the attributes' weights in the reward, by which labels decide which response is better where no preference
-    does. metrics: the measures of the same predictions by `rewards.learning.evaluate`, for the guards.
+    does. metrics: the measures of the same predictions by `rewards.learning.evaluate`, for the guards. levels: the
+    number of levels of each attribute that has not five.
     """
+    stretch = {key: (USUAL_LEVELS - 1) / (count - 1) for key, count in levels.items()}
     squares: dict[str, list[float]] = defaultdict(list)
     pairs: dict[str, list[float]] = defaultdict(list)
     by_attribute: dict[str, list[float]] = defaultdict(list)
     for task in tasks:
         for response in task.responses:
             for key, label in response.scores.items():
-                square = (predicted[response.id].scores[key] - label) ** 2
+                square = ((predicted[response.id].scores[key] - label) * stretch.get(key, 1)) ** 2
                 squares[task.prompt_hash].append(square)
                 by_attribute[key].append(square)
         for good, bad, _ in better(task, weights):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from rewards.promotion import NO_EVIDENCE, PAIRS, SQUARES
 
@@ -115,11 +116,18 @@ def _signed(value: float) -> str:
 def held_out(manifest: Mapping[str, Any]) -> str:
     """Returns how many of a snapshot's prompts are held out; of its tasks, where the snapshot did not count prompts."""
     counts = manifest.get("counts", {})
-    unit = "prompts" if "validation_prompts" in counts else "tasks"
+    by_prompts = "validation_prompts" in counts
+    unit = "prompts" if by_prompts else "tasks"
     validation, train = counts.get(f"validation_{unit}"), counts.get(f"train_{unit}")
     if not validation or not train:
         return ""
-    return f"Held out: {validation:,} of {validation + train:,} {unit} ({validation / (validation + train):.0%})."
+    every = validation + train
+    text = (
+        _("Held out: %(part)s of %(every)s prompts (%(share)s).")
+        if by_prompts
+        else _("Held out: %(part)s of %(every)s tasks (%(share)s).")
+    )
+    return text % {"part": f"{validation:,}", "every": f"{every:,}", "share": f"{validation / every:.0%}"}
 
 
 def winner(metrics: Mapping[str, Any]) -> str:
@@ -128,13 +136,15 @@ def winner(metrics: Mapping[str, Any]) -> str:
     if kind is None:
         return ""
     layers = metrics.get("baseline", {}).get("layers")
-    read = f" Layers of the backbone in use: {layers}." if layers else ""
+    read = " " + _("Layers of the backbone in use: %(layers)s.") % {"layers": layers} if layers else ""
     if kind == "ridge" and metrics.get("training", {}).get("steps") == 0:
-        return f"The candidate is the ridge on frozen features; nothing was fine-tuned.{read}"
+        return _("The candidate is the ridge on frozen features; nothing was fine-tuned.") + read
     if kind == "ridge":
-        said = "The ridge on frozen features is the candidate, because fine-tuning was not better on the dev prompts."
+        said = _(
+            "The ridge on frozen features is the candidate, because fine-tuning was not better on the dev prompts."
+        )
         return said + read
-    return f"The candidate is fine-tuned, and better than the ridge on the dev prompts.{read}"
+    return _("The candidate is fine-tuned, and better than the ridge on the dev prompts.") + read
 
 
 # Side by side -----------------------------------------------------------------------------------------------
@@ -197,7 +207,7 @@ def side_by_side(
         (title, [Line(key, [predictor.of(key, name) for predictor in predictors]) for key in attributes])
         for title, name in (("RMSE", "rmse"), ("Spearman", "spearman"))
     ]
-    accuracies = Line("in the right order", [predictor.accuracy() for predictor in predictors])
+    accuracies = Line(_("in the right order"), [predictor.accuracy() for predictor in predictors])
     one_rater = [Line(key, [predictor.of_one_rater(key) for predictor in predictors]) for key in attributes]
     every = [*by_attribute, (_("RMSE against one rater at a time"), one_rater), (_pairs(metrics), [accuracies])]
     groups = [(title, _known(lines)) for title, lines in every]
@@ -213,22 +223,29 @@ def _predictors(metrics: Mapping[str, Any], champion: Mapping[str, Any]) -> Iter
     evaluations = {"mean": metrics.get("mean"), "ridge": metrics.get("baseline"), "finetuned": fine_tuned}
     for name, evaluation in evaluations.items():
         if evaluation:
-            yield Predictor(PREDICTORS[name] + (CANDIDATE if name == kind else ""), evaluation)
+            title = _(PREDICTORS[name])
+            yield Predictor(
+                _("%(predictor)s (candidate)") % {"predictor": title} if name == kind else title, evaluation
+            )
     if champion:
         yield Predictor(_("the champion"), champion)
     people = {key: {"model_rmse": measured.get("rmse")} for key, measured in candidate.get("human", {}).items()}
     yield Predictor(_("the other raters"), {"human": people})
 
 
-PREDICTORS = {"mean": "the mean", "ridge": "ridge on frozen features", "finetuned": "fine-tuned"}
-CANDIDATE = " (candidate)"
+PREDICTORS = {
+    "mean": gettext_noop("the mean"),
+    "ridge": gettext_noop("ridge on frozen features"),
+    "finetuned": gettext_noop("fine-tuned"),
+}
 
 
 def _pairs(metrics: Mapping[str, Any]) -> str:
     pairwise = metrics.get("candidate", {}).get("pairwise", {})
     if not pairwise.get("pairs"):
         return ""
-    return f"{pairwise['pairs']:,} pairs (of which the longer response is right in {pairwise['longer_wins']:.3f})"
+    text = _("%(pairs)s pairs (of which the longer response is right in %(share)s)")
+    return text % {"pairs": f"{pairwise['pairs']:,}", "share": f"{pairwise['longer_wins']:.3f}"}
 
 
 def _known(lines: Sequence[Line]) -> list[Line]:

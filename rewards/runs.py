@@ -94,6 +94,21 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
     return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
 
 
+def why_not_now(project: Project) -> str:
+    """Returns why a run of the project would be refused now whatever its settings; empty if it would not."""
+    try:
+        require_in_use(project)
+        active = TrainingRun.objects.active().filter(project=project).first()
+        if active:
+            return _why_not_now(active)
+        heartbeats.require("train")
+        snapshots.require_answers(project)
+        disk_space.require_room()
+    except Refusal as refused:
+        return str(refused)
+    return ""
+
+
 def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
     """Refuses a run that would only repeat another one.
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
         PutDown: the run goes on later.
         LostRun: the run belongs to another attempt, or was cancelled.
     """
-    log = folder / f"{verb}.log"
+    log, before = folder / f"{verb}.log", run.log
     with log.open("ab") as output:
         start = output.tell()
         process = subprocess.Popen(
@@ -62,12 +63,12 @@ def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
             cwd=settings.BASE_DIR,
         )
     try:
-        _wait(run, process, folder)
+        _wait(run, process, folder, lambda: before + _tail(log, start))
     finally:
         end_group(process)
     tail = _tail(log, start)
     # Appended, as the champion's evaluation follows the trainer in the same run.
-    runs.write(run, log=run.log + tail, **_progress(folder))
+    runs.write(run, log=before + tail, **_progress(folder))
     # A kill by the system, for memory or a restart, may not happen again; on the last attempt it counts as a failure.
     if process.returncode == -signal.SIGKILL and run.attempt < settings.RUN_ATTEMPTS:
         raise runs.TrainerKilled("The trainer was killed (signal 9). The run continues from its last checkpoint.")
@@ -96,7 +97,7 @@ def command(verb: str, folder: Path) -> list[str]:
     return words
 
 
-def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) -> None:
+def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path, log: Callable[[], str]) -> None:
     began, before = time.monotonic(), run.worked_seconds
     while True:
         try:
@@ -106,7 +107,7 @@ def _wait(run: TrainingRun, process: "subprocess.Popen[bytes]", folder: Path) ->
             if heartbeats.stopping.is_set():
                 raise runs.PutDown("The worker was stopped. The run waits for the next worker.") from None
             worked = before + time.monotonic() - began
-            runs.write(run, heartbeat_at=database_now(), worked_seconds=worked, **_progress(folder))
+            runs.write(run, heartbeat_at=database_now(), worked_seconds=worked, log=log(), **_progress(folder))
             _refuse_overtime(run)
 
 

@@ -18,7 +18,7 @@ from annotator.db.retries import outlasting_outages
 from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
-from rewards import evaluation, promotion, registry, run_settings, runs, snapshots
+from rewards import evaluation, largest_errors, promotion, registry, run_settings, runs, snapshots
 from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.trainer_process import TrainerFailed, supervise
@@ -67,6 +67,7 @@ def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
     supervise(run, "train", folder)
     runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
     metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["largest_errors"] = _largest_errors(run, snapshot)
     champion = _champion(run.project)
     verdict = _judge(run, snapshot, champion, metrics)
     runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
@@ -111,6 +112,14 @@ def _prepared(run: TrainingRun, snapshot: Snapshot) -> Path:
     return folder
 
 
+def _largest_errors(run: TrainingRun, snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Returns the held-out responses on which the candidate is furthest from people; none if only its order counts."""
+    if not _on_scale(_manifest(run)):
+        return []
+    held_out = read_tasks(snapshot.directory() / "validation.jsonl")
+    return largest_errors.largest(held_out, run.directory() / "predictions.jsonl")
+
+
 # The verdict -----------------------------------------------------------------------------------------------
 
 
@@ -123,7 +132,7 @@ def _judge(
     candidate was cross-fitted, its train prompts as well.
     """
     manifest = _manifest(run)
-    weights = manifest["attribute_weights"]
+    weights, levels = manifest["attribute_weights"], snapshot.manifest.get("levels", {})
     held_out, train = (list(read_tasks(snapshot.directory() / f"{part}.jsonl")) for part in ("validation", "train"))
     crossed, means = _cross_fitted(run.directory() / CROSS_FITTED)
     train = [task for task in train if _is_predicted(task, crossed)]
@@ -141,6 +150,7 @@ def _judge(
             theirs,
             weights=weights,
             metrics=json.loads((run.directory() / "champion" / "metrics.json").read_text()),
+            levels=levels,
             on_scale=_on_scale(champion.manifest),
         )
     tasks = [*held_out, *train]
@@ -148,9 +158,16 @@ def _judge(
     means |= {response.id: promotion.Predicted(mean_scores, 0.0) for task in held_out for response in task.responses}
     ours = _predictions(run.directory() / "predictions.jsonl") | crossed
     return promotion.decide(
-        promotion.held_out(tasks, ours, weights=weights, metrics=metrics["candidate"], on_scale=_on_scale(manifest)),
+        promotion.held_out(
+            tasks,
+            ours,
+            weights=weights,
+            metrics=metrics["candidate"],
+            levels=levels,
+            on_scale=_on_scale(manifest),
+        ),
         rival,
-        promotion.held_out(tasks, means, weights=weights),
+        promotion.held_out(tasks, means, weights=weights, levels=levels),
         longer=promotion.by_length(tasks, weights=weights),
         # Each comparison with one champion, or of first models with the mean, is a chance to be fooled.
         look=1 + RewardModel.objects.filter(project=run.project, parent=champion).count(),

@@ -8,6 +8,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 OPEN_TO_ALL = {"login", "set_language", "logout", "schema", "docs", "live", "ready", "token"}
 OPEN_TO_ALL |= {"admin-login", "admin-logout"}
+# Whoever has such a link comes in by it.
+OPEN_TO_ALL |= {"invitation", "new-password", "accept-invitation"}
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

@@ -69,7 +69,17 @@ def test_the_admins_sidebar_and_the_pages_name_the_same_in_the_same_order(cast: 
     parts = re.findall(r"<nav.*?</nav>", page, re.DOTALL)[:2]
     bar, tabs = (re.findall(r"<a [^>]*>([^<]+)</a>", part) for part in parts)
     assert bar == ["Your projects", "Your work", "Admin", "Glossary", "Settings"]
-    assert tabs == ["Guidelines and rubric", "Review", "Agreement", "Annotators", "Models"]
+    assert tabs == [
+        "Overview",
+        "Data",
+        "People",
+        "Guidelines and rubric",
+        "Review",
+        "Agreement",
+        "Annotators",
+        "Models",
+        "Settings",
+    ]
     assert sidebar(client.get("/admin/").content.decode()) == [*bar, *tabs]
 
 

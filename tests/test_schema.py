@@ -9,9 +9,11 @@ import schemathesis
 import yaml
 from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
+from django.urls import URLResolver
 from hypothesis import HealthCheck, Phase, given, settings
 
 from annotator.models import Project, Role, Token, User
+from annotator.urls import rest
 from tests.builders import make_member, make_task, make_user, rate
 from tests.conftest import Cast
 
@@ -52,6 +54,38 @@ def test_a_free_form_object_is_answered_nowhere(schema: dict[str, Any]) -> None:
     ]
     contents = [(name, kind) for name, answer in answers for kind in answer.get("content", {}).values()]
     assert [name for name, kind in contents if kind["schema"] == {"type": "object", "additionalProperties": {}}] == []
+
+
+def test_a_snapshot_is_asked_for_without_a_body(schema: dict[str, Any]) -> None:
+    asked = schema["paths"]["/api/v1/projects/{slug}/snapshots/"]["post"]
+    assert "requestBody" not in asked
+    assert list(asked["responses"]) == ["202"]
+    assert refers_to(asked["responses"]["202"], "application/json") == "SnapshotJob"
+
+
+def test_a_file_to_judge_by_is_sent_as_a_form(schema: dict[str, Any]) -> None:
+    sent = schema["paths"]["/api/v1/projects/{slug}/evaluation-jobs/"]["post"]
+    assert list(sent["requestBody"]["content"]) == ["multipart/form-data"]
+    form = schema["components"]["schemas"][refers_to(sent["requestBody"], "multipart/form-data")]
+    assert form["required"] == ["file", "model"]
+    assert form["properties"]["file"]["format"] == "binary"
+    assert list(sent["responses"]) == ["202"]
+    assert refers_to(sent["responses"]["202"], "application/json") == "EvaluationJob"
+
+
+def refers_to(described: dict[str, Any], media: str) -> str:
+    return str(described["content"][media]["schema"]["$ref"]).rpartition("/")[2]
+
+
+def test_no_description_stands_where_the_schema_does_not_read_it() -> None:
+    """Of a generic view it reads what stands at `post`; that calls `create`, whose description nobody reads."""
+    halves = [half for half in rest if isinstance(half, URLResolver)]
+    views = {vars(pattern.callback)["cls"] for half in halves for pattern in half.url_patterns}
+    behind = [
+        getattr(view, name, None) for view in views for name in ("create", "list", "retrieve", "update", "destroy")
+    ]
+    assert [method for method in behind if hasattr(method, "kwargs")] == []
+    assert any(hasattr(view.post, "kwargs") for view in views if hasattr(view, "post")), "where it stands otherwise"
 
 
 # Generated requests ----------------------------------------------------------------------------------------

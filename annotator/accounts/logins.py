@@ -14,6 +14,8 @@ counted. Guesses are counted after they are checked, so simultaneous ones may ex
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -30,6 +32,7 @@ from django.utils.crypto import get_random_string, salted_hmac
 from django.utils.translation import ngettext
 
 from annotator import audit
+from annotator.accounts.links import UnknownLink
 from annotator.db.clock import database_now
 from annotator.db.statements import Statement
 from annotator.models import LoginFailures, User
@@ -54,13 +57,31 @@ class TooManyFailures(Refusal):
     def __init__(self, until: datetime) -> None:
         seconds = max(1, ceil((until - database_now()).total_seconds()))
         minutes = ceil(seconds / 60)
-        text = ngettext(
+        super().__init__(self.text(minutes) % {"minutes": minutes})
+        self.headers = {"Retry-After": str(seconds)}
+
+    @classmethod
+    def text(cls, minutes: int) -> str:
+        """Returns what is answered, with a place for the minutes."""
+        return ngettext(
             "Too many wrong passwords. Try again in %(minutes)d minute.",
             "Too many wrong passwords. Try again in %(minutes)d minutes.",
             minutes,
         )
-        super().__init__(text % {"minutes": minutes})
-        self.headers = {"Retry-After": str(seconds)}
+
+
+class TooManyWrongLinks(TooManyFailures):
+    """There were so many links with a wrong secret from this address that no more are looked up for a while."""
+
+    code = "too_many_wrong_links"
+
+    @classmethod
+    def text(cls, minutes: int) -> str:
+        return ngettext(
+            "Too many wrong links from your address. Try again in %(minutes)d minute.",
+            "Too many wrong links from your address. Try again in %(minutes)d minutes.",
+            minutes,
+        )
 
 
 class LimitedBackend(ModelBackend):
@@ -196,6 +217,29 @@ class Attempt:
         else:
             audit.record(action, who, address=self.address)
         _log.warning("%s for %s from %s", text, who, self.address)
+
+
+@contextmanager
+def limited_links(request: HttpRequest) -> Iterator[None]:
+    """Counts an UnknownLink that the block raises: somebody follows a link whose secret is nobody's.
+
+    Raises:
+        TooManyWrongLinks: so many from this address were wrong that no more are looked up for a while.
+    """
+    most, address = 20 * settings.LOGIN_FAILURES, address_of(request)
+    count = Count.of(_network(address), over="links from an address", most=most)
+    full = LoginFailures.objects.filter(key=count.key, ends_at__gt=database_now(), count__gte=most).first()
+    if full:
+        raise TooManyWrongLinks(full.ends_at)
+    try:
+        yield
+    except UnknownLink:
+        wait = timedelta(minutes=settings.LOGIN_WAIT_MINUTES)
+        failed: dict[str, int] = dict(_COUNT.rows(keys=[count.key], wait=wait))
+        if failed[count.key] == most:
+            audit.record("login.locked", "links", address=address, over=count.over, limit=most)
+        _log.warning("wrong link from %s", address)
+        raise
 
 
 # In the order of the keys, so that two statements with the same keys cannot deadlock. `ends_at` stays what the first

@@ -10,7 +10,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from annotator import audit
 from annotator.accounts import tokens
-from annotator.models import User
+from annotator.models import PasswordLink, User
 from annotator.web.htmx import HtmxRequest
 
 OPEN = {"password", "admin-password", "logout", "admin-logout", "set_language"}
@@ -27,9 +27,11 @@ class PasswordChanges:
         return _("The change is recorded in the audit. The password itself is stored only as a hash.")
 
     def password_changed(self, password: str, user: User) -> None:
-        """Records the change and ends the account's tokens: whoever knew the old password may have made them."""
+        """Records the change and ends the account's tokens and link: who knew the old password may have made them."""
         audit.record("password.set", f"account {user.username}")
         tokens.end_all(user, because="the password was changed")
+        # A link for a new password was for the one that is replaced now.
+        PasswordLink.objects.filter(account=user.pk).delete()
 
 
 class OwnPasswordMiddleware:

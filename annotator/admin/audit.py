@@ -24,9 +24,12 @@ DECISIONS = "decisions"
 OWN_WORK = ("annotation.submitted", "annotation.revised", "task.skipped", "task.unskipped", "task.reported")
 KINDS = {
     "tasks": _("Imports"),
+    "import": _("Uploaded files"),
+    "import_mapping": _("Column mappings"),
     "artifacts": _("Artifacts"),
     "labels": _("Exports"),
     "task": _("Single tasks"),
+    "bulk_change": _("Changes of many tasks"),
     "annotation": _("Annotations"),
     "label": _("Adjudications"),
     "annotator": _("Exclusions"),
@@ -34,6 +37,7 @@ KINDS = {
     "guidelines": _("Guidelines"),
     "rubric": _("Rubrics"),
     "membership": _("People in projects"),
+    "invitation": _("Invitations"),
     "gold": _("Gold tasks"),
     "snapshot": _("Snapshots"),
     "run": _("Training runs"),

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from annotator import annotation
 from annotator.admin.scoping import OfManagedProjects
 from annotator.db.clock import database_now
-from annotator.forms.redaction import RedactForm, marked_in
+from annotator.forms.redaction import RedactForm, marked_in, unconfirmed
 from annotator.forms.review import QuarantineForm
 from annotator.models import Report, Skip, Task
 from annotator.pii.redaction import redact
@@ -101,6 +101,8 @@ class DecidesQuarantine(OfManagedProjects):
     def decide_view(self, request: HttpRequest, task_id: int) -> HttpResponse:
         """Answers the two buttons of a task's page."""
         tasks = self.get_queryset(request).filter(pk=task_id)
+        if not tasks.exists():
+            raise Http404
         form = QuarantineForm(request.POST if request.method == "POST" else None)
         if form.is_valid():
             self._decide(request, tasks, safe_to_use=form.is_safe_to_use())
@@ -116,14 +118,9 @@ class DecidesQuarantine(OfManagedProjects):
             raise Http404
         forms = [RedactForm(task, request.POST if request.method == "POST" else None) for task in tasks]
         if "redact" in request.POST:
-            # What is erased cannot be brought back: it takes the tick, and a choice equal to the one in the preview.
-            understood = "understood" in request.POST
-            if understood and all(form.is_confirmed() for form in forms):
+            if not (why_not := unconfirmed(forms, request.POST)):
                 return self._redact(request, forms)
-            if not understood:
-                messages.warning(request, _("Nothing has been erased. First confirm that you know what is lost."))
-            elif all(form.is_valid() for form in forms):
-                messages.warning(request, _("The selection has changed. Check the preview, then confirm."))
+            messages.warning(request, why_not)
         context = {**self.admin_site.each_context(request), "title": _("Redact"), "opts": self.opts, "forms": forms}
         return TemplateResponse(request, "admin/redact.html", context)
 

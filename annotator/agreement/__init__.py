@@ -7,7 +7,7 @@ them together for the doors.
 
 from annotator.agreement.pair_counts import Selection
 from annotator.agreement.raters import Pair, Rater, Week, rater_called
-from annotator.agreement.reports import Agreement, Report, agreement, kappas, report
+from annotator.agreement.reports import Agreement, Report, agreement, kappas, report, trend
 from annotator.agreement.totals_refresh import rebuild, refresh, refresh_all, refresh_until_done
 from annotator.agreement.two_rater_kappa import AgainstExperts, against_experts, paired_kappa
 
@@ -29,4 +29,5 @@ __all__ = [
     "refresh_all",
     "refresh_until_done",
     "report",
+    "trend",
 ]

@@ -24,7 +24,7 @@ def intervals(groups: Counts, columns: Columns) -> Floats:
     """
     sums = _sums(groups, columns)
     bounds = np.full((*sums.shape[1:3], len(ENDS)), np.nan)
-    drawn = _kappas(np.tensordot(_draws(len(sums)), sums, 1)) if len(sums) > 1 else np.zeros((0, *sums.shape[1:3]))
+    drawn = _kappas(np.tensordot(draws(len(sums)), sums, 1)) if len(sums) > 1 else np.zeros((0, *sums.shape[1:3]))
     enough = (sums[..., 0] > 0).sum(0) > 1
     for place in np.argwhere(enough):
         kappas = drawn[:, *place]
@@ -51,8 +51,8 @@ def _sums(groups: Counts, columns: Columns) -> Floats:
     return np.stack([np.bincount(cells, samples * moment, size).reshape(shape) for moment in moments], -1)
 
 
-def _draws(groups: int) -> Floats:
-    """Returns how often each group is drawn, [draw, group]."""
+def draws(groups: int) -> Floats:
+    """Returns how often each of so many groups is drawn, [draw, group]."""
     # The seed is fixed, so that a page that is loaded again shows the same interval. One bincount serves all draws:
     # each has its own range of numbers.
     drawn = np.random.default_rng(SEED).integers(0, groups, (DRAWS, groups)) + groups * np.arange(DRAWS)[:, None]

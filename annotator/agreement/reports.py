@@ -117,6 +117,13 @@ def kappas(project: Project, *, now: datetime) -> dict[Selection, dict[str, Agre
     return _kappas(_Counted(Tables.of(totals.stored(project, Kind.PROJECT), standing.columns), standing))
 
 
+def trend(project: Project, *, now: datetime) -> tuple[dict[Selection, dict[str, Agreement]], list[Week]]:
+    """Returns kappa of each selection and attribute without intervals, and the kappas by week, oldest first."""
+    standing = up_to_date(project, now=now)
+    counted = _Counted(Tables.of(totals.stored(project, Kind.PROJECT), standing.columns), standing)
+    return _kappas(counted), raters.weeks(project, standing.columns)
+
+
 def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> Report:
     """Returns the whole report, as of now or, if much has changed, as of the last count."""
     standing = up_to_date(project, now=now)

@@ -7,9 +7,17 @@ keeps half-filled forms, and `neighbours` leads from one rating to the next.
 from annotator.annotation.completeness import IncompleteRating, asks_for_ranking, check_complete, safety_errors
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
-from annotator.annotation.neighbours import may_be_changed, next_rating, previous_rating
+from annotator.annotation.neighbours import changeable, may_be_changed, next_rating, previous_rating
 from annotator.annotation.recorded_refusals import Refused
-from annotator.annotation.skips import UNDO_FOR, TooMany, decide_quarantine, report, skip, undo_skip
+from annotator.annotation.skips import (
+    UNDO_FOR,
+    TooMany,
+    decide_quarantine,
+    decide_quarantined,
+    report,
+    skip,
+    undo_skip,
+)
 from annotator.annotation.submissions import Submitted, by_position, submit, submit_and_claim, submit_own
 from annotator.assignment import NotAtWork
 
@@ -24,8 +32,10 @@ __all__ = [
     "TooMany",
     "asks_for_ranking",
     "by_position",
+    "changeable",
     "check_complete",
     "decide_quarantine",
+    "decide_quarantined",
     "may_be_changed",
     "next_rating",
     "previous_rating",

@@ -1,18 +1,37 @@
 """Leads an annotator from one of their ratings to the one before or after it, in the order of storage."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 
-from annotator.models import Annotation, Project, Task, User, Verdict
+from annotator.models import Annotation, Assignment, Project, Task, User, Verdict
 
 _LATEST = Verdict.objects.filter(assignment=OuterRef("assignment")).order_by("-pk")
 
 
 def may_be_changed(task: Task, verdict: Verdict | None) -> bool:
     """Says whether a rating of the task may be revised: not after a reviewer has rejected it."""
-    rejected = verdict is not None and verdict.decision == Verdict.Decision.REJECTED
-    return task.may_be_revised() and not rejected
+    return task.may_be_revised() and not _is_rejected(verdict)
+
+
+def changeable(ratings: Sequence[Annotation], verdicts: Mapping[int, Verdict]) -> set[int]:
+    """Returns the assignments of those ratings that may be revised. The verdicts are those in force by assignment."""
+    tasks = {rating.assignment_id: rating.assignment.task for rating in ratings}
+    # Counted for all at once, as a page may show many ratings of gold tasks.
+    gold = {task.pk for task in tasks.values() if task.state == Task.State.GOLD}
+    submitted = Assignment.objects.submitted().filter(task__in=gold).order_by()
+    rated = dict(submitted.values_list("task").annotate(n=Count("pk"))) if gold else {}
+    return {
+        assignment
+        for assignment, task in tasks.items()
+        if not _is_rejected(verdicts.get(assignment))
+        and (task.seems_to_wait(rated.get(task.pk, 0)) if task.pk in gold else task.may_be_revised())
+    }
+
+
+def _is_rejected(verdict: Verdict | None) -> bool:
+    return verdict is not None and verdict.decision == Verdict.Decision.REJECTED
 
 
 def previous_rating(project: Project, annotator: User, *, before: Annotation | None = None) -> int | None:

@@ -1,6 +1,6 @@
 """Skips and reports of tasks, and the quarantine in which a task waits for a manager's decision."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from annotator.assignment import free_slot, locked, passed_lately, require_holdi
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
 from annotator.gold import gold_tasks
-from annotator.models import Assignment, Draft, Report, Skip, SkipReason, Tally, Task
+from annotator.models import Assignment, Draft, Project, Report, Skip, SkipReason, Tally, Task
 from annotator.pii import quotations
 
 UNDO_FOR = timedelta(seconds=10)
@@ -201,12 +201,24 @@ def decide_quarantine(task_id: int, *, safe_to_use: bool, now: datetime) -> Task
     if task.state != Task.State.QUARANTINED:
         text = _("%(task)s is no longer set aside. Open the task to see what was decided.")
         raise Refused(text % {"task": task})
-    task.state = task.state_in_use() if safe_to_use else Task.State.RETIRED
-    task.save(update_fields=["state"])
-    decision = Report.Decision.DISMISSED if safe_to_use else Report.Decision.UPHELD
-    Report.objects.filter(assignment__task=task, decision="").update(decision=decision)
-    consensus.settle([task], project=task.project, now=now)
-    if safe_to_use:
-        consensus.put_in_force([task.pk], now=now)
+    decide_quarantined([task], project=task.project, safe_to_use=safe_to_use, now=now)
     record("task.released" if safe_to_use else "task.retired", task)
     return task
+
+
+def decide_quarantined(
+    tasks: Sequence[Task], *, project: Project, safe_to_use: bool, now: datetime
+) -> Mapping[int, list[int]]:
+    """Decides about quarantined tasks whose row locks the caller holds; returns the ids of their reports, by task."""
+    reports: dict[int, list[int]] = {task.pk: [] for task in tasks}
+    undecided = Report.objects.filter(assignment__task__in=reports, decision="")
+    for report, task_id in undecided.values_list("pk", "assignment__task"):
+        reports[task_id].append(report)
+    for task in tasks:
+        task.state = task.state_in_use() if safe_to_use else Task.State.RETIRED
+    decision = Report.Decision.DISMISSED if safe_to_use else Report.Decision.UPHELD
+    undecided.update(decision=decision)
+    consensus.settle(tasks, project=project, now=now)
+    if safe_to_use:
+        consensus.put_in_force(list(reports), now=now)
+    return reports

@@ -109,7 +109,7 @@ class ProjectAgreementSerializer(serializers.Serializer[Any]):
     within_one = by_attribute("share of those that are at most one level apart")
     confusion = serializers.DictField(
         child=serializers.ListField(child=serializers.ListField(child=serializers.IntegerField())),
-        help_text="how often which two ratings met on a response, in both orders: row and column are levels 0 to 4",
+        help_text="how often which two ratings met on a response, in both orders: row and column are scores from 0",
     )
     preference = PreferenceAgreementSerializer()
     ranking = RankingAgreementSerializer()

@@ -51,7 +51,7 @@ class ForeseenSerializer(serializers.Serializer[Any]):
     tasks_losing_labels = serializers.IntegerField()
     tasks_reopened = serializers.IntegerField()
     labels_changed = serializers.IntegerField()
-    estimated = serializers.BooleanField(help_text="from a part of very many tasks; the first two are always exact")
+    estimated = serializers.BooleanField(help_text="all numbers come from a part of very many tasks")
 
 
 def _annotator(project: Project, name: str) -> User:

@@ -6,9 +6,8 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
-from django.shortcuts import get_object_or_404
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema, extend_schema_view
 from rest_framework import generics, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,6 +21,7 @@ from annotator.api.serializers import (
     OwnMembershipSerializer,
     ProjectByRole,
     ProjectSerializer,
+    ProtocolPreviewSerializer,
     TaskSerializer,
 )
 from annotator.db.clock import database_now
@@ -30,6 +30,7 @@ from annotator.models.project import ProjectQuerySet
 from annotator.projects import archive, deletion, members, project_settings
 from annotator.projects.pseudonyms import name_of
 from annotator.review.blindness import tasks_held_by
+from annotator.web.query_parameters import flag
 
 
 class ProjectFilter(filters.FilterSet):  # type: ignore[misc]
@@ -71,13 +72,27 @@ class OneProject(generics.GenericAPIView[Project]):
         user = access.user_of(request)
         return Response(_as_answered(access.visible_project(user, slug), user))
 
-    @extend_schema(description="Changes settings. The rubric stays once something has been rated.")
+    @extend_schema(
+        description="Changes settings. The rubric stays once something has been rated. With `dry_run=1` nothing is "
+        "changed, and the answer says what new numbers of the protocol would do to tasks and labels.",
+        parameters=[OpenApiParameter("dry_run", bool, description="1: only say what the change would do")],
+        responses={
+            200: PolymorphicProxySerializer(
+                component_name="ProjectOrPreview",
+                serializers=[ProjectSerializer, ProtocolPreviewSerializer],
+                resource_type_field_name=None,
+            )
+        },
+    )
     def patch(self, request: Request, slug: str) -> Response:
-        user = access.user_of(request)
+        user, dry_run = access.user_of(request), flag(request.query_params, "dry_run")
         project = access.managed_project(user, slug)
         serializer = self.get_serializer(project, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         guidelines = serializer.validated_data.pop("guidelines", "")
+        if dry_run:
+            preview = project_settings.preview(project, serializer.validated_data)
+            return Response(ProtocolPreviewSerializer(preview).data)
         project_settings.change(project, serializer.validated_data, guidelines=guidelines)
         return Response(_as_answered(project, user))
 
@@ -157,19 +172,6 @@ class Members(generics.ListCreateAPIView[Membership]):
             MemberSerializer(self.get_queryset().get(pk=member.pk)).data,
             status=status.HTTP_201_CREATED if created else status.HTTP_200_OK,
         )
-
-
-class OneMember(APIView):
-    """One member of a project, for its managers."""
-
-    @extend_schema(
-        description="Ends the membership. Tasks that they hold go back, finished work stays. The last manager stays.",
-        responses={204: None},
-    )
-    def delete(self, request: Request, slug: str, username: str) -> Response:
-        project = access.managed_project(access.user_of(request), slug)
-        members.dismiss(get_object_or_404(project.memberships.select_related("user"), user__username=username))
-        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class Offer(APIView):

@@ -78,6 +78,10 @@ class ChangeSerializer(serializers.Serializer[rubrics.Change]):
     added = serializers.ListField(child=serializers.CharField(), help_text="keys of attributes")
     removed = serializers.ListField(child=serializers.CharField())
     reworded = serializers.ListField(child=serializers.CharField())
+    reordered = serializers.ListField(
+        child=serializers.CharField(), help_text="all in their new order, if those that stay change places"
+    )
+    renamed = serializers.BooleanField(help_text="whether the rubric gets another name or key")
     annotations = serializers.IntegerField(help_text="they keep their version and their scores")
     complete = serializers.IntegerField(help_text="tasks whose labels stay")
     begun = serializers.IntegerField(help_text="tasks whose labels will hold what all of their annotations share")

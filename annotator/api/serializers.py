@@ -197,6 +197,30 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
         return dict(serializer(instance).data)
 
 
+class EffectSerializer(serializers.Serializer[Any]):
+    """A number that a change would bring, with the half of its 95 % interval where it is estimated from a sample."""
+
+    number = serializers.IntegerField()
+    margin = serializers.IntegerField(help_text="0: exact")
+
+
+class ProtocolPreviewSerializer(serializers.Serializer[Any]):
+    """What a change of the protocol would do to the tasks and labels that are there."""
+
+    tasks = serializers.IntegerField(help_text="tasks with annotations or leases")
+    examined = serializers.IntegerField(help_text="those of them that were read; fewer than `tasks`: a random sample")
+    is_exact = serializers.BooleanField()
+    reopened = EffectSerializer(help_text="complete tasks that would be open again")
+    completed = EffectSerializer(help_text="open tasks that would be complete")
+    dropped = EffectSerializer(help_text="tasks whose annotations would be too far apart")
+    kept_again = EffectSerializer(help_text="dropped tasks that would yield labels again")
+    labels_lost = EffectSerializer()
+    labels_gained = EffectSerializer()
+    labels_changed = EffectSerializer(help_text="labels whose mean would be another one")
+    annotations_before = EffectSerializer(help_text="annotations that open tasks still want")
+    annotations_after = EffectSerializer(help_text="annotations that they would still want")
+
+
 ProjectByRole = PolymorphicProxySerializer(
     component_name="ProjectByRole",
     serializers=[ProjectSerializer, ReviewersProjectSerializer, AnnotatorsProjectSerializer],
@@ -213,6 +237,11 @@ class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
     role = serializers.ChoiceField(choices=Role.choices, required=False)
     offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
     accepted = serializers.SerializerMethodField(help_text="false: they have not answered the offer of a role yet")
+    paused_at = serializers.DateTimeField(read_only=True)
+    paused_because = serializers.CharField(read_only=True, help_text="gold or manager; empty: not paused")
+    qualified_at = serializers.DateTimeField(read_only=True)
+    extra_tries = serializers.IntegerField(read_only=True)
+    acknowledged_version = serializers.IntegerField(read_only=True, help_text="of the guidelines; 0: none")
     password = serializers.CharField(write_only=True, required=False, trim_whitespace=False)
     quota = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=LARGEST)
     languages = serializers.ListField(child=serializers.CharField(max_length=60), required=False, max_length=20)
@@ -228,6 +257,11 @@ class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
             "password",
             "quota",
             "languages",
+            "paused_at",
+            "paused_because",
+            "qualified_at",
+            "extra_tries",
+            "acknowledged_version",
             "created_at",
         ]
 

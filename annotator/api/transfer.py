@@ -20,7 +20,13 @@ from annotator.db.clock import database_now
 from annotator.db.statement_timeouts import long_statements, streamed
 from annotator.exporting.rows import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
-from annotator.web.query_parameters import flag
+from annotator.importing.kept_mappings import mapping_named
+from annotator.web.query_parameters import flag, text
+
+LONGEST_MAPPING = 20_000
+MAPPING_PARAMETER = OpenApiParameter(
+    "mapping", description="the name of a mapping that the project keeps, or a mapping as JSON (docs/formats.md)"
+)
 
 
 class RejectedSerializer(serializers.Serializer[Any]):
@@ -58,14 +64,17 @@ class Import(APIView):
         )
         | {"application/json": {"type": "array", "items": {"type": "object"}}},
         responses=ImportResultSerializer,
-        parameters=[OpenApiParameter("dry_run", bool, description="1: check and count, write nothing")],
+        parameters=[
+            OpenApiParameter("dry_run", bool, description="1: check and count, write nothing"),
+            MAPPING_PARAMETER,
+        ],
     )
     def post(self, request: Request, slug: str) -> Response:
         project = access.managed_project(access.user_of(request), slug)
         dry_run = flag(request.query_params, "dry_run")
-        file = cast("IO[bytes]", _Stream(_reader(request)))
-        # An upload has a name; a body has none.
-        file_name = next(iter(request.FILES.values())).name or "" if request.FILES else ""
+        mapping = mapping_named(project, text(request.query_params, "mapping", longest=LONGEST_MAPPING))
+        file = cast("IO[bytes]", _Stream(reader(request)))
+        file_name = sent_name(request)
         # A large file needs longer than the time that PostgreSQL works for a page.
         with long_statements():
             result = import_rows(
@@ -75,11 +84,12 @@ class Import(APIView):
                 dry_run=dry_run,
                 by=access.user_of(request),
                 file_name=file_name,
+                mapping=mapping,
             )
         return Response(ImportResultSerializer({**vars(result), "dry_run": dry_run}).data)
 
 
-def _reader(request: Request) -> Callable[[int], bytes]:
+def reader(request: Request) -> Callable[[int], bytes]:
     """Returns the function that reads the upload, or the body as it arrives.
 
     Raises ValidationError for a multipart body without a file.
@@ -93,6 +103,11 @@ def _reader(request: Request) -> Callable[[int], bytes]:
         # Django reads as much as Content-Length says. A chunked body has none, so Django would silently read nothing.
         return cast("Callable[[int], bytes]", environ["wsgi.input"].read)
     return request._request.read
+
+
+def sent_name(request: Request) -> str:
+    """Returns the name of an uploaded file. A body has none."""
+    return next(iter(request.FILES.values())).name or "" if request.FILES else ""
 
 
 class _Stream:

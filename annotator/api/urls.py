@@ -7,9 +7,14 @@ from annotator.api import (
     agreement,
     annotators,
     audit,
+    bulk_changes,
     exclusions,
+    guidelines,
     health,
+    import_jobs,
     imports,
+    invitations,
+    members,
     projects,
     review,
     rubrics,
@@ -19,6 +24,8 @@ from annotator.api import (
 )
 
 __all__ = ["schema", "urlpatterns"]
+
+_member = members.MemberAction.action_view
 
 urlpatterns = [
     # Django tries addresses in turn: the calls that annotators make for every task come first.
@@ -34,11 +41,53 @@ urlpatterns = [
     path("projects/<slug:slug>/rubric/", rubrics.RubricOfProject.as_view(), name="rubric"),
     path("projects/<slug:slug>/archive/", projects.Archive.as_view(), name="archive"),
     path("projects/<slug:slug>/members/", projects.Members.as_view(), name="members"),
-    path("projects/<slug:slug>/members/<str:username>/", projects.OneMember.as_view(), name="member"),
+    path("projects/<slug:slug>/members/<str:username>/", members.OneMember.as_view(), name="member"),
+    path("projects/<slug:slug>/members/<str:username>/pause/", _member("pause"), name="pause-member"),
+    path("projects/<slug:slug>/members/<str:username>/resume/", _member("resume"), name="resume-member"),
+    path("projects/<slug:slug>/members/<str:username>/another-try/", _member("another-try"), name="another-try"),
+    path("projects/<slug:slug>/members/<str:username>/qualify/", _member("qualify"), name="qualify-member"),
+    path(
+        "projects/<slug:slug>/members/<str:username>/password-link/",
+        members.PasswordLinkOfMember.as_view(),
+        name="password-link",
+    ),
+    path("projects/<slug:slug>/invitations/", invitations.Invitations.as_view(), name="invitations"),
+    path("projects/<slug:slug>/invitations/<int:pk>/", invitations.OneInvitation.as_view(), name="one-invitation"),
+    path("invitations/accept/", invitations.Acceptance.as_view(), name="accept-invitation"),
+    path("projects/<slug:slug>/guidelines/", guidelines.Guidelines.as_view(), name="guidelines"),
     path("projects/<slug:slug>/offer/", projects.Offer.as_view(), name="offer"),
     path("projects/<slug:slug>/import/", transfer.Import.as_view(), name="import"),
     path("projects/<slug:slug>/imports/", imports.Imports.as_view(), name="imports"),
     path("projects/<slug:slug>/imports/<int:import_id>/", imports.OneImport.as_view(), name="one-import"),
+    path("projects/<slug:slug>/bulk-changes/", bulk_changes.BulkChanges.as_view(), name="bulk-changes"),
+    path(
+        "projects/<slug:slug>/bulk-changes/<int:change_id>/undo/",
+        bulk_changes.UndoOfBulkChange.as_view(),
+        name="undo-bulk-change",
+    ),
+    path("projects/<slug:slug>/import-jobs/", import_jobs.ImportJobs.as_view(), name="import-jobs"),
+    path("projects/<slug:slug>/import-jobs/<int:job_id>/", import_jobs.OneImportJob.as_view(), name="import-job"),
+    path(
+        "projects/<slug:slug>/import-jobs/<int:job_id>/start/",
+        import_jobs.StartOfImportJob.as_view(),
+        name="start-import-job",
+    ),
+    path(
+        "projects/<slug:slug>/import-jobs/<int:job_id>/preview/",
+        import_jobs.PreviewOfImportJob.as_view(),
+        name="import-job-preview",
+    ),
+    path(
+        "projects/<slug:slug>/import-jobs/<int:job_id>/errors/",
+        import_jobs.ErrorsOfImportJob.as_view(),
+        name="import-job-errors",
+    ),
+    path("projects/<slug:slug>/import-mappings/", import_jobs.ImportMappings.as_view(), name="import-mappings"),
+    path(
+        "projects/<slug:slug>/import-mappings/<int:mapping_id>/",
+        import_jobs.OneImportMapping.as_view(),
+        name="import-mapping",
+    ),
     path("projects/<slug:slug>/export/", transfer.Export.as_view(), name="export"),
     path("projects/<slug:slug>/tasks/", projects.Tasks.as_view(), name="tasks"),
     path("projects/<slug:slug>/annotations/", projects.Annotations.as_view(), name="annotations"),

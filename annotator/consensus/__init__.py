@@ -1,5 +1,7 @@
-"""Stage 4 turns annotations into labels. `rules` is the protocol; `settlement` keeps the rows in line with it."""
+"""Stage 4 turns annotations into labels. `rules` is the protocol; `settlement` keeps the rows in line with it;
+`previews` says what other rules would do to them."""
 
+from annotator.consensus.previews import Effect, ProtocolPreview, protocol_preview
 from annotator.consensus.rules import (
     TOO_FAR_APART,
     Outcome,
@@ -16,7 +18,9 @@ from annotator.consensus.settlement import put_in_force, settle
 
 __all__ = [
     "TOO_FAR_APART",
+    "Effect",
     "Outcome",
+    "ProtocolPreview",
     "Rated",
     "Rules",
     "agreed_preference",
@@ -24,6 +28,7 @@ __all__ = [
     "most_agreeing",
     "needs_more",
     "outcome",
+    "protocol_preview",
     "put_in_force",
     "settle",
     "spread",

@@ -60,7 +60,14 @@ class Standing:
 
 def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
     """Recomputes the tasks from their assignments and annotations. The caller holds the tasks' row locks."""
-    rules = Rules.of(project)
+    standing_of, outcomes = computed(tasks, rules=Rules.of(project))
+    _write_tasks(tasks)
+    _take_back([task for task in tasks if task not in outcomes and standing_of[task.pk].has_consensus])
+    _write_labels(outcomes, standing_of, now)
+
+
+def computed(tasks: Sequence[Task], *, rules: Rules) -> tuple[Mapping[int, Standing], Mapping[Task, Outcome]]:
+    """Computes counters and states into the instances, which it does not save, and returns standings and outcomes."""
     standing_of = standings([task.pk for task in tasks])
     outcomes = {}
     for task in tasks:
@@ -71,9 +78,7 @@ def settle(tasks: Sequence[Task], *, project: Project, now: datetime) -> None:
         if result:
             outcomes[task] = result
         _ask_for_review(task, standing, result, rules)
-    _write_tasks(tasks)
-    _take_back([task for task in tasks if task not in outcomes and standing_of[task.pk].has_consensus])
-    _write_labels(outcomes, standing_of, now)
+    return standing_of, outcomes
 
 
 def _count(task: Task, standing: Standing, rules: Rules) -> None:

@@ -45,13 +45,22 @@ def export(
         UnknownExport: There is no such layout or format; raised before the first byte.
     """
     # This function is no generator: a refusal has to come, and the audit entry be written, before the answer begins.
+    require_known(layout=layout, format=format)
+    moment = since.isoformat() if since else None
+    audit.record("labels.exported", f"layout {layout}", project=project, layout=layout, format=format, since=moment)
+    return encoded(LAYOUTS[layout](project, since, tasks_held_by(by)), project, layout=layout, format=format)
+
+
+def require_known(*, layout: str, format: str) -> None:
+    """Raises UnknownExport unless there are such a layout and such a format."""
     if layout not in LAYOUTS:
         raise UnknownExport(f"There is no layout {layout!r}. Layouts: {', '.join(LAYOUTS)}.")
     if format not in FORMATS:
         raise UnknownExport(f"There is no format {format!r}. Formats: {', '.join(FORMATS)}.")
-    moment = since.isoformat() if since else None
-    audit.record("labels.exported", f"layout {layout}", project=project, layout=layout, format=format, since=moment)
-    rows = LAYOUTS[layout](project, since, tasks_held_by(by))
+
+
+def encoded(rows: Iterator[Row], project: Project, *, layout: str, format: str) -> Iterator[bytes]:
+    """Yields rows of the layout as the bytes of a file."""
     return csv_lines(_flat(rows), _columns(project, layout)) if format == "csv" else _json_lines(rows)
 
 

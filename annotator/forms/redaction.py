@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +85,20 @@ class RedactForm(forms.Form):
             return _("Turn %(number)s (%(role)s)") % {"number": place.turn + 1, "role": role}
         positions = dict(self.task.responses.values_list("pk", "position"))
         return _("Response %(number)s") % {"number": positions[place.response or 0] + 1}
+
+
+def unconfirmed(forms: Sequence[RedactForm], data: Mapping[str, Any]) -> str:
+    """Returns why nothing is erased yet, or an empty text where everything is confirmed.
+
+    What is erased cannot be brought back: it takes the tick, and a choice equal to the one in the preview.
+    """
+    if "understood" not in data:
+        return _("Nothing has been erased. First confirm that you know what is lost.")
+    if all(form.is_confirmed() for form in forms):
+        return ""
+    if all(form.is_valid() for form in forms):
+        return _("The selection has changed. Check the preview, then confirm.")
+    return _("Nothing has been erased. Correct what is marked below.")
 
 
 def marked_in(task: Task) -> list[Marked]:

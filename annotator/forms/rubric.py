@@ -28,7 +28,12 @@ _ROW = re.compile(r"a\d{1,4}")
 class AttributeForm(forms.Form):
     """One attribute. Levels and boxes are written one to a line."""
 
-    name = forms.CharField(label=gettext_lazy("Name"), max_length=LONGEST_NAME, required=False)
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=LONGEST_NAME,
+        required=False,
+        widget=forms.TextInput(attrs={"data-names-row": ""}),
+    )
     key = forms.CharField(
         label=gettext_lazy("Key"),
         max_length=LONGEST_KEY,
@@ -52,7 +57,7 @@ class AttributeForm(forms.Form):
     levels = forms.CharField(
         label=gettext_lazy("Levels"),
         required=False,
-        widget=forms.Textarea(attrs={"rows": 5}),
+        widget=forms.Textarea(attrs={"rows": 7}),
         help_text=gettext_lazy("2 to 7, one on each line, the lowest first."),
     )
     checks = forms.CharField(
@@ -99,7 +104,7 @@ class RubricEditor:
     """
 
     def __init__(self, rows: Sequence[str], data: Mapping[str, Any], *, key: str, boxes: Mapping[str, str]) -> None:
-        self.key, self.data, self.boxes, self.added = key, data, boxes, ""
+        self.key, self.data, self.boxes = key, data, boxes
         self.head = RubricNameForm(data)
         self.rows = [(row, AttributeForm(data, prefix=row)) for row in rows]
 
@@ -123,8 +128,10 @@ class RubricEditor:
         names = [name for name, _form in self.rows]
         place = names.index(row) if row in names else -1
         if action == "add" and len(self.rows) < MOST_ATTRIBUTES:
-            self.added = f"a{1 + max((int(name[1:]) for name in names), default=-1)}"
-            self.rows.append((self.added, AttributeForm(self.data, prefix=self.added)))
+            added = f"a{1 + max((int(name[1:]) for name in names), default=-1)}"
+            form = AttributeForm(self.data, prefix=added)
+            form.fields["name"].widget.attrs["autofocus"] = True
+            self.rows.append((added, form))
         elif action == "remove" and place >= 0:
             del self.rows[place]
         elif action in ("up", "down") and place >= 0:

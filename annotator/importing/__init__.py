@@ -1,7 +1,7 @@
 """Stage 1 reads files and makes tasks. Importing a file twice changes nothing, and a bad row affects no other row.
 
-`sources` reads bytes into raw rows, `layouts` checks the rows, `batches` stores them, and `withdrawal` takes a whole
-import back.
+`sources` reads bytes into raw rows, `mappings` brings rows of other columns into our layout, `layouts` checks the rows,
+`batches` stores them, `jobs` does all of it in the light worker, and `withdrawal` takes a whole import back.
 """
 
 from annotator.importing.batches import ImportResult, TakenBack, import_rows

@@ -18,6 +18,7 @@ from annotator.importing.expansion_limits import Incoming
 from annotator.importing.gold_rows import write_experts
 from annotator.importing.imported_ratings import write_annotations, write_labels
 from annotator.importing.layouts import read_tasks
+from annotator.importing.mappings import ColumnMapping, mapped_rows
 from annotator.importing.rows import Placed, Rejected, TaskRow
 from annotator.importing.sources import read_rows
 from annotator.models import Import, Project, Response, Task, User
@@ -65,6 +66,30 @@ class ImportResult:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """What one batch came to. `rows` is the number of tasks and refusals of the file that it used up."""
+
+    rows: int
+    created: int
+    existing: int
+    refused: Sequence[Rejected]
+    layouts: frozenset[str]
+
+
+class Journal:
+    """Is told about every batch, so that an import can be followed, and resumed. This one forgets everything.
+
+    An error that it raises ends the import; one that `note` raises also undoes the batch.
+    """
+
+    rows_done = 0
+    """The first tasks and refusals of the file, which an earlier attempt has finished with."""
+
+    def note(self, batch: Batch) -> None:
+        """Is called in the transaction of the batch; in a dry run after it was rolled back."""
+
+
+@dataclass(frozen=True)
 class _Stored:
     """A task that is in the database already."""
 
@@ -89,50 +114,56 @@ def import_rows(
     dry_run: bool = False,
     by: User | None = None,
     file_name: str = "",
+    mapping: ColumnMapping | None = None,
 ) -> ImportResult:
-    """Imports a file of any known layout and format in constant memory, and records it in an Import row.
+    """Imports a file of any format in constant memory, and records it in an Import row.
+
+    Its rows are in one of the known layouts, or `mapping` names the column for each field.
 
     A dry run writes every batch and rolls it back, so that nobody waits for longer than one batch takes. It counts and
     refuses what a real run would, with one exception: a row that repeats a row of an earlier batch counts as new.
 
     Raises:
         UnreadableFile: Nothing of the file can be read.
+        MissingColumn: The mapping names a column that the file does not have.
         Archived: The project is archived and accepts no tasks.
         TakenBack: Somebody took the import back while it was running.
         DiskNearlyFull: The disk has no room for the next batch; batches that were written before stay.
     """
     result, incoming = ImportResult(), Incoming(stream)
     if dry_run:
-        _import(project, incoming, result, now=now)
+        write_batches(project, incoming, result, now=now, mapping=mapping)
         return result
-    import_row = Import.objects.create(project=project, by=by, made_at=now, file_name=_shown_name(file_name))
+    import_row = Import.objects.create(project=project, by=by, made_at=now, file_name=shown_name(file_name))
     try:
-        _import(project, incoming, result, now=now, import_row=import_row)
+        write_batches(project, incoming, result, now=now, mapping=mapping, import_row=import_row)
     finally:  # batches that were committed before a failure stay, and the Import row has to describe them
-        _record(import_row, incoming, result)
-    if result.created:
-        scans.scan_later()
+        record(import_row, result, file_hash=incoming.digest(), file_bytes=incoming.size)
     return result
 
 
-def _shown_name(file_name: str) -> str:
+def shown_name(file_name: str) -> str:
     """Returns the file's name without its folders, and without the characters that PostgreSQL cannot store."""
     name = file_name.replace("\\", "/").rsplit("/", 1)[-1]
     return name.encode(errors="replace").decode().replace("\0", "")[:200]
 
 
-def _record(import_row: Import, incoming: Incoming, result: ImportResult) -> None:
-    """Completes the Import row and writes the audit entry. A file that made no task keeps no row to be taken back."""
+def record(import_row: Import, result: ImportResult, *, file_hash: str, file_bytes: int) -> None:
+    """Completes the Import row, writes the audit entry and has new texts searched for personal information.
+
+    A file that made no task keeps no row to be taken back.
+    """
     if not result.created:
         Import.objects.filter(pk=import_row.pk, taken_back_at=None).delete()
     else:
         Import.objects.filter(pk=import_row.pk).update(
             rejected=result.rejected_total,
             layouts=sorted(result.layouts),
-            file_hash=incoming.digest(),
-            file_bytes=incoming.size,
+            file_hash=file_hash,
+            file_bytes=file_bytes,
         )
         result.import_id = import_row.pk
+        scans.scan_later()
     if not result.created and not result.existing:
         return
     counts = {"created": result.created, "existing": result.existing, "rejected": result.rejected_total}
@@ -144,35 +175,58 @@ def _subject(import_row: Import) -> str:
     return f"file {import_row.file_name}" if import_row.file_name else "a file"
 
 
-def _import(
-    project: Project, incoming: Incoming, result: ImportResult, *, now: datetime, import_row: Import | None = None
+def write_batches(
+    project: Project,
+    incoming: Incoming,
+    result: ImportResult,
+    *,
+    now: datetime,
+    mapping: ColumnMapping | None = None,
+    import_row: Import | None = None,
+    journal: Journal = Journal(),  # noqa: B008  it has no state
 ) -> None:
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
-    for batch in _batches(read_tasks(read_rows(incoming), project.scales(), ties=project.allow_ties)):
+    rows = read_rows(incoming) if mapping is None else mapped_rows(read_rows(incoming), mapping)
+    tasks = read_tasks(rows, project.scales(), ties=project.allow_ties)
+    for batch in _batches(islice(tasks, journal.rows_done, None)):
         # Before each batch, as PostgreSQL stops when it finds no room for its log.
         disk_space.require_room()
-        refused = [row for row in batch if isinstance(row, Rejected)]
-        rows = [row for row in batch if isinstance(row, TaskRow)]
-        if not rows:
-            result.reject(refused)
-            continue
         with transaction.atomic():
-            # Two imports of one file at once would both find its tasks new.
-            locks.waiting_transaction_lock("import", project.pk)
-            require_in_use(project)  # it may have been archived since the batch before
-            stored = _stored_tasks(project, rows)
-            plan = _planned(rows, stored, refused)
-            refused += _write(project, plan, stored, now, import_row.pk if import_row else None)
+            written = _written(project, batch, result, now, import_row)
             if import_row is None:
                 transaction.set_rollback(True)
-            elif not result.created and not result.existing:
-                # Committed with the first tasks: if the process is killed it never writes `tasks.imported`, and this
-                # entry is all that the audit log says about its tasks.
-                audit.record("import.begun", _subject(import_row), project=project, **{"import": import_row.pk})
-        result.reject(refused)
-        result.created += len(plan.new)
-        result.existing += len(plan.known)
-        result.layouts |= {row.layout for row in rows}
+            else:
+                journal.note(written)
+        if import_row is None:
+            journal.note(written)
+        result.reject(written.refused)
+        result.created += written.created
+        result.existing += written.existing
+        result.layouts |= written.layouts
+
+
+def _written(
+    project: Project,
+    batch: Sequence[TaskRow | Rejected],
+    result: ImportResult,
+    now: datetime,
+    import_row: Import | None,
+) -> Batch:
+    refused = [row for row in batch if isinstance(row, Rejected)]
+    rows = [row for row in batch if isinstance(row, TaskRow)]
+    if not rows:
+        return Batch(len(batch), 0, 0, refused, frozenset())
+    # Two imports of one file at once would both find its tasks new.
+    locks.waiting_transaction_lock("import", project.pk)
+    require_in_use(project)  # it may have been archived since the batch before
+    stored = _stored_tasks(project, rows)
+    plan = _planned(rows, stored, refused)
+    refused += _write(project, plan, stored, now, import_row.pk if import_row else None)
+    if import_row is not None and not result.created and not result.existing:
+        # Committed with the first tasks: if the process is killed it never writes `tasks.imported`, and this
+        # entry is all that the audit log says about its tasks.
+        audit.record("import.begun", _subject(import_row), project=project, **{"import": import_row.pk})
+    return Batch(len(batch), len(plan.new), len(plan.known), refused, frozenset(row.layout for row in rows))
 
 
 # Runs in the batch's transaction, so the counts are right even if the process is killed after any batch. The UPDATE
@@ -223,7 +277,7 @@ def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: li
         elif contents[name] == row.content_hash:
             plan.known.append((name, row))
         else:
-            refused.append(Rejected(row.line, f"a task with the id {name!r} exists with another text"))
+            refused.append(Rejected(row.line, f"a task with the id {name!r} exists with another text", "id"))
     return plan
 
 

@@ -19,25 +19,31 @@ _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 2, 60, 60, 60
 
 
 class BadRow(Exception):
-    """The row breaks its layout; the message names the field."""
+    """The row breaks its layout. The message says what to do; `field` names the field, if it is about a single one."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 def storable_text(value: Any, name: str) -> str:
     """A storable, non-empty text, no longer than IMPORT_MAX_TEXT."""
     text = _storable(value, name)
     if len(text) > settings.IMPORT_MAX_TEXT:
-        raise BadRow(f"{name} has {_too_many(len(text), settings.IMPORT_MAX_TEXT, 'characters', 'IMPORT_MAX_TEXT')}")
+        raise BadRow(
+            f"{name} has {_too_many(len(text), settings.IMPORT_MAX_TEXT, 'characters', 'IMPORT_MAX_TEXT')}", name
+        )
     return text
 
 
 def _storable(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise BadRow(f"{name} is {shown(value)}: it must be text")
+        raise BadRow(f"{name} is {shown(value)}: it must be text", name)
     if not value.strip():
-        raise BadRow(f"{name} is empty")
+        raise BadRow(f"{name} is empty: fill it in, or leave the row out", name)
     if fault := fault_in(value):
         what = "has a NUL byte" if fault.what == NUL else "is not UTF-8"
-        raise BadRow(f"{name} {what} at position {fault.position}")
+        raise BadRow(f"{name} {what} at position {fault.position}", name)
     return value
 
 
@@ -49,42 +55,46 @@ def check_messages(count: int) -> None:
     """A conversation has only so many turns."""
     most = settings.IMPORT_MAX_MESSAGES
     if count > most:
-        raise BadRow(f"the conversation has {_too_many(count, most, 'messages', 'IMPORT_MAX_MESSAGES')}")
+        raise BadRow(f"the conversation has {_too_many(count, most, 'messages', 'IMPORT_MAX_MESSAGES')}", "messages")
 
 
 def check_responses(count: int) -> None:
     """The rating page calls responses by letters."""
     if count > MOST_RESPONSES:
         raise BadRow(
-            f"the task has {count:,} responses, and at most {MOST_RESPONSES} are accepted: split it into several tasks"
+            f"the task has {count:,} responses, and at most {MOST_RESPONSES} are accepted: split it into several tasks",
+            "responses",
         )
 
 
 def check_raters(count: int, name: str) -> None:
     """Each place of the lists becomes an account and an annotation."""
     if count > MOST_ANNOTATORS:
-        raise BadRow(f"{name} has {count:,} raters, and at most {MOST_ANNOTATORS} are accepted")
+        raise BadRow(f"{name} has {count:,} raters, and at most {MOST_ANNOTATORS} are accepted", name)
 
 
 def level(value: Any, name: str, levels: int) -> int:
     """A score of an attribute that has so many levels."""
     if type(value) is not int:
-        raise BadRow(f"{name} is {shown(value)}: its scores are the whole numbers 0 to {levels - 1}")
+        raise BadRow(f"{name} is {shown(value)}: its scores are the whole numbers 0 to {levels - 1}", name)
     if not 0 <= value < levels:
-        raise BadRow(f"{name} is {value}: its scores go from 0 to {levels - 1}")
+        raise BadRow(f"{name} is {value}: its scores go from 0 to {levels - 1}", name)
     return value
 
 
 def required(values: dict[str, Any], name: str) -> Any:
     if name not in values:
-        raise BadRow(f"the field {name} is missing")
+        raise BadRow(f"the field {name} is missing", name)
     return values[name]
 
 
 def only_known(values: dict[str, Any], allowed: set[str], what: str) -> None:
     if not values.keys() <= allowed:
         unknown = nsmallest(5, (name for name in values if name not in allowed), key=str)
-        raise BadRow(f"unknown {what} {', '.join(map(shown, unknown))}: known are {', '.join(sorted(allowed))}")
+        raise BadRow(
+            f"unknown {what} {', '.join(map(shown, unknown))}: known are {', '.join(sorted(allowed))}",
+            shown(unknown[0]),
+        )
 
 
 def shown(value: Any) -> str:
@@ -95,7 +105,7 @@ def shown(value: Any) -> str:
 
 def checked_metadata(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise BadRow(f"{name} is {shown(value)}: it must be an object")
+        raise BadRow(f"{name} is {shown(value)}: it must be an object", name)
     _require_json(value, name)
     return value
 
@@ -115,18 +125,18 @@ def _require_json(value: dict[str, Any], name: str) -> None:
                 # Empty texts are fine here; the full stop spares them the check that a field is filled in.
                 storable_text(item + ".", name)
             elif isinstance(item, float) and not isfinite(item):
-                raise BadRow(f"{name} holds {item}: not a JSON number")
+                raise BadRow(f"{name} holds {item}: not a JSON number", name)
             elif item is not None and not isinstance(item, int | float):
-                raise BadRow(f"{name} holds a {type(item).__name__}: not a JSON value")
+                raise BadRow(f"{name} holds a {type(item).__name__}: not a JSON value", name)
     except NestedTooDeeply:
-        raise BadRow(f"{name} is nested more than {DEEPEST} levels deep") from None
+        raise BadRow(f"{name} is nested more than {DEEPEST} levels deep", name) from None
     except TooManyValues:
-        raise BadRow(f"{name} has more than {MOST_VALUES:,} values: keep large data in a separate file") from None
+        raise BadRow(f"{name} has more than {MOST_VALUES:,} values: keep large data in a separate file", name) from None
 
 
 def identifier(value: Any, name: str) -> str:
     if type(value) is int:
         value = str(value)
     if not isinstance(value, str) or len(value) > 200:
-        raise BadRow(f"{name} is {shown(value)}: it must be text of at most 200 characters")
+        raise BadRow(f"{name} is {shown(value)}: it must be text of at most 200 characters", name)
     return _storable(value, name) if value else ""

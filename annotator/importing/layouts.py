@@ -82,7 +82,7 @@ def read_tasks(
 
 def _parsed(raw: RawRow, attributes: Mapping[str, int], ties: bool) -> TaskRow | _FlatRow | Rejected:
     if raw.values is None:
-        return Rejected(raw.line, raw.error)
+        return Rejected(raw.line, raw.error, raw.field)
     try:
         if "messages" in raw.values or "responses" in raw.values:
             return _task_row(raw, raw.values, attributes)
@@ -90,7 +90,7 @@ def _parsed(raw: RawRow, attributes: Mapping[str, int], ties: bool) -> TaskRow |
             return _preference_row(raw, raw.values, ties)
         return _flat_row(raw, raw.values, attributes)
     except BadRow as bad:
-        return Rejected(raw.line, str(bad))
+        return Rejected(raw.line, str(bad), bad.field)
     except RecursionError:
         # Strangers choose the nesting of a row, and one such row must not end the import.
         return Rejected(raw.line, "the row is nested too deeply")
@@ -113,18 +113,18 @@ def _task_row(raw: RawRow, values: dict[str, Any], attributes: Mapping[str, int]
     only_known(values, TASK_FIELDS, "field")
     messages, responses = required(values, "messages"), required(values, "responses")
     if not isinstance(responses, list) or not responses:
-        raise BadRow("responses must be a list of at least one response")
+        raise BadRow("responses must be a list of at least one response", "responses")
     check_responses(len(responses))
     priority = values.get("priority", 0)
     # Not isinstance: True and False are integers as well.
     if type(priority) is not int or not -1000 <= priority <= 1000:
-        raise BadRow(f"priority is {shown(priority)}: it must be a whole number from -1000 to 1000")
+        raise BadRow(f"priority is {shown(priority)}: it must be a whole number from -1000 to 1000", "priority")
     extra: dict[str, Any] = {key: values[key] for key in ("lang", "tree") if key in values}
     metadata = with_metadata(extra, values, "metadata")
     parsed = tuple(_response(response, f"responses[{number}]", attributes) for number, response in enumerate(responses))
     named = [response.external_id for response in parsed if response.external_id]
     if len(set(named)) != len(named):
-        raise BadRow("two responses have the same id")
+        raise BadRow("two responses have the same id", "responses")
     gold = gold_use(values.get("gold"))
     check_gold(gold, [response.expert for response in parsed])
     return TaskRow(
@@ -148,27 +148,27 @@ def _language(value: Any) -> str:
 
 def _messages(value: Any) -> list[Message]:
     if not isinstance(value, list) or not value:
-        raise BadRow("messages must be a list of at least one message")
+        raise BadRow("messages must be a list of at least one message", "messages")
     check_messages(len(value))
     messages = [_message(message, f"messages[{number}]") for number, message in enumerate(value)]
     if messages[-1]["role"] != "user":
-        raise BadRow("the last message must be the user's: the responses answer it")
+        raise BadRow("the last message must be the user's: the responses answer it", "messages")
     return messages
 
 
 def _message(value: Any, name: str) -> Message:
     if not isinstance(value, dict):
-        raise BadRow(f"{name} is {shown(value)}: it must be an object with role and content")
+        raise BadRow(f"{name} is {shown(value)}: it must be an object with role and content", name)
     only_known(value, {"role", "content"}, f"field of {name}")
     role = required(value, "role")
     if not isinstance(role, str) or role not in ROLES:
-        raise BadRow(f"{name}.role is {shown(role)}: it must be one of {', '.join(sorted(ROLES))}")
+        raise BadRow(f"{name}.role is {shown(role)}: it must be one of {', '.join(sorted(ROLES))}", f"{name}.role")
     return {"role": role, "content": storable_text(required(value, "content"), f"{name}.content")}
 
 
 def _response(value: Any, name: str, attributes: Mapping[str, int]) -> ResponseRow:
     if not isinstance(value, dict):
-        raise BadRow(f"{name} is {shown(value)}: it must be an object with a text")
+        raise BadRow(f"{name} is {shown(value)}: it must be an object with a text", name)
     only_known(value, RESPONSE_FIELDS, f"field of {name}")
     extra = {"rank": value["rank"]} if "rank" in value else {}
     model = value.get("model") or ""
@@ -185,8 +185,9 @@ def _flat_row(raw: RawRow, values: dict[str, Any], attributes: Mapping[str, int]
     prompt, text = required(values, "prompt"), required(values, "response")
     only_known(values, {"prompt", "response", *attributes}, "column")
     scores = {key: _from_cell(values[key]) if raw.from_csv else values[key] for key in attributes if key in values}
-    if scores and len(scores) < len(attributes):
-        raise BadRow(f"the field {next(key for key in attributes if key not in values)} is missing")
+    if scores:
+        for key in attributes:
+            required(values, key)
     label: dict[str, int] = {}
     ratings: tuple[dict[str, int], ...] = ()
     if scores and all(isinstance(value, list) for value in scores.values()):
@@ -203,7 +204,7 @@ def _prompt(value: Any) -> str:
     messages = messages_from_prompt(prompt)
     check_messages(len(messages))
     if messages[-1]["role"] != "user":
-        raise BadRow("the prompt must end with the user's turn, which the responses answer")
+        raise BadRow("the prompt must end with the user's turn, which the responses answer", "prompt")
     return prompt
 
 

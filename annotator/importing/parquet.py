@@ -41,13 +41,21 @@ def parquet_lines(source: BinaryIO) -> Iterator[io.BufferedReader]:
         UnreadableParquet: The file could not be read to its end; raised after the last row that could be read.
         DiskNearlyFull: The disk has no room for the copy of the file that the decoder needs.
     """
-    # A Parquet file is read from its end, so it is copied to where the decoder can seek. Errors go to a file as well:
-    # nobody reads them before the end, and a full pipe would stop the decoder.
-    with TemporaryFile() as file, TemporaryFile() as errors:
+    # A Parquet file is read from its end, so it is copied to where the decoder can seek.
+    with TemporaryFile() as file:
         while block := source.read(_CHUNK):
             disk_space.require_room(extra=len(block))
             file.write(block)
         file.seek(0)
+        with parquet_file_lines(cast(BinaryIO, file)) as lines:
+            yield lines
+
+
+@contextmanager
+def parquet_file_lines(file: BinaryIO) -> Iterator[io.BufferedReader]:
+    """Yields the lines of a file on the disk, as `parquet_lines` does of a stream. Raises UnreadableParquet."""
+    # Errors go to a file: nobody reads them before the end, and a full pipe would stop the decoder.
+    with TemporaryFile() as errors:
         limits = (MEMORY_BYTES, settings.IMPORT_MAX_ROWS, settings.IMPORT_MAX_ROW_BYTES)
         # With -P the modules of this folder cannot hide those of the same names that the decoder imports.
         process = subprocess.Popen(

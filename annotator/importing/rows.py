@@ -87,10 +87,11 @@ class TaskRow:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A row that was refused, and the reason."""
+    """A row that was refused, and the reason. `field` is empty where the reason is not about a single field."""
 
     line: int
     error: str
+    field: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

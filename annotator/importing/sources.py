@@ -6,7 +6,8 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import IO, Any, BinaryIO, cast
@@ -15,13 +16,14 @@ from django.conf import settings
 
 from annotator.exporting.spreadsheets import text_of_cell
 from annotator.importing.expansion_limits import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
-from annotator.importing.parquet import UnreadableParquet, parquet_lines
+from annotator.importing.parquet import UnreadableParquet, parquet_file_lines, parquet_lines
 
 GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 MOST_COLUMNS = 200
 _CHUNK = 1 << 16
+_Decoded = AbstractContextManager[io.BufferedReader]
 _DECODER = json.JSONDecoder()
 _LIST_AS_A_LINE = re.compile(rb"\[[^\n]*\][ \t\r]*\n\s*\{")
 _SPACE, _SPACE_AND_COMMAS = re.compile(r"[ \t\r\n]*"), re.compile(r"[ \t\r\n,]*")
@@ -29,13 +31,17 @@ _SPACE, _SPACE_AND_COMMAS = re.compile(r"[ \t\r\n]*"), re.compile(r"[ \t\r\n,]*"
 
 @dataclass(frozen=True)
 class RawRow:
-    """One row of the file, unchecked. `size` counts bytes or characters; `error` says why it could not be read."""
+    """One row of the file, unchecked. `size` counts bytes or characters; `error` says why it could not be read.
+
+    `field` names the field or the column that the error is about, if it is about a single one.
+    """
 
     line: int
     values: dict[str, Any] | None
     error: str = ""
     from_csv: bool = False
     size: int = 0
+    field: str = ""
 
 
 class _RowTooLong(Exception):
@@ -331,10 +337,15 @@ def _csv_records(reader: Any, lines: _CsvLines, columns: list[str]) -> Iterator[
 # Parquet ---------------------------------------------------------------------------------------------------
 
 
-def _parquet_rows(source: BinaryIO) -> Iterator[RawRow]:
+def read_parquet_file(file: BinaryIO) -> Iterator[RawRow]:
+    """Yields the rows of a Parquet file on the disk, without the copy that a stream needs. Raises UnreadableFile."""
+    return _parquet_rows(file, opened=parquet_file_lines)
+
+
+def _parquet_rows(source: BinaryIO, opened: Callable[[BinaryIO], _Decoded] = parquet_lines) -> Iterator[RawRow]:
     number = 0
     try:
-        with parquet_lines(source) as decoded:
+        with opened(source) as decoded:
             for number, line in _lines(_buffered(Metered(decoded))):
                 yield _parquet_row(number, line)
     except UnreadableParquet as broken:

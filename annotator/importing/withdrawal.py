@@ -7,6 +7,7 @@ own, so that nobody waits for a large import. A task that somebody rates meanwhi
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
@@ -14,6 +15,7 @@ from annotator import audit
 from annotator.background import failures, heartbeats, messages
 from annotator.db.retries import in_transaction
 from annotator.models import (
+    Adjudication,
     Annotation,
     Assignment,
     Import,
@@ -29,6 +31,8 @@ from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 
 BATCH = 500
+FEW = 500
+"""Assignments that are looked at one by one to learn whether a task has been rated."""
 AT_THE_DOOR = 2_000
 """Most tasks that are deleted while the caller waits. The light worker deletes those of a larger import."""
 
@@ -56,20 +60,46 @@ class Withdrawal:
 def tasks_of(import_row: Import) -> QuerySet[Task]:
     """Returns the tasks that the import made and that still exist."""
     # `from_import` has no index, for which every new task would pay; the primary key finds the range of ids instead.
-    ids = (import_row.first_task or 0, import_row.last_task or 0)
-    return Task.objects.filter(project=import_row.project_id, pk__range=ids, from_import=import_row.pk)
+    return Task.objects.filter(project=import_row.project_id, pk__range=_ids(import_row), from_import=import_row.pk)
 
 
-def withdrawal_preview(import_row: Import) -> Withdrawal:
-    """Counts what taking the import back would delete, and changes nothing."""
+def _ids(import_row: Import) -> tuple[int, int]:
+    return (import_row.first_task or 0, import_row.last_task or 0)
+
+
+def withdrawal_preview(import_row: Import, *, most: int | None = None) -> Withdrawal:
+    """Counts what taking the import back would delete, and changes nothing.
+
+    With `most`, all but the tasks and leases are counted up to `most` + 1, which stands for any larger number: a page
+    need not wait until hundreds of thousands are counted.
+    """
     tasks = tasks_of(import_row)
     assignments = Assignment.objects.filter(task__in=tasks)
     return Withdrawal(
         tasks=tasks.count(),
-        rated=_rated(tasks).count(),
-        labels=Label.objects.filter(response__task__in=tasks).count(),
-        imported_annotations=Annotation.objects.filter(assignment__in=assignments, origin=Origin.IMPORTED).count(),
+        rated=0 if _is_untouched(import_row) else _number(_rated(tasks), most),
+        labels=_number(Label.objects.filter(response__task__in=tasks), most),
+        imported_annotations=_number(
+            Annotation.objects.filter(assignment__in=assignments, origin=Origin.IMPORTED), most
+        ),
         leases=assignments.leased().count(),
+    )
+
+
+def _number(rows: QuerySet[Any], most: int | None) -> int:
+    return rows.count() if most is None else rows.order_by().values("pk")[: most + 1].count()
+
+
+def _is_untouched(import_row: Import) -> bool:
+    """Returns True only if nobody has rated or settled any task: at a glance, unless many tasks have been given out."""
+    ids = _ids(import_row)
+    given = Assignment.objects.filter(task__pk__range=ids).order_by("task", "annotator")
+    first = list(given.values_list("pk", flat=True)[: FEW + 1])
+    return (
+        len(first) <= FEW
+        and not Annotation.objects.filter(assignment__in=first).exclude(origin=Origin.IMPORTED).exists()
+        and not Adjudication.objects.filter(task__pk__range=ids).exists()
+        and not QualificationAnswer.objects.filter(response__task__pk__range=ids).exists()
     )
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -144,6 +145,59 @@ def database(url: str) -> dict[str, object]:
         "PORT": str(parts.port or ""),
         "OPTIONS": options,
     }
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """The server that sends our mails; without a host none are sent."""
+
+    host: str = ""
+    port: int = 25
+    user: str = ""
+    password: str = ""
+    starts_tls: bool = False
+    tls_from_the_start: bool = False
+    sender: str = ""
+
+
+def mail_server(name: str) -> MailServer:
+    """Reads `smtp://user:password@host:587?tls=1&from=rewardloop@example.org`, or smtps:// for TLS from the start.
+
+    Raises:
+        ImproperlyConfigured: the URL is malformed, or does not say who the mails are from.
+    """
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return MailServer()
+    # The value itself is not repeated in the error: it holds a password.
+    wanted = "write smtp://user:password@host:587?tls=1&from=name@example.org"
+    parts = urlsplit(value)
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError as wrong:
+        raise ImproperlyConfigured(f"{name} has no valid port: {wanted}") from wrong
+    if parts.scheme not in {"smtp", "smtps"} or not host or parts.path.strip("/") or parts.fragment:
+        raise ImproperlyConfigured(f"{name} is no address of a mail server: {wanted}")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if unknown := sorted(set(options) - {"tls", "from"}):
+        raise ImproperlyConfigured(f"{name} has the option {unknown[0]!r}: known are tls and from")
+    if options.get("tls", "0") not in {"0", "1"}:
+        raise ImproperlyConfigured(f"{name} has tls={options['tls']!r}: write 1 or 0")
+    secure, user = parts.scheme == "smtps", unquote(parts.username or "")
+    if secure and "tls" in options:
+        raise ImproperlyConfigured(f"{name} begins with smtps:// and has tls=: TLS is either begun or there at once")
+    sender = options.get("from", user)
+    if not re.fullmatch(r"[^@\s<>,]+@[^@\s<>,]+", sender):
+        raise ImproperlyConfigured(f"{name} does not say whom mails are from: add from=name@example.org")
+    return MailServer(
+        host=host,
+        port=port or (465 if secure else 587 if options.get("tls") == "1" else 25),
+        user=user,
+        password=unquote(parts.password or ""),
+        starts_tls=options.get("tls") == "1",
+        tls_from_the_start=secure,
+        sender=sender,
+    )
 
 
 def secret_key(var_dir: Path) -> str:

@@ -89,6 +89,7 @@ def main(words: Sequence[str]) -> int:
         "lock": lock,
         "format": format_code,
         "messages": messages,
+        "vendor": vendor,
         "bench": bench,
     }
     if command not in commands:
@@ -182,6 +183,11 @@ def format_code(_arguments: Sequence[str]) -> int:
 def messages(_arguments: Sequence[str]) -> int:
     install({"embedded", "learning", "dev"})
     return inside([["python", "-m", "annotator.launch.translations"]])
+
+
+def vendor(_arguments: Sequence[str]) -> int:
+    install({"embedded", "learning", "dev"})
+    return inside([["python", "-m", "annotator.launch.vendor"]])
 
 
 def bench(arguments: Sequence[str]) -> int:

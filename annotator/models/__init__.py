@@ -18,8 +18,12 @@ from annotator.models.annotation import (
 )
 from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
+from annotator.models.bulk_changes import BulkChange, ChangedTask
+from annotator.models.figures import ProjectFigures
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
+from annotator.models.import_jobs import ImportJob, ImportJobError, ImportMapping
 from annotator.models.imports import Import
+from annotator.models.invitation import MOST_PLACES, Invitation, InvitationUse, PasswordLink
 from annotator.models.label import Consensus, Label
 from annotator.models.login import LoginFailures
 from annotator.models.member import Membership, PauseReason, Tally
@@ -34,6 +38,7 @@ from annotator.models.scores import FEWEST_LEVELS, HIGHEST_SCORE, MOST_LEVELS
 from annotator.models.task import Response, Task
 from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
+from annotator.models.words import StaleWords, TaskWords
 
 __all__ = [
     "FEWEST_LEVELS",
@@ -41,6 +46,7 @@ __all__ = [
     "HIGHEST_SCORE",
     "LONGEST_ACTIVE_SECONDS",
     "MOST_LEVELS",
+    "MOST_PLACES",
     "NEITHER_VALID",
     "PREFERENCES",
     "TIE",
@@ -52,6 +58,8 @@ __all__ = [
     "Attribute",
     "AuditEntry",
     "BackgroundFailure",
+    "BulkChange",
+    "ChangedTask",
     "Consensus",
     "CountedTask",
     "Draft",
@@ -60,16 +68,23 @@ __all__ = [
     "Gold",
     "Guideline",
     "Import",
+    "ImportJob",
+    "ImportJobError",
+    "ImportMapping",
     "ImportedRater",
     "Installation",
+    "Invitation",
+    "InvitationUse",
     "Label",
     "LoginFailures",
     "Membership",
     "Origin",
+    "PasswordLink",
     "PauseReason",
     "PiiKind",
     "PiiSpan",
     "Project",
+    "ProjectFigures",
     "Pseudonym",
     "QualificationAnswer",
     "QualificationRun",
@@ -84,8 +99,10 @@ __all__ = [
     "Skip",
     "SkipReason",
     "StaleAgreement",
+    "StaleWords",
     "Tally",
     "Task",
+    "TaskWords",
     "Token",
     "UnlikelyAnnotation",
     "UnsafeCategory",

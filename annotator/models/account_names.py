@@ -14,6 +14,9 @@ from annotator.db import locks
 RESERVED = ("imported", "simulated-")
 """The names of raters that came with a file, or that the demo makes up, begin with one of these."""
 
+LOCK = "account name"
+"""Whoever makes an account holds this lock until the transaction ends."""
+
 _DRAWN_LIKE_LATIN = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеѕіјорсухԁһԛԝӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορυօոսհյᎪᏴᏟᎠᎬᏀᎻᎫᏦᏞᎷᏢᏚᎢᏙᎳᏃıɑɡ",
     "ABESIJKMHOPCTYXaesijopcyxdhqwlABEZHIKMNOPTYXayiknopuonuhjABCDEGHJKLMPSTVWZiag",
@@ -38,7 +41,7 @@ def require_unmistakable(name: str) -> None:
         if any(drawn.startswith(beginning) for drawn in _drawn(name)):
             raise ValidationError(f"Names that begin with {beginning!r} are reserved for raters that are not people.")
     # Held until the transaction ends: without it, two look-alikes created at once would not see each other.
-    locks.waiting_transaction_lock("account name")
+    locks.waiting_transaction_lock(LOCK)
     drawn = set(_drawn(name))
     # Imported raters, who may be many, are left out: a name that looks like one of theirs was refused above.
     usernames = accounts.exclude(username__startswith=RESERVED[0]).values_list("username", flat=True)

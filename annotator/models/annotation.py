@@ -67,7 +67,10 @@ class Assignment(models.Model):
     """The allowed steps between states. The trigger `legal_transition` refuses every other one."""
 
     task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="assignments")
-    annotator = models.ForeignKey("annotator.User", on_delete=models.PROTECT, related_name="assignments")
+    # Without an index of its own: assignment_by_annotator begins with it.
+    annotator = models.ForeignKey(
+        "annotator.User", on_delete=models.PROTECT, related_name="assignments", db_index=False
+    )
     slot = models.PositiveSmallIntegerField(null=True, blank=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.LEASED)
     response_order = ArrayField(models.PositiveSmallIntegerField(), default=list)
@@ -114,6 +117,8 @@ class Assignment(models.Model):
                 condition=Q(state__in=["released", "skipped"]),
                 name="passed_by_annotator",
             ),
+            # For the latest work of somebody who has done a lot, and for every n-th part of it.
+            models.Index(fields=["annotator", "id"], name="assignment_by_annotator"),
         ]
 
     def __str__(self) -> str:

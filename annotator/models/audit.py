@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+
+TASK_DECISIONS = ("task.changed", "task.redacted", "task.released", "task.retired", "label.withdrawn")
+"""Actions of people who decide about a single task, whose subject is `task ID`."""
 
 
 class AuditEntry(models.Model):
@@ -27,6 +31,10 @@ class AuditEntry(models.Model):
         indexes = [
             models.Index(fields=["-at"], name="audit_by_time"),
             models.Index(fields=["project_id", "-at"], name="audit_by_project"),
+            # The decisions on single tasks, which the page of a task shows. Annotators' own work is left out of it.
+            models.Index(
+                fields=["project_id", "subject"], condition=Q(action__in=TASK_DECISIONS), name="audit_by_task"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -306,6 +306,14 @@ class Project(models.Model):
         """Returns the number of levels of each attribute by its key, in the rubric's order."""
         return {attribute.key: len(attribute.levels) for attribute in self.attributes_for()}
 
+    def most_levels(self) -> int:
+        """Returns the number of levels of the longest scale, which is also the last digit that rates."""
+        return max(self.scales().values(), default=0)
+
+    def has_boxes(self) -> bool:
+        """Returns whether annotators can tick boxes under a scale."""
+        return any(attribute.checks for attribute in self.attributes_for())
+
     def current_guideline(self) -> Guideline | None:
         return self.guidelines.order_by("-version").first()
 

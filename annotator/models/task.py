@@ -113,7 +113,11 @@ class Task(models.Model):
         indexes = [
             models.Index(fields=["project", "id"], name="task_by_project"),
             models.Index(fields=["project", "content_hash"], name="task_by_content"),
-            models.Index(fields=["project", "state"], name="task_by_state"),
+            # With the id, so that a list of one state reads only the rows that it shows.
+            models.Index(fields=["project", "state", "id"], name="task_by_state"),
+            models.Index(
+                fields=["project", "-review_spread", "id"], condition=Q(review_spread__gt=0), name="task_by_spread"
+            ),
             models.Index(fields=["id"], condition=Q(pii_scanned_at__isnull=True), name="task_unscanned"),
             # A claim reads the next three in their order and stops at the first task with room. Their conditions are
             # those of its statements (annotator/assignment/task_choice.py); otherwise it would sort every open task.
@@ -150,7 +154,11 @@ class Task(models.Model):
         """
         if self.state != Task.State.GOLD:
             return self.state == Task.State.OPEN
-        return self.assignments.filter(state="submitted").count() < self.project.base_annotators
+        return self.seems_to_wait(self.assignments.filter(state="submitted").count())
+
+    def seems_to_wait(self, rated: int) -> bool:
+        """Returns whether a gold task that so many have rated looks as if it waited for other annotators."""
+        return rated < self.project.base_annotators
 
     def state_in_use(self) -> str:
         """Returns the state to which the task goes back when it is no longer set aside."""

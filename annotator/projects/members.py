@@ -13,6 +13,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from annotator import assignment, audit
+from annotator.db import locks
 from annotator.models import Assignment, Membership, Project, Role, Tally, User, account_names
 from annotator.projects.languages import code_of
 from annotator.projects.staff import follow_roles
@@ -85,7 +86,7 @@ def admit(
         UnknownAccount, RefusedName, WeakPassword: the account cannot be made.
         LastManager: the new role would leave the project without a manager.
     """
-    _one_change_at_a_time(project)
+    one_change_at_a_time(project)
     user, is_new = _account(username, password)
     member, created = Membership.objects.get_or_create(project=project, user=user)
     if created:
@@ -112,7 +113,7 @@ def give_role(member: Membership, role: str, *, agreed: bool = False) -> None:
     Raises:
         LastManager: nobody else manages the project.
     """
-    _one_change_at_a_time(member.project)
+    one_change_at_a_time(member.project)
     member.refresh_from_db(fields=["role", "offered_role"])
     if role == Role.MANAGER and member.role != Role.MANAGER and not agreed:
         _offer(member, role)
@@ -159,14 +160,14 @@ def decline(member: Membership) -> None:
 
 
 def _offered(member: Membership) -> str:
-    _one_change_at_a_time(member.project)
+    one_change_at_a_time(member.project)
     member.refresh_from_db(fields=["role", "offered_role"])
     if not member.offered_role:
         raise NothingOffered
     return member.offered_role
 
 
-def _one_change_at_a_time(project: Project) -> None:
+def one_change_at_a_time(project: Project) -> None:
     """Makes other changes of the project's members wait until this transaction ends.
 
     Without it, two managers who dismiss each other at once would each find another manager left.
@@ -181,7 +182,7 @@ def require_other_managers(user: User) -> None:
     # In the order of the projects, so that two such checks cannot deadlock.
     managed = user.memberships.filter(role=Role.MANAGER, project__deleted_at=None).select_related("user", "project")
     for member in managed.order_by("project"):
-        _one_change_at_a_time(member.project)
+        one_change_at_a_time(member.project)
         _require_another_manager(member)
 
 
@@ -203,6 +204,8 @@ def _account(username: str, password: str | None) -> tuple[User, bool]:
     user = User.objects.filter(username=username).first()
     if user:
         return user, False
+    if not password:
+        raise UnknownAccount(f"There is no account {username!r}. Send a password too to create it.")
     user = _new_user(username, password)
     try:
         # A savepoint: after an IntegrityError without one, PostgreSQL would refuse the rest of the transaction.
@@ -215,9 +218,25 @@ def _account(username: str, password: str | None) -> tuple[User, bool]:
     return user, True
 
 
-def _new_user(username: str, password: str | None) -> User:
-    if not password:
-        raise UnknownAccount(f"There is no account {username!r}. Send a password too to create it.")
+@transaction.atomic
+def make_own_account(username: str, password: str) -> User:
+    """Makes an account for somebody who chooses its name and password themselves.
+
+    Raises:
+        RefusedName, WeakPassword: the account cannot be made.
+    """
+    # Before the look: of two people who choose one name at once, the second one finds it taken.
+    locks.waiting_transaction_lock(account_names.LOCK)
+    if User.objects.filter(username=username).exists():
+        raise RefusedName(_("The name %(name)s is taken. Choose another one.") % {"name": username})
+    user = _new_user(username, password)
+    user.must_change_password = False
+    user.save()
+    audit.record("account.created", f"account {username}")
+    return user
+
+
+def _new_user(username: str, password: str) -> User:
     try:
         account_names.require_unmistakable(username)
     except ValidationError as mistakable:
@@ -225,6 +244,9 @@ def _new_user(username: str, password: str | None) -> User:
     user = User(username=username, must_change_password=True)
     try:
         User.username_validator(username)
+    except ValidationError as odd:
+        raise RefusedName(" ".join(odd.messages)) from odd
+    try:
         validate_password(password, user)
     except ValidationError as weak:
         raise WeakPassword(" ".join(weak.messages)) from weak
@@ -268,6 +290,20 @@ def limit(member: Membership, *, quota: int | None, languages: Sequence[str]) ->
         audit.record("membership.changed", _named(member), project=member.project, changed=changed)
 
 
+@transaction.atomic
+def change(
+    member: Membership, *, role: str | None = None, quota: int | None, languages: Sequence[str], by: User
+) -> None:
+    """Gives the member a role, where one is named, and sets both limits: all of it, or nothing.
+
+    Raises:
+        LastManager, UnknownLanguage: nothing is changed.
+    """
+    if role:
+        give_role(member, role, agreed=member.user == by)
+    limit(member, quota=quota, languages=languages)
+
+
 def look_anew(member: Membership) -> None:
     """Moves the member to the head of the line again: tasks that they passed over for their language may fit now."""
     Tally.objects.filter(annotator=member.user, project=member.project).update(line=0)
@@ -280,7 +316,7 @@ def dismiss(member: Membership) -> None:
     Raises:
         LastManager: nobody else manages the project.
     """
-    _one_change_at_a_time(member.project)
+    one_change_at_a_time(member.project)
     member.refresh_from_db(fields=["role"])
     _require_another_manager(member)
     leased = Assignment.objects.leased().filter(annotator=member.user, task__project=member.project)

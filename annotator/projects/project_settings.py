@@ -1,17 +1,20 @@
 """Creates projects and changes their settings. If the numbers of the protocol change, the tasks are recomputed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
 from annotator import assignment, audit
+from annotator.consensus import ProtocolPreview, protocol_preview
 from annotator.models import Attribute, Project, Rubric, User
 from annotator.models.project import MOST_ANNOTATORS
 from annotator.projects import members, rubrics
 from annotator.projects.guidelines import publish_guidelines
 from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
 from annotator.projects.settings_check import InvalidProject, check
+from annotator.refusals import Refusal
 
 NUMBERS = (
     "base_annotators",
@@ -22,6 +25,16 @@ NUMBERS = (
     "spread_scope",
     "spread_attribute",
 )
+
+
+class ChangedMeanwhile(Refusal):
+    """Somebody has changed settings since the caller read them; `names` holds the names of these settings."""
+
+    code = "changed_meanwhile"
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(f"Somebody else has changed these settings meanwhile: {', '.join(names)}.")
+        self.names = names
 
 
 @transaction.atomic
@@ -67,22 +80,24 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @transaction.atomic
-def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = "") -> bool:
+def change(
+    project: Project, changes: Mapping[str, Any], *, guidelines: str = "", seen: Mapping[str, Any] | None = None
+) -> bool:
     """Changes settings; returns whether the light worker recomputes the tasks.
 
-    If the new number of annotators is below the number that is kept, all of them are kept.
+    If the new number of annotators is below the number that is kept, all of them are kept. `seen` holds settings as
+    the caller last read them, where the caller asks not to overwrite what has changed since.
 
     Raises:
         InvalidProject: the project cannot have these settings, or the slug is taken.
+        ChangedMeanwhile: a setting is no longer what the caller has seen.
     """
     # no_key: a plain FOR UPDATE would block everybody who adds rows that refer to the project.
     stored = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    if stale := [name for name, value in (seen or {}).items() if stored.serializable_value(name) != value]:
+        raise ChangedMeanwhile(stale)
     before = audit.fields_of(stored)
-    changes = dict(changes)
-    most = changes.get("max_annotators", stored.max_annotators)
-    if changes.get("keep", stored.keep) == stored.keep > most >= 1:
-        changes["keep"] = most
-    check(stored, changes)
+    changes = _checked(stored, changes)
     for name, value in changes.items():
         setattr(stored, name, value)
     if changes:
@@ -95,6 +110,33 @@ def change(project: Project, changes: Mapping[str, Any], *, guidelines: str = ""
         assignment.recount_later(stored)
     project.refresh_from_db()
     return recounted
+
+
+def preview(project: Project, changes: Mapping[str, Any]) -> ProtocolPreview:
+    """Returns what the changes would do to the tasks and labels that are there. It changes nothing.
+
+    Raises:
+        InvalidProject: the project cannot have these settings.
+    """
+    candidate = copy(project)
+    for name, value in _checked(project, changes).items():
+        setattr(candidate, name, value)
+    return protocol_preview(project, candidate)
+
+
+def as_seen(project: Project, names: Iterable[str]) -> dict[str, Any]:
+    """Returns the settings of these names as plain values, which JSON holds, to be given to `change` as `seen`."""
+    return {name: project.serializable_value(name) for name in names}
+
+
+def _checked(stored: Project, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the changes with what follows from them, after checking that the project may have them."""
+    changes = dict(changes)
+    most = changes.get("max_annotators", stored.max_annotators)
+    if changes.get("keep", stored.keep) == stored.keep > most >= 1:
+        changes["keep"] = most
+    check(stored, changes)
+    return changes
 
 
 def _save(project: Project, *, update_fields: list[str] | None = None) -> None:

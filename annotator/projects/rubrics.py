@@ -219,6 +219,9 @@ def versions(project: Project) -> list[Rubric]:
 class Change:
     """What publishing a rubric would do, in the keys of attributes and in numbers.
 
+    `reordered` holds all attributes in their new order, if those that stay change places; `renamed` says that the
+    rubric itself gets another name or key.
+
     Of the project's `annotations`, none changes. Labels of the `complete` tasks stay; those of the `begun` ones will
     hold the attributes that all of their annotations share. `spread_attribute` is the attribute that decides on further
     annotators afterwards.
@@ -228,13 +231,15 @@ class Change:
     added: tuple[str, ...]
     removed: tuple[str, ...]
     reworded: tuple[str, ...]
+    reordered: tuple[str, ...]
+    renamed: bool
     annotations: int
     complete: int
     begun: int
     spread_attribute: str
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.reworded)
+        return bool(self.added or self.removed or self.reworded or self.reordered or self.renamed)
 
 
 def change(project: Project, text: RubricText) -> Change:
@@ -244,14 +249,18 @@ def change(project: Project, text: RubricText) -> Change:
         InvalidRubric: it would do nothing but refuse.
     """
     check(text, project)
-    old = {attribute.key: attribute for attribute in RubricText.of(project.rubric).attributes}
+    in_force = RubricText.of(project.rubric)
+    old = {attribute.key: attribute for attribute in in_force.attributes}
     new = {attribute.key: attribute for attribute in text.attributes}
     tasks = Task.objects.filter(project=project)
+    keeps_order = [key for key in new if key in old] == [key for key in old if key in new]
     return Change(
         version=_next_version(project),
         added=tuple(key for key in new if key not in old),
         removed=tuple(key for key in old if key not in new),
         reworded=tuple(key for key in new if key in old and new[key] != old[key]),
+        reordered=() if keeps_order else tuple(new),
+        renamed=(text.key, text.name) != (in_force.key, in_force.name),
         annotations=sum(Tally.objects.filter(project=project).values_list("done", flat=True)),
         complete=tasks.filter(state=Task.State.COMPLETE).count(),
         begun=tasks.filter(state=Task.State.OPEN, done__gt=0).count(),

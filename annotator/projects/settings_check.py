@@ -113,7 +113,7 @@ def _of_spread(candidate: Project, changed: set[str]) -> list[tuple[str, str]]:
     return [
         (name, f"{deciding} has {scales[deciding]} levels, so no two ratings are further apart than {widest}.")
         for name in ("escalate_above", "drop_above")
-        if name in changed and getattr(candidate, name) > widest
+        if {name, "spread_attribute"} & changed and getattr(candidate, name) > widest
     ]
 
 

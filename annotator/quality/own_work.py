@@ -9,17 +9,20 @@ from datetime import date, datetime, timedelta
 from statistics import median
 
 from django.db import connection
-from django.db.models import Count
-from django.db.models.functions import TruncDate
 
+from annotator.agreement.array_parameters import array
 from annotator.agreement.two_rater_kappa import kappa_of_means
 from annotator.models import Annotation, Project, User
+from annotator.quality import person_work
 
 FEWEST_SHARED = 10
 """Responses that must be shared with others before an agreement is shown: fewer would reveal the others' scores."""
 WEEKS = 8
 DAYS = 14
-PACE_OVER = 50
+PACE_OVER, TIMED_AMONG = 50, 500
+"""The timed tasks whose median is shown, and the latest assignments among which they are looked for."""
+MOST_COMPARED = 1_000
+"""The most tasks of one annotator that are compared with those of others while somebody waits for the page."""
 
 
 @dataclass(frozen=True)
@@ -39,19 +42,26 @@ class Amount:
         return max(count for _, count in self.days)
 
 
-def amount(user: User, project: Project, *, now: datetime) -> Amount:
-    """Counts the user's annotations in the project; a revision is not counted again."""
-    mine = Annotation.objects.for_project(project.pk).filter(assignment__annotator=user, revision=1)
-    first = now.date() - timedelta(days=DAYS - 1)
-    recent = mine.filter(submitted_at__date__gte=first).annotate(day=TruncDate("submitted_at"))
-    counts = dict(recent.values("day").annotate(n=Count("pk")).values_list("day", "n"))
-    timed = mine.filter(active_seconds__isnull=False).order_by("-pk").values_list("active_seconds", flat=True)
-    seconds = [duration for duration in timed[:PACE_OVER] if duration is not None]
+def amount(user: User, project: Project, *, latest: Sequence[int], now: datetime) -> Amount:
+    """Counts the user's annotations in the project; a revision is not counted again.
+
+    `latest` are the ids of the user's latest assignments, among which those of the last days are.
+    """
+    volume = person_work.volume(project, latest, now=now)
     return Amount(
-        total=mine.count(),
-        days=[(day, counts.get(day, 0)) for day in (first + timedelta(days=n) for n in range(DAYS))],
-        seconds_per_task=median(seconds) if seconds else None,
+        total=sum(user.tallies.filter(project=project).values_list("done", flat=True)),
+        days=volume.days[-DAYS:],
+        seconds_per_task=median_seconds(project, latest),
     )
+
+
+def median_seconds(project: Project, latest: Sequence[int]) -> float | None:
+    """Returns the median time of somebody's latest timed tasks, by their latest assignments; None if none was timed."""
+    mine = Annotation.objects.for_project(project.pk).filter(assignment__in=latest[:TIMED_AMONG], revision=1)
+    # Sorted here: for the newest few of them PostgreSQL would look through everybody's annotations.
+    timed = mine.filter(active_seconds__isnull=False).order_by().values_list("pk", "active_seconds")
+    seconds = [duration for _pk, duration in sorted(timed, reverse=True)[:PACE_OVER] if duration is not None]
+    return median(seconds) if seconds else None
 
 
 @dataclass(frozen=True)
@@ -67,14 +77,20 @@ class PeerAgreement:
     shared: int
 
 
+# LATERAL and its LIMIT: plain joins would be planned as if most annotations were wanted, and read all of them.
 _SQL = """
-WITH mine AS (
-    SELECT r.response_id, r.scores, a.id, date_trunc('week', a.submitted_at)::date AS week
+WITH counting AS (
+    SELECT a.id, a.week, row_number() OVER (ORDER BY s.id) AS place, count(*) OVER () AS n
     FROM annotator_assignment s
     JOIN annotator_task t ON t.id = s.task_id AND t.project_id = %s AND t.state = 'complete'
-    JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND a.submitted_at >= %s
-    JOIN annotator_rating r ON r.annotation_id = a.id
-    WHERE s.annotator_id = %s AND s.state = 'submitted' AND s.counts
+    CROSS JOIN LATERAL (
+        SELECT id, date_trunc('week', submitted_at)::date AS week FROM annotator_annotation
+        WHERE assignment_id = s.id AND is_current AND submitted_at >= %s LIMIT 1
+    ) a
+    WHERE s.id = ANY(%s::bigint[]) AND s.state = 'submitted' AND s.counts
+), mine AS (
+    SELECT r.response_id, r.scores, c.id, c.week FROM counting c JOIN annotator_rating r ON r.annotation_id = c.id
+    WHERE c.place %% ((c.n - 1) / %s + 1) = 0
 ), pair AS (
     SELECT mine.week, mine.response_id, score.key, score.value::float8 AS x, (r.scores ->> score.key)::float8 AS y
     FROM mine
@@ -89,12 +105,15 @@ FROM pair GROUP BY GROUPING SETS ((key, week), (key))
 """
 
 
-def agreement_with_peers(user: User, project: Project, *, now: datetime) -> PeerAgreement:
-    """Returns the user's agreement with peers over the last WEEKS weeks; each pair of scores has the same weight."""
+def agreement_with_peers(project: Project, latest: Sequence[int], *, now: datetime) -> PeerAgreement:
+    """Returns somebody's agreement with peers over the last WEEKS weeks; each pair of scores has the same weight.
+
+    It looks at their latest assignments, and of more than MOST_COMPARED tasks at every n-th.
+    """
     monday = now.date() - timedelta(days=now.weekday())
     weeks = [monday - timedelta(weeks=n) for n in reversed(range(WEEKS))]
     with connection.cursor() as cursor:
-        cursor.execute(_SQL, [project.pk, weeks[0], user.pk])
+        cursor.execute(_SQL, [project.pk, weeks[0], array(latest), MOST_COMPARED])
         by_week = {(key, week): tuple(row) for key, week, *row in cursor.fetchall()}
     keys = project.attribute_keys()
     return PeerAgreement(

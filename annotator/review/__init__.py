@@ -2,7 +2,7 @@
 
 `queue` lists what waits for a reviewer, `rating_sheets` shows them a task. `adjudications` sets its labels, `verdicts`
 accepts and rejects annotations, `exclusions` takes an annotator's work out and brings it back, `exclusion_previews`
-shows in advance what that changes.
+shows in advance what that changes. `bulk_changes` retires, brings back and prioritises many tasks at once.
 """
 
 from annotator.review.adjudications import adjudicate, withdraw

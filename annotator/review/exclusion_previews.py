@@ -4,13 +4,15 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
+
 from annotator.consensus import Outcome, Rules
 from annotator.consensus.settlement import Standing, standings
-from annotator.models import Annotation, Assignment, Consensus, Label, Project, Task, User
+from annotator.db.statements import Statement
+from annotator.models import Annotation, Assignment, Consensus, Label, Project, Tally, Task, User
 from annotator.review.exclusions import counting, to_return
 
-AT_ONCE = 1000
-MOST_LOOKED_AT = 5000
+MOST_LOOKED_AT = 300
 """Tasks whose outcome is computed while somebody waits for the page."""
 Means = dict[int, dict[str, float]]
 """By response, then attribute."""
@@ -20,7 +22,8 @@ Means = dict[int, dict[str, float]]
 class Foreseen:
     """Annotations and tasks touched; tasks that have no label any more, or are open again; labels that change.
 
-    Of many tasks, what becomes of them is estimated from every n-th.
+    Somebody's many annotations are counted as their tally says, and what becomes of the tasks is estimated from every
+    n-th.
     """
 
     annotations: int = 0
@@ -31,17 +34,36 @@ class Foreseen:
     estimated: bool = False
 
 
+_EVERY_NTH = Statement(
+    """
+    SELECT id FROM (
+        SELECT id, row_number() OVER (ORDER BY id) AS place FROM annotator_assignment WHERE annotator_id = %(annotator)s
+    ) ordered WHERE place %% %(step)s = 0
+    """,
+    prepared=False,
+)
+
+
 def exclusion_preview(project: Project, annotator: User) -> Foreseen:
     """What `exclude` would do now."""
-    theirs = counting(project, annotator).filter(state=Assignment.State.SUBMITTED).order_by("task")
-    assignments = list(theirs.only("task", "slot"))
-    step = -(-len(assignments) // MOST_LOOKED_AT) or 1
-    looked_at, changes = assignments[::step], Counter[str]()
-    for start in range(0, len(looked_at), AT_ONCE):
-        changes.update(_changes(project, looked_at[start : start + AT_ONCE]))
-    share = len(looked_at) / len(assignments) if assignments else 1
-    scaled = {name: round(number / share) for name, number in changes.items()}
-    return Foreseen(annotations=len(assignments), tasks=len(assignments), estimated=step > 1, **scaled)
+    done = sum(Tally.objects.filter(project=project, annotator=annotator).values_list("done", flat=True))
+    if done <= MOST_LOOKED_AT:
+        chosen = list(_submitted(counting(project, annotator)))
+        return Foreseen(annotations=len(chosen), tasks=len(chosen), estimated=False, **_changes(project, chosen))
+    # A part of the work in all projects, of which only this one's is looked at: it is the same part of each.
+    step = -(-done // MOST_LOOKED_AT)
+    part = [pk for (pk,) in _EVERY_NTH.rows(annotator=annotator.pk, step=step)]
+    looked_at = Assignment.objects.filter(pk__in=part, task__project=project)
+    rated = _submitted(looked_at).count()
+    chosen = list(_submitted(looked_at.filter(counts=True)))
+    share = rated / done if rated else 1
+    scaled = {name: round(number / share) for name, number in _changes(project, chosen).items()}
+    annotations = round(len(chosen) / share)
+    return Foreseen(annotations=annotations, tasks=annotations, estimated=True, **scaled)
+
+
+def _submitted(assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
+    return assignments.filter(state=Assignment.State.SUBMITTED).order_by("task").only("task", "slot")
 
 
 def readmission_preview(project: Project, annotator: User) -> Foreseen:

@@ -96,7 +96,8 @@ def people_of(project: Project) -> QuerySet[User]:
     """Returns the project's members and all who have worked in it: imported raters are no members."""
     work = Assignment.objects.filter(annotator=OuterRef("pk"), task__project=project)
     member = project.memberships.filter(user=OuterRef("pk"))
-    return User.objects.filter(Exists(work) | Exists(member))
+    # Members first: PostgreSQL may read all assignments to learn that somebody has none.
+    return User.objects.filter(Exists(member) | Exists(work))
 
 
 def person_named(project: Project, name: str) -> User | None:

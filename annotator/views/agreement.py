@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
-from annotator.agreement import Pair, Rater, Report, Selection, rater_called, report
+from annotator.agreement import Agreement, Pair, Rater, Report, Selection, rater_called, report
 from annotator.db.clock import database_now
 from annotator.models import Attribute
 from annotator.projects.pseudonyms import Naming
@@ -53,14 +53,23 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
         "confusions": [
             (attribute, charts.heat(measured.closeness[attribute.key].confusion)) for attribute in attributes
         ],
-        "plots": [charts.plot(attribute, measured.weeks) for attribute in attributes],
-        "weeks": [(week, [week.kappa[attribute.key] for attribute in attributes]) for week in reversed(measured.weeks)],
+        "by_attribute": charts.by_attribute(attributes, _selections(measured)),
+        "by_week": charts.by_week(
+            attributes,
+            [(week.monday, week.kappa) for week in measured.weeks],
+            counts=[week.samples for week in measured.weeks],
+        ),
         "order": order,
         "pairs": [_pair(pair, attributes, name=naming) for pair in measured.pairs],
         "whose": request.GET["with"] if rater else "",
         **_part(rows, number_in(request.GET, "from", most=MOST_RATERS) or 0),
     }
     return render(request, "agreement.html", page)
+
+
+def _selections(agreement: Report) -> list[tuple[str, Mapping[str, Agreement]]]:
+    names = {Selection.FIRST_THREE: _("First three"), Selection.ALL: _("All"), Selection.KEPT: _("Kept")}
+    return [(names[selection], estimates) for selection, estimates in agreement.selections.items()]
 
 
 def _reasons(agreement: Report) -> list[str]:

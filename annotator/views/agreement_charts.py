@@ -1,66 +1,72 @@
-"""The charts of the agreement page: kappa over weeks, and how often each two ratings meet.
+"""The figures of agreement: kappa by attribute and by week, and how often each two ratings meet."""
 
-Coordinates are whole numbers: a locale may write others with a comma, which SVG does not read.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from annotator.agreement import Week
+from annotator.agreement import Agreement
 from annotator.models import Attribute
 from annotator.templatetags.scales import level
-from annotator.web.numbers import number
+from annotator.web.charts import Chart, Kind, Series
 
 WEEKS_DRAWN = 26
-LEFT, RIGHT, TOP, FOOT = 30, 312, 10, 100
-"""The edges of a plot: kappa 1 is drawn at TOP, 0 and everything below it at FOOT."""
 SHADES = 10
 
 
-@dataclass(frozen=True)
-class Plot:
-    """One attribute's kappas by week, as `points` in the order of time; `text` says in words what the plot shows."""
-
-    attribute: Attribute
-    points: Sequence[tuple[int, int]]
-    first: date
-    last: date
-    text: str
-
-    @property
-    def line(self) -> str:
-        return " ".join(f"{x},{y}" for x, y in self.points)
-
-
-def plot(attribute: Attribute, weeks: Sequence[Week]) -> Plot | None:
-    """Returns the plot of kappa by week, or None if no week has a kappa."""
-    drawn = weeks[-WEEKS_DRAWN:]
-    known = [(week.monday, kappa) for week in drawn if (kappa := week.kappa[attribute.key]) is not None]
-    if not known:
+def by_attribute(
+    attributes: Sequence[Attribute], selections: Sequence[tuple[str, Mapping[str, Agreement]]]
+) -> Chart | None:
+    """Returns kappa by attribute with its interval, a series for each selection; None if no kappa is defined."""
+    series = [_estimates(name, [estimates[one.key] for one in attributes]) for name, estimates in selections]
+    if not any(value is not None for one in series for value in one.values):
         return None
-    first, last = known[0][0], known[-1][0]
-    # A single week spans no days, and the points below are placed by dividing by them.
-    days = max((last - first).days, 1)
-    kappas = [kappa for _monday, kappa in known]
-    numbers = {"low": min(kappas), "high": max(kappas), "last": kappas[-1]}
-    formatted = {name: number(value) for name, value in numbers.items()}
-    return Plot(
-        attribute=attribute,
-        points=[
-            (round(LEFT + 8 + (RIGHT - LEFT - 16) * (day - first).days / days), _height(kappa)) for day, kappa in known
-        ],
-        first=first,
-        last=last,
-        text=_("Weighted kappa of %(attribute)s by week: between %(low)s and %(high)s, %(last)s in the latest.")
-        % (formatted | {"attribute": _(attribute.name)}),
+    return Chart(
+        name="kappa",
+        title=_("Weighted kappa by attribute"),
+        kind=Kind.POINTS,
+        places=[_(attribute.name) for attribute in attributes],
+        series=series,
+        place_label=_("Attribute"),
+        value_label=_("Weighted kappa"),
+        digits=3,
     )
 
 
-def _height(kappa: float) -> int:
-    return round(FOOT - (FOOT - TOP) * min(max(kappa, 0), 1))
+def _estimates(name: str, estimates: Sequence[Agreement]) -> Series:
+    ends = [estimate.interval or (None, None) for estimate in estimates]
+    return Series(name, [one.kappa for one in estimates], [low for low, _high in ends], [high for _low, high in ends])
+
+
+def by_week(
+    attributes: Sequence[Attribute],
+    weeks: Sequence[tuple[date, Mapping[str, float | None]]],
+    *,
+    counts: Sequence[int] = (),
+) -> Chart:
+    """Returns kappa by week, a series for each attribute; `counts` are the responses of each week."""
+    return Chart(
+        name="agreement",
+        title=_("Agreement by week"),
+        kind=Kind.LINE,
+        places=[day_name(monday) for monday, _kappas in weeks[-WEEKS_DRAWN:]],
+        series=[
+            Series(_(one.name), [kappas.get(one.key) for _monday, kappas in weeks[-WEEKS_DRAWN:]]) for one in attributes
+        ],
+        place_label=_("Week of"),
+        value_label=_("Weighted kappa"),
+        digits=2,
+        counts=counts[-WEEKS_DRAWN:],
+        count_label=_("Responses"),
+    )
+
+
+def day_name(day: date) -> str:
+    """Returns the day without its year."""
+    # Translators: a day without its year, in the letters of Django's date filter.
+    return date_format(day, _("M j"))
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,6 @@ def annotators(request: HttpRequest, slug: str) -> HttpResponse:
         "more_wanted": quality.more_wanted(project),
         "at_the_latest": computed_at + quality.HOUR if computed_at else None,
         "attributes": project.attributes_for(),
-        "may_exclude": naming.by_name and user.is_staff,
+        "may_exclude": naming.by_name,
     }
     return render(request, "annotators.html", page)

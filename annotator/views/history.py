@@ -38,12 +38,13 @@ def history(request: HttpRequest, slug: str) -> HttpResponse:
     # One row more says whether there are older ones, without a count.
     stored = list(mine.select_related("assignment__task__project").order_by("-pk")[: PAGE + 1])
     verdicts = latest_verdicts([row.assignment_id for row in stored])
+    changeable = annotation.changeable(stored, verdicts)
     rows = [
         {
             "annotation": row,
             "excerpt": _excerpt(row.assignment.task),
             "verdict": verdicts.get(row.assignment_id),
-            "open": annotation.may_be_changed(row.assignment.task, verdicts.get(row.assignment_id)),
+            "open": row.assignment_id in changeable,
         }
         for row in stored[:PAGE]
     ]

@@ -48,11 +48,15 @@ class _Page:
 
 # In the order of the tabs.
 _PAGES = (
-    _Page("rubric", gettext_noop("Guidelines and rubric"), "rule", for_managers_only=True),
+    _Page("overview", gettext_noop("Overview"), "monitoring"),
+    _Page("data", gettext_noop("Data"), "database"),
+    _Page("people", gettext_noop("People"), "group", for_managers_only=True),
+    _Page("edit-guidelines", gettext_noop("Guidelines and rubric"), "menu_book", for_managers_only=True),
     _Page("review", gettext_noop("Review"), "fact_check"),
     _Page("agreement", gettext_noop("Agreement"), "handshake"),
     _Page("annotators", gettext_noop("Annotators"), "groups"),
-    _Page("comparison", gettext_noop("Models"), "compare_arrows"),
+    _Page("models", gettext_noop("Models"), "compare_arrows"),
+    _Page("project-settings", gettext_noop("Settings"), "tune", for_managers_only=True),
 )
 
 

@@ -14,6 +14,7 @@ from annotator.access import user_of
 from annotator.models import Membership
 from annotator.quality import own_work
 from annotator.quality.own_work import Amount
+from annotator.quality.person_work import latest_assignments
 
 SPARK_WIDTH, SPARK_HEIGHT = 96, 28
 BAR_STEP, BAR_HEIGHT, BAR_FOOT = 40, 56, 76
@@ -27,13 +28,14 @@ def mine(request: HttpRequest) -> HttpResponse:
     memberships = (
         user_of(request).memberships.in_use().select_related("project__rubric", "user").order_by("project__name")
     )
-    return render(request, "mine.html", {"projects": [_project(member) for member in memberships]})
+    latest = latest_assignments(user_of(request))
+    return render(request, "mine.html", {"projects": [_project(member, latest) for member in memberships]})
 
 
-def _project(member: Membership) -> dict[str, Any]:
+def _project(member: Membership, latest: Sequence[int]) -> dict[str, Any]:
     now = timezone.localtime()
-    amount = own_work.amount(member.user, member.project, now=now)
-    agreed = own_work.agreement_with_peers(member.user, member.project, now=now)
+    amount = own_work.amount(member.user, member.project, latest=latest, now=now)
+    agreed = own_work.agreement_with_peers(member.project, latest, now=now)
     return {
         "member": member,
         "project": member.project,

@@ -4,30 +4,51 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotator import access
 from annotator.access import user_of
+from annotator.db.clock import database_now
 from annotator.forms.offer import OfferForm
 from annotator.models import Membership, Project, Role
-from annotator.projects import members
+from annotator.projects import figures, members
 from annotator.projects.guidelines import acknowledge
 from annotator.refusals import Refusal
 from annotator.views.navigation import Entry, pages_of
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import number_in
 
+OTHERS_SHOWN = 20
+"""The projects of others that a superuser's page lists; the admin lists all of them."""
+
 
 @login_required
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
-    """Lists the user's projects with what is left to do in each."""
+    """Lists the user's projects with what is left to do in each; archived ones follow, folded away.
+
+    Superusers see the newest projects of others as well.
+    """
     user = user_of(request)
-    memberships = user.memberships.in_use().select_related("project").order_by("project__name")
-    projects = Project.objects.visible_to(user).in_use().with_progress().as_seen_by(user)
-    progress = {project.pk: project for project in projects}
-    mine = [(member, progress[member.project_id], _pages(member)) for member in memberships]
-    return render(request, "home.html", {"projects": mine})
+    memberships = list(user.memberships.select_related("project").filter(project__deleted_at=None))
+    used = sorted((one for one in memberships if not one.project.archived_at), key=lambda one: one.project.name)
+    others: list[int] = []
+    if user.is_superuser:
+        foreign = Project.objects.standing().in_use().exclude(memberships__user=user).order_by("-pk")
+        others = list(foreign.values_list("pk", flat=True)[:OTHERS_SHOWN])
+    numbers = [member.project_id for member in used] + others
+    seen = Project.objects.filter(pk__in=numbers).as_seen_by(user).in_bulk()
+    tasks = figures.states(seen.values(), now=database_now())
+    mine = [(member, seen[member.project_id], _pages(member)) for member in used]
+    theirs = [(None, seen[pk], pages_of(seen[pk], manages=True)) for pk in others]
+    archived = [one.project for one in memberships if one.project.archived_at and one.role != Role.ANNOTATOR]
+    page = {
+        "projects": [(*entry, tasks[entry[1].pk]) for entry in mine + theirs],
+        "archived": [(project, reverse("overview", args=[project.slug])) for project in archived],
+        "may_create": access.may_create_projects(user),
+    }
+    return render(request, "home.html", page)
 
 
 def _pages(member: Membership) -> list[Entry]:

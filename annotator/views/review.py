@@ -212,7 +212,7 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     form = QuarantineForm(request.POST)
     if not form.is_valid():
         messages.error(request, _("Nothing was decided. Choose one of the two buttons."))
-        return redirect("review-task", slug, task_id)
+        return redirect(back(request) or resolve_url("review-task", slug, task_id))
     safe = form.is_safe_to_use()
     try:
         annotation.decide_quarantine(task.pk, safe_to_use=safe, now=database_now())
@@ -221,7 +221,7 @@ def decide(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     else:
         text = _("%(task)s: back in the queue.") if safe else _("%(task)s: retired.")
         messages.success(request, text % {"task": task})
-    return redirect("review-task", slug, task_id)
+    return redirect(back(request) or resolve_url("review-task", slug, task_id))
 
 
 # Verdicts --------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from annotator.api.rubrics import text_of
 from annotator.forms.rubric import RubricEditor
 from annotator.models import Project, Rubric, User
 from annotator.projects import rubrics
-from annotator.projects.rubrics import InvalidRubric, RubricText
+from annotator.projects.rubrics import Change, InvalidRubric, RubricText
 from annotator.refusals import Refusal
 from annotator.web.htmx import HtmxRequest
 
@@ -41,7 +41,9 @@ def rubric(request: HtmxRequest, slug: str) -> HttpResponse:
         return _page(request, project, _loaded(request, project, user, in_force))
     editor = RubricEditor.sent(request.POST, text=in_force)
     if action == "preview":
-        return render(request, "workspace/_rubric_preview.html", {"preview": editor.preview()})
+        # What was said of the change before is not true of the form any more.
+        page = {"preview": editor.preview(), "stale": "checked" in request.POST}
+        return render(request, "workspace/_rubric_preview.html", page)
     if action in ("check", "publish", "offer"):
         return _decided(request, project, editor, action)
     editor.rearranged(action, row)
@@ -62,12 +64,13 @@ def _page(request: HtmxRequest, project: Project, editor: RubricEditor, **more: 
 
 def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, action: str) -> HttpResponse:
     """Publishes or offers what the form says, or says what publishing it would do."""
-    text = editor.text()
+    text, in_force = editor.text(), RubricText.of(project.rubric)
     if text is None:
         return _page(request, project, editor)
     try:
         if action == "check":
-            return _page(request, project, editor, change=rubrics.change(project, text))
+            change = rubrics.change(project, text)
+            return _page(request, project, editor, change=change, named=_named(project, change, in_force, text))
         if action == "publish":
             published = rubrics.publish(project, text, by=user_of(request))
             messages.success(request, _("Version %(version)s is in force.") % {"version": published.version})
@@ -81,6 +84,21 @@ def _decided(request: HtmxRequest, project: Project, editor: RubricEditor, actio
     except Refusal as refused:
         messages.error(request, str(refused))
     return redirect("rubric", project.slug)
+
+
+def _named(project: Project, change: Change, before: RubricText, after: RubricText) -> dict[str, Any]:
+    """Returns the attributes of a change by their names, and the one that will decide on more annotators.
+
+    `never_above` is the widest spread of that one, if no spread of it would ask for more annotators any longer.
+    """
+    names = {one.key: _(one.name) for text in (before, after) for one in text.attributes}
+    lists = {
+        what: [names[key] for key in getattr(change, what)] for what in ("added", "removed", "reworded", "reordered")
+    }
+    widest = max(len(one.levels) - 1 for one in after.attributes if one.key == change.spread_attribute)
+    asks_more = project.max_annotators > project.base_annotators
+    never = asks_more and project.escalate_above >= widest
+    return {**lists, "decides": names[change.spread_attribute], "never_above": widest if never else None}
 
 
 def _loaded(request: HtmxRequest, project: Project, user: User, in_force: RubricText) -> RubricEditor:

@@ -17,13 +17,14 @@ WAITS = "rewardloop.body_waits"
 The value is the length that is announced, 0 where none is.
 """
 GO_ON = 204
-_IMPORTS = re.compile(r"(?:/api/v1)?/projects/[^/]+/import/")
+_IMPORTS = re.compile(r"/api/v1/projects/[^/]+/import(?:-jobs)?/|/projects/[^/]+/data/import/")
 _RUBRIC = re.compile(r"/projects/[^/]+/rubric/")
+_LISTS_OF_PEOPLE = re.compile(r"/projects/[^/]+/invitations/list/")
 _EVALUATIONS = re.compile(r"(?:/api/v1)?/projects/[^/]+/evaluation-jobs/")
 
 
 def takes_files(path: str) -> bool:
-    return any(address.fullmatch(path) for address in (_IMPORTS, _EVALUATIONS, _RUBRIC))
+    return any(address.fullmatch(path) for address in (_IMPORTS, _EVALUATIONS, _RUBRIC, _LISTS_OF_PEOPLE))
 
 
 def most_bytes(path: str) -> int:

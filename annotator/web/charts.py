@@ -59,12 +59,16 @@ class Chart:
     maximum: float | None = None
     marks: dict[str, float] = field(default_factory=dict)
     """Values that are marked by a line across the chart, by their names."""
+    counts: Sequence[int] = ()
+    """How many things the values of each place are of: a column of the table that is not drawn, named `count_label`."""
+    count_label: str = ""
 
     def drawing(self) -> dict[str, Any]:
         """Returns what the script draws."""
         return asdict(self)
 
     def rows(self) -> Iterator[tuple[str, list[str]]]:
-        """Yields the rows of the table: a place and its value in each series."""
+        """Yields the rows of the table: a place, its count if there are counts, and its value in each series."""
         for place, name in enumerate(self.places):
-            yield name, [series.cell(place, self.digits) for series in self.series]
+            count = [number(self.counts[place], 0)] if self.counts else []
+            yield name, [*count, *(series.cell(place, self.digits) for series in self.series)]

@@ -7,7 +7,7 @@ from django.http import HttpResponseBase, StreamingHttpResponse
 from django.urls import reverse
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import generics, serializers, status
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
@@ -42,11 +42,16 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
         fields = ["id", "project", "model", "version", "name", "data_hash", "metrics", "created_at"]
 
 
+@extend_schema_field(OpenApiTypes.BINARY)
+class UploadField(serializers.FileField):
+    """A file in a form. drf-spectacular would call it an address, which is what an answer would hold."""
+
+
 class EvaluationRequestSerializer(serializers.Serializer[Any]):
     """The form of an upload."""
 
     model = serializers.IntegerField(help_text="a reward model's id")
-    file = serializers.FileField(
+    file = UploadField(
         help_text="rows like a snapshot's validation.jsonl, or RewardBench, RewardBench 2, RM-Bench, JudgeBench or "
         "preference pairs as published; JSON lines, a JSON list or Parquet, the first two also gzipped"
     )
@@ -147,7 +152,7 @@ class EvaluationJobs(generics.ListCreateAPIView[EvaluationJob]):
     @extend_schema(
         request={"multipart/form-data": EvaluationRequestSerializer}, responses={202: EvaluationJobSerializer}
     )
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)
         project = access.managed_project(user, self.kwargs["slug"])
         serializer = EvaluationRequestSerializer(data=request.data)

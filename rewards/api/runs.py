@@ -32,7 +32,7 @@ class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
         return project.training_runs.select_related("project", "snapshot", "reward_model")
 
     @extend_schema(request=RunRequestSerializer, responses={202: TrainingRunSerializer})
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         serializer = RunRequestSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)

@@ -12,6 +12,7 @@ from rewards import registry
 from rewards.evaluation import newest_by_name
 from rewards.models import RewardModel, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.scoring import MOST_ITEMS
+from rewards.setting_texts import SETTINGS
 
 ROLES = ["system", "user", "assistant"]
 
@@ -50,10 +51,21 @@ class SnapshotJobSerializer(serializers.ModelSerializer[SnapshotJob]):
         fields = ["id", "project", "state", "tasks", "snapshot", "code", "error", "created_at", "finished_at"]
 
 
+@extend_schema_field(
+    {
+        "type": "object",
+        "properties": {name: {"description": words.sentence} for name, words in SETTINGS.items()},
+        "additionalProperties": False,
+    }
+)
+class TrainerSettingsField(SettingsField):
+    """The trainer's settings, with a sentence on each in the schema."""
+
+
 class RunRequestSerializer(KnownFields):
     """Settings for the trainer, over the project's; and whose wish it is."""
 
-    config = SettingsField(required=False)
+    config = TrainerSettingsField(required=False)
     reason = serializers.CharField(required=False, max_length=200, default="requested over REST")
 
 
@@ -66,6 +78,7 @@ class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):
         read_only=True, allow_null=True
     )
     config = serializers.SerializerMethodField()
+    metrics = serializers.SerializerMethodField()
 
     class Meta:
         model = TrainingRun
@@ -98,6 +111,11 @@ class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):
     def get_config(self, run: TrainingRun) -> Any:
         """Runs from before backbones had names hold folders of this machine."""
         return value_without_places(run.config)
+
+    @extend_schema_field({"type": "object", "additionalProperties": {}})
+    def get_metrics(self, run: TrainingRun) -> Any:
+        """Leaves out single responses: whoever rates one of them must not see its label."""
+        return {name: value for name, value in run.metrics.items() if name != "largest_errors"}
 
 
 class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):

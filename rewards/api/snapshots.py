@@ -31,7 +31,7 @@ class Snapshots(generics.ListCreateAPIView[Snapshot]):
         )
 
     @extend_schema(request=None, responses={202: SnapshotJobSerializer})
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         project = access.managed_project(access.user_of(request), self.kwargs["slug"])
         job = jobs.request(project, by=access.user_of(request))
         location = {"Location": reverse("api:snapshot-job", args=[job.pk])}

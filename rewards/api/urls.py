@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards.api import evaluations, openrlhf, reward_models, runs, scores, snapshots
+from rewards.api import evaluations, openrlhf, rankings, reward_models, runs, scores, snapshots
 
 urlpatterns = [
     path("projects/<slug:slug>/snapshots/", snapshots.Snapshots.as_view(), name="snapshots"),
@@ -22,6 +22,7 @@ urlpatterns = [
     path("projects/<slug:slug>/evaluation-jobs/", evaluations.EvaluationJobs.as_view(), name="evaluation-jobs"),
     path("evaluation-jobs/<int:pk>/", evaluations.OneEvaluationJob.as_view(), name="evaluation-job"),
     path("projects/<slug:slug>/comparison/", evaluations.Comparison.as_view(), name="comparison"),
+    path("projects/<slug:slug>/model-ranking/", rankings.ModelRanking.as_view(), name="model-ranking"),
     path("score/", scores.ScoreItems.as_view(), name="score"),
     path("scoring-jobs/<int:pk>/", scores.OneScoringJob.as_view(), name="scoring-job"),
 ]

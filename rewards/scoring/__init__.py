@@ -15,12 +15,14 @@ from rewards.scoring.pass_lanes import start, start_due
 __all__ = [
     "MOST_ITEMS",
     "NoChampion",
+    "Position",
     "Progress",
     "ScoringFailed",
     "ScoringTooSlow",
     "answer",
     "ask",
     "champion",
+    "position",
     "progress",
     "resend_waiting",
     "results_of",
@@ -55,6 +57,30 @@ class Progress:
     def share(self) -> int:
         """The scored share in per cent; 100 only if nothing is left."""
         return 100 * self.scored // self.total if self.total else 0
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a champion has come with the tasks of its project, in per cent; `error` is why the last chunk failed."""
+
+    share: int
+    error: str = ""
+
+
+def position(model: RewardModel) -> Position:
+    """Returns where the pass stands between the project's first task and its last, which costs the same for any number.
+
+    `progress` counts the responses instead.
+    """
+    row = ScoringPass.objects.filter(reward_model=model).values_list("handed_out", "error").first()
+    ids = model.project.tasks.order_by("project_id", "pk").values_list("pk", flat=True)
+    first, last = ids.first(), ids.reverse().first()
+    if row is None or first is None or last is None:
+        return Position(0)
+    handed_out, error = row
+    if handed_out >= last:
+        return Position(100, error)
+    return Position(max(min(99, 100 * (handed_out - first + 1) // (last - first + 1)), 0), error)
 
 
 def progress(model: RewardModel) -> Progress:

@@ -19,7 +19,7 @@ class NotEnoughLabels(Refusal):
 
 def has_answers(project: Project) -> bool:
     """Returns whether there is anything to learn from: a label in force, or a preference."""
-    return Label.objects.in_force().for_project(project.pk).exists() or preferred_alone(project).exists()
+    return Label.objects.for_project(project.pk).are_in_force() or preferred_alone(project).exists()
 
 
 def require_answers(project: Project) -> None:

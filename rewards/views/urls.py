@@ -2,9 +2,24 @@
 
 from django.urls import path
 
-from rewards.views import evaluations, pages
+from rewards.views import evaluations, models, overview, pages, ranking
 
 urlpatterns = [
+    path("projects/<slug:slug>/", overview.overview, name="overview"),
+    path("projects/<slug:slug>/models/", models.models, name="models"),
+    path("projects/<slug:slug>/models/<int:pk>/", models.version, name="model-version"),
+    path("projects/<slug:slug>/models/<int:pk>/promote/", models.promote_version, name="promote-version"),
+    path("projects/<slug:slug>/models/<int:pk>/reject/", models.reject_version, name="reject-version"),
+    path("projects/<slug:slug>/models/<int:pk>/verify/", models.verify_version, name="verify-version"),
+    path("projects/<slug:slug>/models/<int:pk>/erase/", models.erase_version, name="erase-version"),
+    path("projects/<slug:slug>/models/ranking/", ranking.model_ranking, name="model-ranking"),
+    path("projects/<slug:slug>/models/runs/start/", models.start_run, name="start-run"),
+    path("projects/<slug:slug>/models/runs/<int:pk>/", models.run, name="run"),
+    path("projects/<slug:slug>/models/runs/<int:pk>/live/", models.run_live, name="run-live"),
+    path("projects/<slug:slug>/models/runs/<int:pk>/losses/", models.run_losses, name="run-losses"),
+    path("projects/<slug:slug>/models/runs/<int:pk>/log/", models.run_log, name="run-log"),
+    path("projects/<slug:slug>/models/runs/<int:pk>/stop/", models.stop_run, name="stop-run"),
+    path("projects/<slug:slug>/models/runs/<int:pk>/repeat/", models.repeat_run, name="repeat-run"),
     path("projects/<slug:slug>/comparison/", pages.comparison, name="comparison"),
     path("projects/<slug:slug>/evaluation-jobs/", evaluations.jobs, name="evaluation-jobs"),
     path("evaluation-jobs/<int:pk>/remove/", evaluations.remove_job, name="remove-evaluation-job"),

@@ -48,11 +48,14 @@ function drawn(chart, series, place, count) {
   return { ...look, type: "bar", data: series.values, stack: chart.kind === "stacked" ? "all" : undefined, barMaxWidth: 36 };
 }
 
-function options(chart) {
+function options(chart, plotWidth) {
   const sideways = chart.kind === "points", many = chart.series.length > 1;
+  // Few named bars keep all their names, each broken within its bar's width.
+  const few = ["bar", "stacked"].includes(chart.kind) && chart.places.length <= 8;
+  const broken = { interval: 0, hideOverlap: false, overflow: "break", width: Math.max(36, (plotWidth - 90) / chart.places.length - 4), fontSize: 11, lineHeight: 13 };
   const text = { color: colour("--quiet"), fontFamily: getComputedStyle(document.body).fontFamily };
   const line = { lineStyle: { color: colour("--line") } };
-  const places = { type: "category", data: chart.places, inverse: sideways, axisLabel: { ...text, hideOverlap: !sideways, width: sideways ? 130 : undefined, overflow: "truncate" }, axisLine: line, axisTick: { show: false }, name: sideways ? "" : chart.place_label, nameLocation: "middle", nameGap: 28, nameTextStyle: text };
+  const places = { type: "category", data: chart.places, inverse: sideways, axisLabel: { ...text, hideOverlap: !sideways, width: sideways ? 130 : undefined, overflow: "truncate", ...(few && broken) }, axisLine: line, axisTick: { show: false }, name: sideways || few ? "" : chart.place_label, nameLocation: "middle", nameGap: 28, nameTextStyle: text };
   const values = { type: "value", min: chart.minimum, max: chart.maximum, scale: chart.kind === "line" || sideways, axisLabel: { ...text, formatter: (value) => value.toLocaleString(language) }, splitLine: line, name: chart.value_label, nameLocation: "middle", nameGap: sideways ? 28 : 42, nameTextStyle: text };
   const series = chart.series.map((one, place) => drawn(chart, one, place, chart.series.length));
   for (const [place, one] of chart.series.entries()) if (one.low.length) series.push(intervals(chart, one, place, chart.series.length));
@@ -62,7 +65,7 @@ function options(chart) {
     series[0].markLine = { silent: true, symbol: "none", lineStyle: { color: colour("--quiet"), type: "dashed" }, label: { ...text, formatter: "{b}", position: "insideEndTop" }, data: marked.map(([name, value]) => ({ name, [axis]: value })) };
   }
   return {
-    animation: false, textStyle: text, grid: { left: 12, right: 16, top: many ? 40 : 16, bottom: 34, containLabel: true },
+    animation: false, textStyle: text, grid: { left: 12, right: 16, top: many ? 40 : 16, bottom: few ? 8 : 34, containLabel: true },
     legend: many ? { type: "scroll", top: 0, textStyle: { ...text, color: colour("--ink") }, data: chart.series.map((one) => one.name) } : undefined,
     tooltip: { trigger: sideways ? "item" : "axis", renderMode: "richText", valueFormatter: (value) => written(Array.isArray(value) ? value.at(-1) : value, chart.digits) },
     xAxis: sideways ? values : places, yAxis: sideways ? places : values, series,
@@ -75,7 +78,7 @@ async function draw(figure) {
   library ??= import("../vendor/echarts-6.1.0/echarts.esm.min.js");
   const echarts = await library;
   const instance = echarts.getInstanceByDom(plot) ?? echarts.init(plot, null, { renderer: "svg" });
-  instance.setOption(options(chart), true);
+  instance.setOption(options(chart, plot.clientWidth), true);
   new ResizeObserver(() => instance.resize()).observe(plot);
   figure.dataset.drawn = "true";
   return instance;
@@ -94,6 +97,7 @@ function commaSeparated(chart) {
   const safe = (cell) => /^[=+\-@\t\r]/.test(cell) && Number.isNaN(Number(cell)) ? `'${cell}` : cell;
   const quoted = (cell) => /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
   const columns = chart.series.flatMap((one) => one.low.length ? [[one.name, one.values], [`${one.name} low`, one.low], [`${one.name} high`, one.high]] : [[one.name, one.values]]);
+  if (chart.counts.length) columns.unshift([chart.count_label, chart.counts]);
   const rows = [[chart.place_label, ...columns.map(([name]) => name)], ...chart.places.map((place, at) => [place, ...columns.map(([, values]) => values[at] ?? "")])];
   return rows.map((row) => row.map((cell) => quoted(safe(String(cell)))).join(",")).join("\r\n") + "\r\n";
 }

@@ -3,9 +3,10 @@
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from annotator.models import Project
-from tests.builders import make_member, make_project, make_task, rate
+from annotator.models import Project, ProjectFigures
+from tests.builders import make_gold, make_member, make_project, make_task, make_user, rate
 from tests.conftest import Cast
 
 
@@ -27,5 +28,40 @@ def test_it_says_how_many_tasks_one_has_rated_oneself(project: Project, cast: Ca
         make_task(project, prompt=f"of {user}")
         rate(project, user)
     client.force_login(cast.alice)
-    (_, shown, _) = client.get("/").context["projects"][0]
+    (_, shown, _, _) = client.get("/").context["projects"][0]
     assert shown.own_done == 1
+
+
+def test_it_counts_the_tasks_of_each_state(project: Project, cast: Cast, client: Client) -> None:
+    Project.objects.update(base_annotators=1, max_annotators=1, keep=1)
+    for name in ("one", "two", "three"):
+        make_task(project, name)
+    rate(Project.objects.get(), cast.alice)
+    make_gold(project)
+    client.force_login(cast.alice)
+    assert client.get("/").context["projects"][0][3] == {"open": 2, "complete": 1}
+
+
+def test_a_large_project_is_not_counted_anew(project: Project, cast: Cast, client: Client) -> None:
+    make_task(project)
+    ProjectFigures.objects.create(
+        project=project, as_of=timezone.now(), took=2, figures={"states": {"open": 7, "gold": 1}}
+    )
+    client.force_login(cast.alice)
+    assert client.get("/").context["projects"][0][3] == {"open": 7}
+
+
+def test_a_superuser_sees_projects_of_others_without_rating_them(project: Project, client: Client) -> None:
+    client.force_login(make_user("root", is_superuser=True))
+    page = client.get("/").content.decode()
+    assert "/projects/talk/settings/" in page
+    assert "/projects/talk/annotate/" not in page
+
+
+def test_annotators_see_no_tabs_and_no_archived_projects(project: Project, cast: Cast, client: Client) -> None:
+    client.force_login(cast.alice)
+    assert "/projects/talk/review/" not in client.get("/").content.decode()
+    Project.objects.update(archived_at=timezone.now())
+    page = client.get("/").content.decode()
+    assert "archived" not in page
+    assert "You are not in any project yet" in page

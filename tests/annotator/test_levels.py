@@ -6,6 +6,8 @@ import pytest
 from django.test import Client
 
 from annotator.models import Annotation, Project, Rating, User
+from annotator.projects import rubrics
+from annotator.projects.rubrics import AttributeText, RubricText
 from annotator.templatetags.scales import level
 from rewards.models import RewardModel, Score
 from tests.annotator.models.test_constraints import make_model
@@ -33,6 +35,17 @@ def test_the_agreement_matrix_begins_at_one(project: Project, cast: Cast, carol:
     heat = carol.get("/projects/talk/agreement/").content.decode().split('<table class="heat">')[1].split("</table>")[0]
     assert re.findall(r'<th scope="row">(\d)</th>', heat) == list("12345")
     assert re.findall(r'<th scope="col">(\d)</th>', heat) == list("12345")
+
+
+def test_the_keys_that_rate_are_those_of_the_longest_scale(project: Project, cast: Cast, client: Client) -> None:
+    client.force_login(cast.alice)
+    make_task(project)
+    page = client.get("/projects/talk/annotate/").content.decode()
+    assert ("<kbd>1</kbd> – <kbd>5</kbd>" in page, "<kbd>6</kbd> – <kbd>9</kbd>" in page) == (True, True)
+    levels = tuple("abcdefg")
+    rubrics.publish(project, RubricText("mine", "Mine", (AttributeText("tone", "Tone", levels),)))
+    page = client.get("/projects/talk/annotate/").content.decode()
+    assert ("<kbd>1</kbd> – <kbd>7</kbd>" in page, "– <kbd>9</kbd>" in page) == (True, False)
 
 
 def test_an_annotations_page_in_the_admin_shows_levels(project: Project, cast: Cast, carol: Client) -> None:

@@ -67,7 +67,7 @@ def test_an_archived_project_stands_in_no_list(rated: Project, cast: Cast, carol
     assert carol.get("/api/v1/projects/").json()["results"] == []
     assert [result["slug"] for result in carol.get("/api/v1/projects/?archived=true").json()["results"]] == ["talk"]
     assert carol.get("/api/v1/me/").json()["memberships"] == []
-    assert "Talk" not in admin.get("/").content.decode()
+    assert "Talk" not in admin.get("/").content.decode().partition("<details")[0], "it is folded away"
     assert admin.get("/admin/annotator/project/").context["cl"].result_count == 0
     assert admin.get("/admin/annotator/project/?archived=yes").context["cl"].result_count == 1
 
@@ -86,7 +86,7 @@ def test_one_call_deletes_nothing(rated: Project, carol: APIClient) -> None:
     answer = carol.delete(f"{TALK}?confirm=talk")
     assert (answer.status_code, answer.json()["code"]) == (409, "not_archived")
     carol.post(f"{TALK}archive/")
-    for confirm in ("", "?confirm=", "?confirm=Talk", "?confirm=1"):
+    for confirm in ("", "?confirm=", "?confirm=tal", "?confirm=1"):
         answer = carol.delete(f"{TALK}{confirm}")
         assert (answer.status_code, answer.json()["code"]) == (409, "not_confirmed")
         assert "1 task, 1 annotation and 0 reward models" in answer.json()["detail"]

@@ -1,5 +1,7 @@
 """One way through every door that changes something, with the entry it leaves; and the doors that leave none."""
 
+import json
+
 from rewards.models import RunState
 from tests.audited.sending import (
     ITEMS,
@@ -9,27 +11,37 @@ from tests.audited.sending import (
     TALK,
     a_new_account,
     an_account,
+    change_of_many,
+    changed_settings,
     command,
     deleted,
+    erased_on_the_page,
     evaluation,
     exclusion,
     first_administrator,
+    invitation,
+    invited_elsewhere,
     login,
+    new_password_by_link,
     new_project,
     new_token,
     own_password,
     rating_of_an_expert,
     readmission,
     redaction,
+    redaction_on_the_page,
     revision,
     rewards_for_a_trainer,
     run_request,
     scores,
+    sent_bulk_change,
     sent_evaluation,
     sent_evaluation_on_the_page,
     sent_exclusion,
+    sent_import,
     sent_rating,
     sent_readmission,
+    sent_run_form,
     sent_settling,
     settled,
     settling,
@@ -38,7 +50,7 @@ from tests.audited.sending import (
     token_by_password,
     undone_skip,
 )
-from tests.audited.world import Change, World, group
+from tests.audited.world import COLUMNS, Change, World, group
 from tests.builders import make_import, make_task, task_row
 
 RUBRIC = {
@@ -70,6 +82,8 @@ LEAVES_NONE = {
     "command quality",
     "command verify_model",
     "page verify-model",
+    "page verify-version",
+    "page preview-guidelines",
 }
 
 CHANGES: dict[str, tuple[str, Change]] = {
@@ -85,12 +99,57 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest member delete": ("membership.ended", lambda w: w.rest.delete(f"{TALK}/members/alice/")),
     "rest rubrics post": ("rubric.offered", lambda w: w.rest.post("/api/v1/rubrics/", RUBRIC)),
     "rest rubric put": ("rubric.published", lambda w: w.rest.put(f"{TALK}/rubric/", RUBRIC)),
+    "rest member patch": (
+        "membership.changed",
+        lambda w: w.rest.patch(f"{TALK}/members/alice/", {"role": "reviewer"}),
+    ),
+    "rest pause-member post": ("membership.paused", lambda w: w.rest.post(f"{TALK}/members/alice/pause/")),
+    "rest resume-member post": ("membership.resumed", lambda w: w.rest.post(f"{TALK}/members/alice/resume/")),
+    "rest another-try post": (
+        "membership.given_another_try",
+        lambda w: w.rest.post(f"{TALK}/members/alice/another-try/"),
+    ),
+    "rest qualify-member post": ("membership.qualified", lambda w: w.rest.post(f"{TALK}/members/alice/qualify/")),
+    "rest password-link post": ("password.link_made", lambda w: w.rest.post(f"{TALK}/members/alice/password-link/")),
+    "rest invitations post": ("invitation.made", lambda w: w.rest.post(f"{TALK}/invitations/")),
+    "rest one-invitation delete": (
+        "invitation.revoked",
+        lambda w: w.rest.delete(f"{TALK}/invitations/{invitation(w).pk}/"),
+    ),
+    "rest accept-invitation post": (
+        "invitation.accepted",
+        lambda w: w.rest.post("/api/v1/invitations/accept/", {"token": invited_elsewhere(w)}),
+    ),
+    "rest guidelines post": (
+        "guidelines.published",
+        lambda w: w.rest.post(f"{TALK}/guidelines/", {"text": "Read this."}),
+    ),
     "rest offer post": ("membership.changed", lambda w: w.offered().rest.post(f"{TALK}/offer/", {"accept": True})),
     "rest members post": ("membership.created", lambda w: w.rest.post(f"{TALK}/members/", {"username": "dave"})),
     "rest import post": ("tasks.imported", lambda w: w.rest.post(f"{TALK}/import/", [task_row("t-9")])),
     "rest one-import delete": (
         "tasks.taken_back",
         lambda w: w.rest.delete(f"{TALK}/imports/{make_import(w.project)}/"),
+    ),
+    "rest import-jobs post": (
+        "import.started",
+        lambda w: w.rest.post(f"{TALK}/import-jobs/", [task_row("t-9")], format="json"),
+    ),
+    "rest start-import-job post": (
+        "import.started",
+        lambda w: w.rest.post(f"{TALK}/import-jobs/{w.import_job().pk}/start/"),
+    ),
+    "rest import-job delete": (
+        "import.cancelled",
+        lambda w: w.rest.delete(f"{TALK}/import-jobs/{w.import_job().pk}/"),
+    ),
+    "rest import-mappings post": (
+        "import_mapping.kept",
+        lambda w: w.rest.post(f"{TALK}/import-mappings/", {"name": "ours", "mapping": COLUMNS}, format="json"),
+    ),
+    "rest import-mapping delete": (
+        "import_mapping.deleted",
+        lambda w: w.rest.delete(f"{TALK}/import-mappings/{w.import_mapping().pk}/"),
     ),
     "rest export get": ("labels.exported", lambda w: w.rest.get(f"{TALK}/export/")),
     "rest snapshots post": ("snapshot.requested", snapshot),
@@ -147,14 +206,65 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "annotation.accepted",
         lambda w: w.rest.post(f"/api/v1/assignments/{w.rated(w.cast.bob).pk}/verdict/", {"decision": "accepted"}),
     ),
+    "rest bulk-changes post": ("bulk_change.made", sent_bulk_change),
+    "rest undo-bulk-change post": (
+        "bulk_change.undone",
+        lambda w: w.rest.post(f"{TALK}/bulk-changes/{change_of_many(w)}/undo/"),
+    ),
     "rest exclusions post": ("annotator.excluded", sent_exclusion),
     "rest exclusions delete": ("annotator.readmitted", sent_readmission),
+    # Pages of managers
+    "page new-project": (
+        "project.created",
+        lambda w: w.page.post("/new-project/", {"name": "New", "rubric": "helpsteer2", "protocol": "quick"}),
+    ),
+    "page project-settings": ("project.changed", changed_settings),
+    "page archive-project": ("project.archived", lambda w: w.page.post("/projects/talk/settings/archive/")),
+    "page restore-project": ("project.restored", lambda w: w.archived().page.post("/projects/talk/settings/restore/")),
+    "page delete-project": (
+        "project.deleted",
+        lambda w: w.archived().page.post("/projects/talk/settings/delete/", {"confirm": "Talk"}),
+    ),
     # Pages of annotators and reviewers
     "page password": ("password.set", lambda w: own_password(w, "/password/")),
     "page login": ("login.succeeded", lambda w: login(w, "/login/")),
     "page logout": ("login.ended", lambda w: w.page.post("/logout/")),
     "page tokens": ("token.issued", new_token),
     "page end-token": ("token.ended", lambda w: w.page.post(f"/settings/tokens/{w.own_token().pk}/end/")),
+    "page import-data": ("import.uploaded", sent_import),
+    "page start-import": (
+        "import.started",
+        lambda w: w.page.post(f"/projects/talk/data/imports/{w.import_job().pk}/start/", {"action": "import"}),
+    ),
+    "page cancel-import": (
+        "import.cancelled",
+        lambda w: w.page.post(f"/projects/talk/data/imports/{w.import_job().pk}/cancel/"),
+    ),
+    "page keep-mapping": (
+        "import_mapping.kept",
+        lambda w: w.page.post(
+            f"/projects/talk/data/imports/{w.import_job().pk}/mapping/",
+            {"name": "ours", "mapping": json.dumps(COLUMNS)},
+        ),
+    ),
+    "page delete-mapping": (
+        "import_mapping.deleted",
+        lambda w: w.page.post(f"/projects/talk/data/mappings/{w.import_mapping().pk}/delete/"),
+    ),
+    "page take-back": (
+        "tasks.taken_back",
+        lambda w: w.page.post(f"/projects/talk/data/import/{make_import(w.project)}/take-back/"),
+    ),
+    "page change-tasks": (
+        "bulk_change.made",
+        lambda w: w.page.post(
+            f"/projects/talk/data/change/?tasks=ticked&action=retire&task={make_task(w.project).public_id}"
+        ),
+    ),
+    "page undo-change": (
+        "bulk_change.undone",
+        lambda w: w.page.post(f"/projects/talk/data/changes/{change_of_many(w)}/undo/"),
+    ),
     "page submit": ("annotation.submitted", submission),
     "page revise": ("annotation.revised", revision),
     "page skip": ("task.skipped", lambda w: w.page.post(f"/assignments/{w.held().pk}/skip/", {"reason": "other"})),
@@ -172,6 +282,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "task.retired",
         lambda w: w.page.post(f"/projects/talk/review/{w.quarantined().public_id}/decide/", {"decision": "retire"}),
     ),
+    "page quarantined-task": ("task.redacted", redaction_on_the_page),
     "page verdict": (
         "annotation.rejected",
         lambda w: w.page.post(
@@ -185,6 +296,48 @@ CHANGES: dict[str, tuple[str, Change]] = {
             {"do": "publish", "name": "Mine", "row": "a0", "a0-name": "Tone", "a0-levels": "rude\nplain\nkind"},
         ),
     ),
+    "page people": (
+        "membership.paused",
+        lambda w: w.page.post("/projects/talk/people/", {"action": "pause", "member": w.member().pk}),
+    ),
+    "page person": (
+        "membership.changed",
+        lambda w: w.page.post("/projects/talk/people/alice/", {"role": "reviewer"}),
+    ),
+    "page dismiss-person": ("membership.ended", lambda w: w.page.post("/projects/talk/people/alice/dismiss/")),
+    "page exclude-person": (
+        "annotator.excluded",
+        lambda w: w.page.post("/projects/talk/people/alice/exclude/", {"reason": "A bot."}),
+    ),
+    "page readmit-person": (
+        "annotator.readmitted",
+        lambda w: w.page.post(f"/projects/talk/people/{w.excluded().annotator}/readmit/"),
+    ),
+    "page password-link": (
+        "password.link_made",
+        lambda w: w.page.post("/projects/talk/people/alice/password-link/"),
+    ),
+    "page invitations": (
+        "invitation.made",
+        lambda w: w.page.post("/projects/talk/invitations/", {"role": "annotator", "places": 1, "days": 7}),
+    ),
+    "page invite-list": (
+        "invitation.made",
+        lambda w: w.page.post("/projects/talk/invitations/list/", {"lines": "Frank", "days": 7}),
+    ),
+    "page revoke-invitation": (
+        "invitation.revoked",
+        lambda w: w.page.post(f"/projects/talk/invitations/{invitation(w).pk}/revoke/"),
+    ),
+    "page invitation": (
+        "invitation.accepted",
+        lambda w: w.page.post(f"/invitation/{invited_elsewhere(w)}/"),
+    ),
+    "page new-password": ("password.set", new_password_by_link),
+    "page edit-guidelines": (
+        "guidelines.published",
+        lambda w: w.page.post("/projects/talk/guidelines/edit/", {"text": "Read this.", "based_on": 0}),
+    ),
     "page offer": (
         "membership.changed",
         lambda w: w.offered().page.post("/projects/talk/offer/", {"answer": "accept"}),
@@ -192,6 +345,24 @@ CHANGES: dict[str, tuple[str, Change]] = {
     # The admin's own buttons
     "page retrain": ("run.requested", run_request(lambda w: w.page.post("/admin/projects/talk/retrain/"))),
     "page cancel-run": ("run.cancelled", lambda w: w.page.post(f"/admin/training-runs/{w.run().pk}/cancel/")),
+    "page start-run": ("run.requested", run_request(sent_run_form)),
+    "page stop-run": (
+        "run.cancelled",
+        lambda w: w.page.post(f"/projects/talk/models/runs/{w.run().pk}/stop/"),
+    ),
+    "page repeat-run": (
+        "run.requested",
+        run_request(lambda w: w.page.post(f"/projects/talk/models/runs/{w.run(RunState.CANCELLED).pk}/repeat/")),
+    ),
+    "page promote-version": (
+        "model.promoted",
+        lambda w: w.page.post(f"/projects/talk/models/{w.model().pk}/promote/"),
+    ),
+    "page reject-version": (
+        "run.rejected",
+        lambda w: w.page.post(f"/projects/talk/models/{w.waiting().reward_model.pk}/reject/"),
+    ),
+    "page erase-version": ("snapshot.erased", erased_on_the_page),
     "page evaluation-jobs": ("evaluation.requested", sent_evaluation_on_the_page),
     "page remove-evaluation-job": (
         "evaluation.removed",

@@ -11,16 +11,40 @@ from django.forms import model_to_dict
 from django.test import Client
 from rest_framework.test import APIClient
 
-from annotator.models import Task, User
+from annotator.db.clock import database_now
+from annotator.forms.project_settings import ProjectSettingsForm
+from annotator.models import Invitation, Project, Role, Task, User
+from annotator.projects import invitations, password_links
+from annotator.projects.invitations import Wish
+from annotator.review.bulk_changes import change_many
 from rewards.api import openrlhf
+from rewards.models import TrainingRun
 from tests.audited.world import Change, World
-from tests.builders import ATTRIBUTES, imported, label_row, pseudonym
+from tests.builders import (
+    ATTRIBUTES,
+    NOW,
+    imported,
+    label_row,
+    make_member,
+    make_project,
+    make_task,
+    make_user,
+    pseudonym,
+)
 
 TALK = "/api/v1/projects/talk"
 NO_GUIDELINES = {"guidelines-TOTAL_FORMS": 0, "guidelines-INITIAL_FORMS": 0, "training_config": "{}"}
 NO_RESPONSES = {"responses-TOTAL_FORMS": 0, "responses-INITIAL_FORMS": 0}
 NO_RUNS = {"qualification_runs-TOTAL_FORMS": 0, "qualification_runs-INITIAL_FORMS": 0}
 ITEMS = [{"conversation": [{"role": "user", "content": "Why?"}], "response": "Because."}]
+
+
+def changed_settings(world: World) -> Any:
+    """Sends the page of settings as it is shown, with another number."""
+    shown = ProjectSettingsForm(world.project)
+    fields = {field.name: field.value() for field in shown}
+    kept = {name: value for name, value in fields.items() if value is not None and value is not False}
+    return world.page.post("/projects/talk/settings/", kept | {"keep": 2})
 
 
 def own_password(world: World, door: str) -> Any:
@@ -43,11 +67,36 @@ def token_by_password(world: World) -> Any:
     return APIClient().post("/api/v1/token/", {"username": "carol", "password": "old-pass-123"})
 
 
+def invitation(world: World) -> Invitation:
+    return invitations.invite(world.project, Wish(), by=world.cast.carol, now=NOW)[0]
+
+
+def invited_elsewhere(world: World) -> str:
+    """The secret of a link into a project that carol is not in yet."""
+    lead = make_member(make_project("other"), make_user("lead"), role=Role.MANAGER).user
+    project = Project.objects.get(slug="other")
+    return invitations.invite(project, Wish(), by=lead, now=database_now())[1]
+
+
+def new_password_by_link(world: World) -> Any:
+    _, secret = password_links.make(world.cast.carol, by=world.cast.carol, project=world.project, now=database_now())
+    new = {"password": "other-pass-98", "again": "other-pass-98"}
+    return Client().post(f"/new-password/{secret}/", new)
+
+
 def redaction(world: World) -> Any:
     task = world.quarantined()
     address = f"/admin/annotator/task/redact/?task={task.pk}"
     form = {f"task-{task.pk}-quotes": "What is", "redact": "1", "understood": "1"}
     (shown,) = world.page.post(address, {f"task-{task.pk}-quotes": "What is"}).context["forms"]
+    return world.page.post(address, {**form, f"task-{task.pk}-previewed": shown.key()})
+
+
+def redaction_on_the_page(world: World) -> Any:
+    task = world.quarantined()
+    address = f"/projects/talk/data/quarantine/{task.public_id}/"
+    form = {f"task-{task.pk}-quotes": "What is", "redact": "1", "understood": "1"}
+    shown = world.page.post(address, {f"task-{task.pk}-quotes": "What is"}).context["form"]
     return world.page.post(address, {**form, f"task-{task.pk}-previewed": shown.key()})
 
 
@@ -102,6 +151,10 @@ def sent_evaluation_on_the_page(world: World) -> Any:
     return world.page.post("/projects/talk/evaluation-jobs/", form)
 
 
+def sent_import(world: World) -> Any:
+    return world.page.post("/projects/talk/data/import/", {"file": SimpleUploadedFile("rows.jsonl", b"{}")})
+
+
 def snapshot(world: World) -> Any:
     imported(world.project, *(label_row(f"Question {number}?", f"Answer {number}.") for number in range(60)))
     return world.rest.post(f"{TALK}/snapshots/")
@@ -115,6 +168,12 @@ def run_request(change: Change) -> Change:
         return change(world)
 
     return run
+
+
+def sent_run_form(world: World) -> Any:
+    form = {"backbone": "minilm", "stages": "regression", "method": "fine_tune", "epochs": 2}
+    chosen = {"targets": "mean", "schedule": "constant", "device": "auto", "precision": "auto"}
+    return world.page.post("/projects/talk/models/runs/start/", form | chosen)
 
 
 def scores(world: World) -> None:
@@ -215,3 +274,21 @@ def sent_exclusion(world: World) -> Any:
 def sent_readmission(world: World) -> Any:
     who = pseudonym(world.excluded().annotator, world.project)
     return world.rest.delete(f"/api/v1/projects/talk/exclusions/?annotator={who}")
+
+
+def sent_bulk_change(world: World) -> Any:
+    return world.rest.post(
+        f"{TALK}/bulk-changes/", {"action": "priority", "priority": 5, "tasks": [make_task(world.project).public_id]}
+    )
+
+
+def change_of_many(world: World) -> int:
+    """Retires a task, which can then be undone; returns the id of the change."""
+    chosen = [make_task(world.project).pk]
+    return change_many(world.project, chosen, action="retire", by=world.cast.carol, now=NOW).pk
+
+
+def erased_on_the_page(world: World) -> Any:
+    model = world.model()
+    TrainingRun.objects.filter(pk=model.run_id).update(snapshot=world.marked_snapshot())
+    return world.page.post(f"/projects/talk/models/{model.pk}/erase/")

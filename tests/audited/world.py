@@ -1,5 +1,6 @@
 """What a change is tried on: a project, its people, a manager who is a superuser, before a page and with a token."""
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,26 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator.accounts import tokens
-from annotator.models import Assignment, Exclusion, Gold, Membership, Project, Role, Task, Token, User
+from annotator.importing import jobs, kept_mappings
+from annotator.importing.mappings import read_mapping
+from annotator.models import (
+    Assignment,
+    Exclusion,
+    Gold,
+    ImportJob,
+    ImportMapping,
+    Membership,
+    Project,
+    Role,
+    Task,
+    Token,
+    User,
+)
 from rewards.models import Evaluation, EvaluationJob, RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row
 from tests.conftest import Cast
+
+COLUMNS = {"prompt": "question", "responses": [{"text": "answer"}]}
 
 
 @dataclass(frozen=True)
@@ -71,6 +88,14 @@ class World:
 
     def evaluation_job(self) -> EvaluationJob:
         return EvaluationJob.objects.create(reward_model=self.model(), name="rb2", file_name="rb2.jsonl")
+
+    def import_job(self) -> ImportJob:
+        """A file that waits for its start."""
+        read = io.BytesIO(b"question,answer\nWhy?,Because.\n").read
+        return jobs.upload(self.project, read, file_name="rows.csv", by=self.cast.carol, now=NOW)
+
+    def import_mapping(self) -> ImportMapping:
+        return kept_mappings.keep(self.project, "ours", read_mapping(COLUMNS), by=self.cast.carol)
 
     def run(self, state: str = RunState.QUEUED) -> TrainingRun:
         return TrainingRun.objects.create(project=self.project, reason="a test", state=state)

@@ -106,8 +106,9 @@ class Complaints:
         dialog.dismiss()
 
     def _note(self, wrong: bool, what: str) -> None:
-        # Chromium itself logs each answer of 422, which is how an incomplete form comes back.
-        if wrong and "422" not in what:
+        # Chromium itself logs each answer of 422, which is how an incomplete form comes back; htmx logs what a newer
+        # request has replaced. If one fails, it logs htmx:sendError as well.
+        if wrong and "422" not in what and not what.startswith(("htmx:afterRequest", "htmx:sendAbort")):
             self.seen.append(what)
 
 

@@ -30,8 +30,9 @@ def manager(talk: Project) -> User:
 def test_it_is_read_on_a_phone(open_page: Open, talk: Project, rated: None) -> None:
     page = open_page(manager(talk), viewport={"width": 360, "height": 800})
     page.goto("/projects/talk/agreement/")
-    expect(page.get_by_role("img", name="Weighted kappa of Helpfulness by week")).to_be_visible()
-    page.get_by_text("The numbers").click()
+    page.locator("[data-chart=agreement]").scroll_into_view_if_needed()
+    expect(page.locator("[data-chart=agreement][data-drawn] svg")).to_be_visible()
+    page.get_by_text("Table Agreement by week").click()
     expect(page.get_by_role("columnheader", name="Week of")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 

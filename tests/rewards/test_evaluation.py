@@ -179,7 +179,7 @@ def test_the_page_asks_no_more_of_the_database_for_more_versions(
 ) -> None:
     for version in range(1, 9):
         make_evaluation(make_model(project, version))
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         shown(page)
 
 

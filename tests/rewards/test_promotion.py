@@ -153,6 +153,15 @@ def test_errors_are_summed_by_prompt() -> None:
     assert (errors.wrong, errors.compared) == ({"p": 0.0}, {"p": 1})
 
 
+def test_errors_on_scales_of_any_length_weigh_the_same() -> None:
+    """The same share of each scale: half a level of three, one of five, one and a half of seven."""
+    rows = [task(response("1", three=1.0, five=2.0, seven=3.0))]
+    predicted = {"1": Predicted({"three": 1.5, "five": 3.0, "seven": 4.5}, 1.0)}
+    errors = promotion.held_out(rows, predicted, weights={}, levels={"three": 3, "seven": 7})
+    assert errors.rmse == {"three": 1.0, "five": 1.0, "seven": 1.0}
+    assert errors.squared_errors == {"p": 3.0}
+
+
 @pytest.mark.parametrize(("first", "wrong"), [(1.0, 0.0), (2.0, 0.5), (3.0, 1.0), (float("nan"), 1.0)])
 def test_a_tie_is_half_a_pair_in_the_wrong_order(first: float, wrong: float) -> None:
     rows = [task(response("1"), response("2"), preference=2)]

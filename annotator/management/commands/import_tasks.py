@@ -9,10 +9,21 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotator.db.clock import database_now
 from annotator.importing import import_rows
+from annotator.importing.mappings import ColumnMapping, mapping_of_text
 from annotator.management.projects import named_project
 from annotator.refusals import Refusal
 
 SHOWN = 50
+
+
+def _mapping(name: str | None) -> ColumnMapping | None:
+    """Reads the mapping from its file. Raises BadMapping, and CommandError for a file that cannot be read."""
+    if name is None:
+        return None
+    try:
+        return mapping_of_text(Path(name).read_bytes())
+    except OSError as error:
+        raise CommandError(f"{name} cannot be read: {error.strerror}.") from error
 
 
 class Command(BaseCommand):
@@ -21,20 +32,23 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
         parser.add_argument("file", help="a path, or - for standard input")
+        parser.add_argument("--mapping", metavar="FILE", help="JSON that names the column for each field of a task")
         parser.add_argument("--dry-run", action="store_true", help="check and count, write nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
         project, dry_run = named_project(options["project"]), options["dry_run"]
+        name = options["file"]
         try:
-            if options["file"] == "-":
-                result = import_rows(project, sys.stdin.buffer, now=database_now(), dry_run=dry_run)
+            how: dict[str, Any] = {"now": database_now(), "dry_run": dry_run, "mapping": _mapping(options["mapping"])}
+            if name == "-":
+                result = import_rows(project, sys.stdin.buffer, **how)
             else:
-                with Path(options["file"]).open("rb") as file:
-                    result = import_rows(project, file, now=database_now(), dry_run=dry_run, file_name=options["file"])
+                with Path(name).open("rb") as file:
+                    result = import_rows(project, file, file_name=name, **how)
         except Refusal as refusal:
             raise CommandError(str(refusal)) from refusal
         except OSError as error:
-            raise CommandError(f"{options['file']} cannot be read: {error.strerror}.") from error
+            raise CommandError(f"{name} cannot be read: {error.strerror}.") from error
         rows = result.rejected[:SHOWN]
         for row in rows:
             self.stderr.write(f"line {row.line}: {row.error}")

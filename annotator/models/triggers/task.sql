@@ -35,3 +35,21 @@ CREATE TRIGGER agreement_of_deleted AFTER DELETE ON annotator_task FOR EACH ROW
 CREATE CONSTRAINT TRIGGER counting_within_wanted AFTER UPDATE OF slots_wanted ON annotator_task
     DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.slots_wanted < OLD.slots_wanted) EXECUTE FUNCTION annotator_counting_within_wanted();
+
+-- A task is found by its words (response.sql): they go when a text changes, and with the task.
+CREATE OR REPLACE FUNCTION annotator_task_words_have_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM annotator_taskwords WHERE task_id = NEW.id;
+    INSERT INTO annotator_stalewords (task_id) VALUES (NEW.id);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER words_of_changed_task AFTER UPDATE OF conversation, language ON annotator_task
+    FOR EACH ROW WHEN (OLD.conversation <> NEW.conversation OR OLD.language <> NEW.language)
+    EXECUTE FUNCTION annotator_task_words_have_changed();
+CREATE OR REPLACE FUNCTION annotator_words_are_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM annotator_taskwords w USING gone WHERE w.task_id = gone.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER words_of_deleted_task AFTER DELETE ON annotator_task REFERENCING OLD TABLE AS gone
+    FOR EACH STATEMENT EXECUTE FUNCTION annotator_words_are_gone();

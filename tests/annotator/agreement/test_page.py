@@ -59,7 +59,8 @@ def test_it_tells_every_measure(cast: Cast, client: Client, rated: None) -> None
         "Pairs",
     ):
         assert f"{heading}</h2>" in page
-    assert 'role="img" aria-label="Weighted kappa of Helpfulness by week' in page
+    assert 'data-chart="agreement"' in page
+    assert 'data-chart="kappa"' in page
     assert "being counted" not in page
 
 

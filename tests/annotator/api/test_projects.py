@@ -182,6 +182,7 @@ def test_an_account_joins_by_its_name(carol: APIClient, cast: Cast, project: Pro
     answer = admitted(carol, username="dave", role="reviewer")
     assert answer.status_code == 201
     fields = {"username", "pseudonym", "role", "offered_role", "accepted", "quota", "languages", "created_at"}
+    fields |= {"paused_at", "paused_because", "qualified_at", "extra_tries", "acknowledged_version"}
     assert set(answer.json()) == fields
     assert answer.json()["pseudonym"] == pseudonym(cast.dave, project)
 
@@ -206,7 +207,7 @@ def test_no_role_leaves_the_role(carol: APIClient) -> None:
     [
         ({"username": "frank"}, "unknown_account"),
         ({"username": "frank", "password": "short"}, "weak_password"),
-        ({"username": "fr ank", "password": "tall order 9"}, "weak_password"),
+        ({"username": "fr ank", "password": "tall order 9"}, "refused_name"),
         ({"username": "dave", "role": "king"}, "invalid"),
         ({"username": "", "role": "annotator"}, "invalid"),
         ({"username": "x" * 151, "password": "tall order 9"}, "invalid"),

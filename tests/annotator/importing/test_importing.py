@@ -386,7 +386,7 @@ def test_nobody_waits_for_more_than_a_batch_of_a_dry_run(project: Project, monke
 
 def test_the_first_tasks_come_with_an_entry_of_the_audit(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed process runs no `finally`: what it would have written at the end is missing here."""
-    monkeypatch.setattr("annotator.importing.batches._record", lambda *_: None)
+    monkeypatch.setattr("annotator.importing.batches.record", lambda *_, **__: None)
     imported(project, *(task_row(f"t-{number}") for number in range(3)))
     entry = AuditEntry.objects.get(project=project.slug)
     assert (entry.action, entry.subject) == ("import.begun", "a file")

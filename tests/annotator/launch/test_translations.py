@@ -47,7 +47,8 @@ def test_the_translations_have_the_placeholders_of_the_strings(po: Path) -> None
         message.id
         for message in messages(translations.stored(po))
         for text in forms(message.string)
-        if sorted(NAMED.findall(text)) != sorted(NAMED.findall(forms(message.id)[-1]))
+        # A singular may do without the number, as the English one does.
+        if sorted(NAMED.findall(text)) not in [sorted(NAMED.findall(english)) for english in forms(message.id)]
     ]
     assert differing == []
 

@@ -5,7 +5,7 @@ import pytest
 from annotator import annotation
 from annotator.models import Annotation, Assignment, Membership, Project, Role, User
 from annotator.projects import members
-from annotator.projects.members import UnknownAccount, WeakPassword
+from annotator.projects.members import RefusedName, UnknownAccount, WeakPassword
 from tests.builders import NOW, claimed, make_task, submission
 from tests.conftest import Cast
 
@@ -33,9 +33,14 @@ def test_a_password_never_changes_an_account_that_exists(project: Project, cast:
     assert not User.objects.get(username="dave").check_password(PASSWORD)
 
 
-@pytest.mark.parametrize(("name", "password"), [("frank", "short"), ("frank", "password1"), ("fr ank", PASSWORD)])
-def test_a_weak_password_or_an_odd_name_makes_no_account(project: Project, name: str, password: str) -> None:
-    with pytest.raises(WeakPassword):
+@pytest.mark.parametrize(
+    ("name", "password", "error"),
+    [("frank", "short", WeakPassword), ("frank", "password1", WeakPassword), ("fr ank", PASSWORD, RefusedName)],
+)
+def test_a_weak_password_or_an_odd_name_makes_no_account(
+    project: Project, name: str, password: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
         members.admit(project, username=name, password=password)
     assert not User.objects.filter(username=name).exists()
 

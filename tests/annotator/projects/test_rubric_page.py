@@ -7,7 +7,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from annotator.forms.rubric import RubricEditor
 from annotator.models import Project
+from annotator.projects.rubrics import RubricText
 from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +51,8 @@ def test_a_change_is_explained_before_it_is_published(carol: Client, project: Pr
     sent = form(("a0", "Tone", 3), ("a1", "Depth", 5), ("a2", "Trust", 7))
     page = shown(carol.post(PAGE, sent | {"do": "check"}))
     assert "What version 2 changes" in page
-    assert "tone will decide" in page
+    assert "so Tone will decide" in page
+    assert "Ratings of Tone are at most 2 apart" in page
     assert Project.objects.get().rubric.version == 1
     assert carol.post(PAGE, sent | {"do": "publish"}).status_code == 302
     assert Project.objects.get().scales() == {"tone": 3, "depth": 5, "trust": 7}
@@ -59,6 +62,39 @@ def test_rows_are_sent_in_the_order_of_the_page(carol: Client) -> None:
     sent = form(("a1", "Depth", 5), ("a0", "Tone", 3))
     carol.post(PAGE, sent | {"do": "publish"})
     assert list(Project.objects.get().scales()) == ["depth", "tone"]
+
+
+def sent_as_shown(project: Project) -> dict[str, Any]:
+    """The form as a browser sends it when nobody has touched it."""
+    editor = RubricEditor.of(RubricText.of(project.rubric), key=project.rubric.key)
+    return {**editor.data, "row": [row for row, _form in editor.rows]}
+
+
+def test_a_change_of_order_is_named_before_it_is_published(carol: Client, project: Project) -> None:
+    sent = sent_as_shown(project)
+    sent["row"] = ["a1", "a0", *sent["row"][2:]]
+    page = shown(carol.post(PAGE, sent | {"do": "check"}))
+    assert "In another order: Correctness, Helpfulness, Coherence, Complexity, Verbosity" in page
+    assert "Publish version 2" in page
+    carol.post(PAGE, sent | {"do": "publish"})
+    assert list(Project.objects.get().scales())[:2] == ["correctness", "helpfulness"]
+
+
+def test_another_name_is_told_before_it_is_published(carol: Client, project: Project) -> None:
+    page = shown(carol.post(PAGE, sent_as_shown(project) | {"name": "Ours & theirs", "do": "check"}))
+    assert "will be called “Ours &amp; theirs”" in page
+
+
+def test_where_nothing_changes_there_is_nothing_to_publish(carol: Client, project: Project) -> None:
+    page = shown(carol.post(PAGE, sent_as_shown(project) | {"do": "check"}))
+    assert "Nothing changes: the form says what version 1 says." in page
+    assert 'value="publish"' not in page
+
+
+def test_what_was_said_of_a_change_goes_when_the_form_is_changed_again(carol: Client, project: Project) -> None:
+    sent = form(("a0", "Tone", 3), do="preview")
+    assert "hx-swap-oob" not in shown(carol.post(PAGE, sent))
+    assert 'id="change" hx-swap-oob="delete"' in shown(carol.post(PAGE, sent | {"checked": "1"}))
 
 
 def test_rows_are_moved_added_and_removed_without_scripts(carol: Client) -> None:

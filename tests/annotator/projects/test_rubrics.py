@@ -172,6 +172,30 @@ def test_what_a_change_means_is_said_in_numbers(project: Project, cast: Cast) ->
     assert project.rubric.version == 1
 
 
+def test_a_change_of_order_alone_is_a_change(project: Project) -> None:
+    text = RubricText.of(project.rubric)
+    first, second, *others = text.attributes
+    change = rubrics.change(project, replace(text, attributes=(second, first, *others)))
+    assert change
+    assert change.reordered == ("correctness", "helpfulness", "coherence", "complexity", "verbosity")
+    assert (change.added, change.removed, change.reworded, change.renamed) == ((), (), (), False)
+
+
+def test_what_is_new_or_gone_moves_nothing_that_stays(project: Project) -> None:
+    text = RubricText.of(project.rubric)
+    first, second, _gone, *others = text.attributes
+    change = rubrics.change(project, replace(text, attributes=(first, attribute("tone", 3), second, *others)))
+    assert (change.added, change.removed, change.reordered) == (("tone",), ("coherence",), ())
+
+
+def test_another_name_is_a_change_and_the_same_text_is_none(project: Project) -> None:
+    text = RubricText.of(project.rubric)
+    assert not rubrics.change(project, text)
+    renamed = rubrics.change(project, replace(text, name="Ours"))
+    assert renamed
+    assert renamed.renamed
+
+
 def test_a_rating_off_the_scale_of_its_attribute_is_refused(cast: Cast) -> None:
     project = project_settings.create({"slug": "own", "name": "Own", "rubric": THREE, "base_annotators": 1})
     project.memberships.create(user=cast.alice)

@@ -1,0 +1,261 @@
+"""REST calls on imports that the light worker does: send a file, follow it, check it, cancel it; and kept mappings."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotator import access
+from annotator.api.transfer import (
+    LONGEST_MAPPING,
+    MAPPING_PARAMETER,
+    StreamParser,
+    WhateverIsAccepted,
+    reader,
+    sent_name,
+)
+from annotator.db.clock import database_now
+from annotator.importing import jobs, kept_mappings, samples
+from annotator.importing.job_errors import errors_csv
+from annotator.importing.kept_mappings import mapping_named
+from annotator.importing.mappings import ColumnMapping, guessed, read_mapping
+from annotator.models import ImportJob, ImportJobError, ImportMapping, Project
+from annotator.web import query_parameters
+
+FORMATS = ("json", "csv")
+
+
+class ImportJobSerializer(serializers.ModelSerializer[ImportJob]):
+    """`import_id` is the row under `imports/` once a task is made; `error` says why a job has failed."""
+
+    by = serializers.CharField(source="requested_by.username", default="", read_only=True)
+    import_id = serializers.IntegerField(allow_null=True, source="import_row_id", read_only=True)
+
+    class Meta:
+        model = ImportJob
+        fields = [
+            "id",
+            "state",
+            "dry_run",
+            "file_name",
+            "file_hash",
+            "file_bytes",
+            "bytes_read",
+            "rows_done",
+            "mapping",
+            "layouts",
+            "created",
+            "existing",
+            "rejected",
+            "import_id",
+            "error",
+            "by",
+            "created_at",
+            "heartbeat_at",
+            "finished_at",
+        ]
+
+
+class StartSerializer(serializers.Serializer[Any]):
+    dry_run = serializers.BooleanField(default=False)
+    mapping = serializers.JSONField(
+        default=None, allow_null=True, help_text="a mapping, or the name of one that the project keeps"
+    )
+
+
+class ErrorSerializer(serializers.ModelSerializer[ImportJobError]):
+    class Meta:
+        model = ImportJobError
+        fields = ["line", "field", "error"]
+
+
+class PreviewedResponseSerializer(serializers.Serializer[Any]):
+    text = serializers.CharField()
+    model = serializers.CharField()
+
+
+class PreviewedTaskSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField(source="external_id")
+    messages = serializers.ListField(child=serializers.DictField())
+    responses = PreviewedResponseSerializer(many=True)
+    priority = serializers.IntegerField()
+    language = serializers.CharField()
+    metadata = serializers.DictField()
+
+
+class PreviewSerializer(serializers.Serializer[Any]):
+    """What the first rows would become. `layout` is empty if none of them is a task."""
+
+    columns = serializers.ListField(child=serializers.CharField())
+    layout = serializers.CharField()
+    tasks = PreviewedTaskSerializer(many=True)
+    rejected = serializers.ListField(child=serializers.DictField())
+    suggested_mapping = serializers.DictField(help_text="what the names of the columns suggest")
+    note = serializers.CharField(help_text="why no row can be shown")
+
+
+class MappingSerializer(serializers.ModelSerializer[ImportMapping]):
+    mapping = serializers.JSONField(source="columns")
+    name = serializers.CharField(max_length=200)
+
+    class Meta:
+        model = ImportMapping
+        fields = ["id", "name", "mapping", "changed_at"]
+        read_only_fields = ["changed_at"]
+
+
+def _managed(request: Request, slug: str) -> Project:
+    return access.managed_project(access.user_of(request), slug)
+
+
+def _managed_job(request: Request, slug: str, job_id: int) -> ImportJob:
+    """Returns a job of a project that the caller manages, in one step with the check."""
+    rows = ImportJob.objects.arrived().select_related("project", "requested_by")
+    return get_object_or_404(rows, project=_managed(request, slug), pk=job_id)
+
+
+class ImportJobs(generics.ListAPIView[ImportJob]):
+    """Lists the imports that the light worker does or did. A POST sends a file, as the body or as a form."""
+
+    serializer_class = ImportJobSerializer
+    queryset = ImportJob.objects.none()
+    parser_classes = [MultiPartParser, StreamParser]
+
+    def get_queryset(self) -> QuerySet[ImportJob]:
+        project = _managed(self.request, self.kwargs["slug"])
+        return ImportJob.objects.arrived().filter(project=project).select_related("requested_by")
+
+    @extend_schema(
+        request={"application/octet-stream": OpenApiTypes.BINARY},
+        responses={202: ImportJobSerializer},
+        parameters=[
+            OpenApiParameter("dry_run", bool, description="1: check and count, write nothing"),
+            OpenApiParameter("start", bool, description="0: only keep the file, for a preview; `start/` starts it"),
+            MAPPING_PARAMETER,
+        ],
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        user, project, query = access.user_of(request), _managed(request, slug), request.query_params
+        mapping = mapping_named(project, query_parameters.text(query, "mapping", longest=LONGEST_MAPPING))
+        sent: dict[str, Any] = {"file_name": sent_name(request), "by": user, "now": database_now()}
+        if "start" in query and not query_parameters.flag(query, "start"):
+            job = jobs.upload(project, reader(request), **sent)
+        else:
+            dry_run = query_parameters.flag(query, "dry_run")
+            job = jobs.request(project, reader(request), dry_run=dry_run, mapping=mapping, **sent)
+        location = {"Location": reverse("api:import-job", args=[slug, job.pk])}
+        return Response(ImportJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
+
+
+class OneImportJob(APIView):
+    """One import; deleting it cancels the work. Tasks that are in by then stay, and can be taken back."""
+
+    @extend_schema(responses=ImportJobSerializer)
+    def get(self, request: Request, slug: str, job_id: int) -> Response:
+        return Response(ImportJobSerializer(_managed_job(request, slug, job_id)).data)
+
+    @extend_schema(responses=ImportJobSerializer)
+    def delete(self, request: Request, slug: str, job_id: int) -> Response:
+        return Response(ImportJobSerializer(jobs.cancel(_managed_job(request, slug, job_id))).data)
+
+
+class StartOfImportJob(APIView):
+    """Starts the import of a file that was kept or checked."""
+
+    @extend_schema(request=StartSerializer, responses={202: ImportJobSerializer})
+    def post(self, request: Request, slug: str, job_id: int) -> Response:
+        job = _managed_job(request, slug, job_id)
+        serializer = StartSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        mapping = _mapping_of(job.project, serializer.validated_data["mapping"])
+        started = jobs.start(job, dry_run=serializer.validated_data["dry_run"], mapping=mapping)
+        return Response(ImportJobSerializer(started).data, status=status.HTTP_202_ACCEPTED)
+
+
+def _mapping_of(project: Project, value: Any) -> ColumnMapping | None:
+    if value is None or isinstance(value, str):
+        return mapping_named(project, value or "")
+    return read_mapping(value)
+
+
+class PreviewOfImportJob(APIView):
+    """The first rows of a file that was kept, as the tasks that they would become."""
+
+    @extend_schema(responses=PreviewSerializer, parameters=[MAPPING_PARAMETER])
+    def get(self, request: Request, slug: str, job_id: int) -> Response:
+        job = _managed_job(request, slug, job_id)
+        text = query_parameters.text(request.query_params, "mapping", longest=LONGEST_MAPPING)
+        sample = jobs.sample_of(job)
+        shown = samples.preview(job.project, sample, mapping_named(job.project, text))
+        values = {
+            "columns": sample.columns,
+            "layout": shown.layout,
+            "tasks": shown.tasks,
+            "rejected": [{"line": row.line, "field": row.field, "error": row.error} for row in shown.refused],
+            "suggested_mapping": guessed(sample.columns),
+            "note": sample.note,
+        }
+        return Response(PreviewSerializer(values).data)
+
+
+class ErrorsOfImportJob(APIView):
+    """The rows that were refused: the first 1,000 of them, as JSON or CSV."""
+
+    content_negotiation_class = WhateverIsAccepted
+
+    @extend_schema(
+        responses={(200, "application/json"): ErrorSerializer(many=True), (200, "text/csv"): OpenApiTypes.BINARY},
+        parameters=[OpenApiParameter("format", enum=list(FORMATS))],
+    )
+    def get(self, request: Request, slug: str, job_id: int) -> HttpResponseBase:
+        job = _managed_job(request, slug, job_id)
+        if query_parameters.choice(request.query_params, "format", FORMATS, default=FORMATS[0]) == "json":
+            return Response(ErrorSerializer(job.errors.order_by("pk"), many=True).data)
+        answer = StreamingHttpResponse(errors_csv(job), content_type="text/csv; charset=utf-8")
+        answer["Content-Disposition"] = f'attachment; filename="{slug}-import-{job.pk}-errors.csv"'
+        return answer
+
+
+class ImportMappings(generics.ListAPIView[ImportMapping]):
+    """The mappings of columns that the project keeps; a POST keeps one, in place of one of the same name."""
+
+    serializer_class = MappingSerializer
+    queryset = ImportMapping.objects.none()
+
+    def get_queryset(self) -> QuerySet[ImportMapping]:
+        project = _managed(self.request, self.kwargs["slug"])
+        return ImportMapping.objects.filter(project=project).order_by("name")
+
+    @extend_schema(request=MappingSerializer, responses={201: MappingSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        user, project = access.user_of(request), _managed(request, slug)
+        serializer = MappingSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        mapping = read_mapping(serializer.validated_data["columns"])
+        row = kept_mappings.keep(project, serializer.validated_data["name"], mapping, by=user)
+        return Response(MappingSerializer(row).data, status=status.HTTP_201_CREATED)
+
+
+class OneImportMapping(APIView):
+    """One kept mapping."""
+
+    @extend_schema(responses=MappingSerializer)
+    def get(self, request: Request, slug: str, mapping_id: int) -> Response:
+        row = get_object_or_404(ImportMapping, project=_managed(request, slug), pk=mapping_id)
+        return Response(MappingSerializer(row).data)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, slug: str, mapping_id: int) -> Response:
+        project = _managed(request, slug)
+        row = get_object_or_404(ImportMapping.objects.select_related("project"), project=project, pk=mapping_id)
+        kept_mappings.delete(row)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,96 @@
+"""REST calls by which managers change one member: role and limits, pause, test, a link to a new password."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from annotator import access
+from annotator.api.fields import LARGEST, KnownFields, WholeNumberField
+from annotator.api.serializers import MemberSerializer
+from annotator.db.clock import database_now
+from annotator.models import Membership, Project, Role
+from annotator.projects import member_actions, members, password_links
+
+
+class MemberChangeSerializer(KnownFields):
+    """What is to change about a member; what is absent stays."""
+
+    role = serializers.ChoiceField(choices=Role.choices, required=False)
+    quota = WholeNumberField(required=False, allow_null=True, min_value=0, max_value=LARGEST)
+    languages = serializers.ListField(child=serializers.CharField(max_length=60), required=False, max_length=20)
+
+
+def member_of(project: Project, username: str) -> Membership:
+    """Returns the member of this name, or raises 404."""
+    rows = project.memberships.with_pseudonym().select_related("user", "project")
+    return get_object_or_404(rows, user__username=username)
+
+
+class OneMember(APIView):
+    """One member of a project, for its managers."""
+
+    @extend_schema(request=MemberChangeSerializer, responses=MemberSerializer)
+    def patch(self, request: Request, slug: str, username: str) -> Response:
+        user = access.user_of(request)
+        member = member_of(access.managed_project(user, slug), username)
+        serializer = MemberChangeSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
+        members.change(
+            member,
+            role=data.get("role"),
+            quota=data.get("quota", member.quota),
+            languages=data.get("languages", member.languages),
+            by=user,
+        )
+        return Response(MemberSerializer(member_of(member.project, username)).data)
+
+    @extend_schema(
+        description="Ends the membership. Tasks that they hold go back, finished work stays. The last manager stays.",
+        responses={204: None},
+    )
+    def delete(self, request: Request, slug: str, username: str) -> Response:
+        members.dismiss(member_of(access.managed_project(access.user_of(request), slug), username))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class MemberAction(APIView):
+    """Does to a member what a manager's button does."""
+
+    action = ""
+
+    @classmethod
+    def action_view(cls, action: str) -> Callable[..., Any]:
+        """Returns the view of one action."""
+        return cls.as_view(action=action)
+
+    @extend_schema(request=None, responses=MemberSerializer)
+    def post(self, request: Request, slug: str, username: str) -> Response:
+        member = member_of(access.managed_project(access.user_of(request), slug), username)
+        member_actions.act(self.action, [member], now=database_now())
+        return Response(MemberSerializer(member_of(member.project, username)).data)
+
+
+class PasswordLinkSerializer(serializers.Serializer[None]):
+    link = serializers.CharField(help_text="where the member chooses a new password, once")
+    expires_at = serializers.DateTimeField()
+
+
+class PasswordLinkOfMember(APIView):
+    """Makes a link by which a member who has forgotten their password chooses a new one."""
+
+    @extend_schema(request=None, responses={201: PasswordLinkSerializer})
+    def post(self, request: Request, slug: str, username: str) -> Response:
+        user = access.user_of(request)
+        project = access.managed_project(user, slug)
+        account = member_of(project, username).user
+        row, secret = password_links.make(account, by=user, project=project, now=database_now())
+        link = request.build_absolute_uri(reverse("new-password", args=[secret]))
+        return Response({"link": link, "expires_at": row.expires_at}, status=status.HTTP_201_CREATED)

@@ -1,0 +1,121 @@
+"""The form that says which column of an uploaded file is which field of a task."""
+
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from annotator.importing.mappings import IGNORED, KEPT, LONGEST_COLUMN, ColumnMapping, read_mapping
+
+OWN_FIELDS = ("prompt", "messages", "id", "language", "priority", "metadata")
+SENT = "mapped"
+"""The parameter that says that the form was filled in: a page without it shows the file's own layout."""
+
+
+class MappingForm(forms.Form):
+    """A choice of columns, with a row for each response and an empty one for the next."""
+
+    prompt = forms.ChoiceField(label=gettext_lazy("Prompt"), required=False)
+    messages = forms.ChoiceField(
+        label=gettext_lazy("or conversation"),
+        required=False,
+        help_text=gettext_lazy("A list of turns, each with role and content."),
+    )
+    id = forms.ChoiceField(label=gettext_lazy("Task id"), required=False)
+    language = forms.ChoiceField(label=gettext_lazy("Language"), required=False)
+    priority = forms.ChoiceField(label=gettext_lazy("Priority"), required=False)
+    metadata = forms.ChoiceField(
+        label=gettext_lazy("Metadata"), required=False, help_text=gettext_lazy("A column that holds an object.")
+    )
+    rest = forms.ChoiceField(
+        label=gettext_lazy("All other columns"),
+        choices=[(KEPT, gettext_lazy("keep as metadata")), (IGNORED, gettext_lazy("ignore"))],
+    )
+    fewer = forms.BooleanField(
+        label=gettext_lazy("Leave out responses whose cell is empty"),
+        required=False,
+        help_text=gettext_lazy("Otherwise a row with an empty response is refused."),
+    )
+
+    def __init__(self, columns: Sequence[str], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, label_suffix="", **kwargs)  # type: ignore[misc]
+        self.choices = [("", _("none")), *((name, name) for name in columns)]
+        for name in OWN_FIELDS:
+            self._choice(name).choices = self.choices
+        for number in range(self._rows()):
+            letter = ascii_uppercase[number]
+            self.fields[f"text_{number}"] = forms.ChoiceField(
+                label=_("Response %(letter)s") % {"letter": letter}, choices=self.choices, required=False
+            )
+            self.fields[f"model_{number}"] = forms.ChoiceField(
+                label=_("Model %(letter)s: column") % {"letter": letter},
+                choices=self.choices,
+                required=False,
+            )
+            self.fields[f"model_name_{number}"] = forms.CharField(
+                label=_("or name of model %(letter)s") % {"letter": letter},
+                max_length=LONGEST_COLUMN,
+                required=False,
+            )
+
+    def _choice(self, name: str) -> forms.ChoiceField:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        return field
+
+    def _rows(self) -> int:
+        given: Mapping[str, Any] = self.data if self.is_bound else self.initial
+        filled = [number for number in range(len(ascii_uppercase)) if given.get(f"text_{number}")]
+        return min(max([2, *(number + 2 for number in filled)]), len(ascii_uppercase))
+
+    @property
+    def responses(self) -> list[dict[str, Any]]:
+        """The fields of each response, for the page."""
+        return [
+            {name: self[f"{name}_{number}"] for name in ("text", "model", "model_name")}
+            for number in range(self._rows())
+        ]
+
+    @property
+    def others(self) -> list[Any]:
+        return [self[name] for name in ("id", "language", "priority", "metadata", "rest")]
+
+    @property
+    def others_are_filled(self) -> bool:
+        """Returns whether one of the fields has another value than a new form's."""
+        values = [field.value() for field in self.others]
+        return any(values[:-1]) or values[-1] == IGNORED
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if bool(cleaned.get("prompt")) == bool(cleaned.get("messages")):
+            self.add_error("prompt", _("Choose a column for the prompt, or one for the conversation."))
+        if not any(cleaned.get(f"text_{number}") for number in range(self._rows())):
+            self.add_error("text_0", _("Choose the column of at least one response."))
+        for number in range(self._rows()):
+            if cleaned.get(f"model_{number}") and cleaned.get(f"model_name_{number}"):
+                self.add_error(f"model_name_{number}", _("Choose a column or write a name, not both."))
+        return cleaned
+
+    def mapping(self) -> ColumnMapping:
+        """Returns what a valid form says. Raises BadMapping."""
+        values = self.cleaned_data
+        responses = [
+            {key: values[f"{key}_{number}"] for key in ("text", "model", "model_name")}
+            for number in range(self._rows())
+            if values[f"text_{number}"]
+        ]
+        own = {name: values[name] for name in OWN_FIELDS}
+        return read_mapping({**own, "responses": responses, "rest": values["rest"], "fewer": values["fewer"]})
+
+
+def filled_in(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a mapping's JSON as the form's initial values."""
+    values = {name: mapping.get(name, "") for name in OWN_FIELDS}
+    for number, response in enumerate(mapping.get("responses", [])):
+        for key in ("text", "model", "model_name"):
+            values[f"{key}_{number}"] = response.get(key, "")
+    return values | {"rest": mapping.get("rest", KEPT), "fewer": mapping.get("fewer", False)}

@@ -1,0 +1,187 @@
+"""The forms that create a project: from a rubric and a protocol, or as a copy of another project."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from annotator.models import Project, Rubric, User
+from annotator.models.project import MOST_ANNOTATORS, WIDEST
+from annotator.projects.guidelines import template
+from annotator.projects.preset_rubrics import DEFAULT_RUBRIC
+from annotator.projects.presets import LEVELS, NUMBERS, OWN, OWN_TITLE, PRESETS
+from annotator.projects.slugs import LONGEST, free_slug
+
+MOST_TASKS = 10_000_000
+USUAL_TASKS = 1_000
+
+
+class NamedProjectForm(forms.Form):
+    """A project's name, the slug that follows from it unless somebody types one, and its purpose."""
+
+    name = forms.CharField(
+        max_length=120, label=_("Name"), widget=forms.TextInput(attrs={"autofocus": True, "autocomplete": "off"})
+    )
+    slug = forms.SlugField(
+        max_length=LONGEST,
+        required=False,
+        label=_("Name in addresses"),
+        help_text=_("Lower-case letters, digits and hyphens. Leave it empty to have it made from the name."),
+        widget=forms.TextInput(attrs={"data-slug-of": "id_name", "autocomplete": "off", "spellcheck": "false"}),
+    )
+    description = forms.CharField(
+        required=False,
+        max_length=2_000,
+        label=_("Purpose"),
+        help_text=_("What the ratings are for. Everybody in the project sees it."),
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.label_suffix = ""
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if not data.get("slug") and "slug" not in self.errors and data.get("name"):
+            data["slug"] = free_slug(data["name"])
+        return data
+
+
+def _number(label: Any, help_text: Any, *, least: int, most: int) -> forms.IntegerField:
+    return forms.IntegerField(required=False, label=label, help_text=help_text, min_value=least, max_value=most)
+
+
+class NewProjectForm(NamedProjectForm):
+    """Everything that a new project needs; the rest of its settings have defaults that can be changed later."""
+
+    rubric = forms.ModelChoiceField(
+        Rubric.objects.none(),
+        to_field_name="key",
+        empty_label=None,
+        label=_("Rubric"),
+        help_text=_("The scales by which each response is rated. You can rewrite them when the project is there."),
+    )
+    protocol = forms.ChoiceField(label=_("Protocol"), widget=forms.RadioSelect)
+    base_annotators = _number(
+        _("Annotators for each task"), _("How many people rate each task at first."), least=1, most=MOST_ANNOTATORS
+    )
+    max_annotators = _number(
+        _("At most"),
+        _("The most people for one task, if the ratings are too far apart."),
+        least=1,
+        most=MOST_ANNOTATORS,
+    )
+    escalate_above = _number(
+        _("Ask more above a spread of"),
+        _("The spread is the difference between the highest and the lowest rating of the first attribute."),
+        least=0,
+        most=WIDEST,
+    )
+    keep = _number(
+        _("Annotations kept"),
+        _("The label is the mean of this many annotations, those that are closest to each other."),
+        least=1,
+        most=MOST_ANNOTATORS,
+    )
+    drop_above = _number(
+        _("Drop above a spread of"),
+        _("If even the kept annotations are further apart, the task gives no label."),
+        least=0,
+        most=WIDEST,
+    )
+    tasks_planned = forms.IntegerField(
+        min_value=0,
+        max_value=MOST_TASKS,
+        required=False,
+        label=_("Tasks you plan"),
+        help_text=_("Only for the estimate. You import tasks later."),
+    )
+    ask_preference = forms.BooleanField(required=False, label=_("Ask which response is better"))
+    allow_ties = forms.BooleanField(required=False, label=_("Offer “equally good” as an answer"))
+    ask_safety = forms.BooleanField(required=False, label=_("Ask whether each response is safe"))
+    ask_confidence = forms.BooleanField(required=False, label=_("Ask how sure the annotator is"))
+    guidelines = forms.CharField(
+        required=False,
+        label=_("Guidelines"),
+        help_text=_("Markdown. Annotators read them before their first task. You can change them at any time."),
+        widget=forms.Textarea(attrs={"rows": 18, "class": "tall"}),
+    )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rubric, protocol = self.fields["rubric"], self.fields["protocol"]
+        assert isinstance(rubric, forms.ModelChoiceField)
+        assert isinstance(protocol, forms.ChoiceField)
+        rubric.queryset = Rubric.objects.offered_to(user).of_responses().order_by("name")
+        protocol.choices = [*((key, gettext(preset.title)) for key, preset in PRESETS.items()), (OWN, OWN_TITLE)]
+
+    @staticmethod
+    def beginning() -> dict[str, Any]:
+        """Returns what the form holds before anybody has touched it."""
+        usual = {name: getattr(Project(), name) for name in NUMBERS}
+        first = next(iter(PRESETS))
+        return usual | {
+            "protocol": first,
+            "rubric": DEFAULT_RUBRIC,
+            "guidelines": template(),
+            "ask_preference": True,
+            "tasks_planned": USUAL_TASKS,
+        }
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean()
+        for name in NUMBERS:
+            if data.get("protocol") == OWN and name not in self.errors and data.get(name) is None:
+                self.add_error(name, gettext("Give a number."))
+        return data
+
+    def numbers(self) -> Mapping[str, int] | None:
+        """Returns the protocol's numbers, or None where they are not complete; the rest of the form may be wrong."""
+        data = getattr(self, "cleaned_data", {})
+        if data.get("protocol") in PRESETS:
+            return PRESETS[data["protocol"]].numbers_for(_deciding_levels(data.get("rubric")))
+        own = {name: data.get(name) for name in NUMBERS}
+        if any(value is None for value in own.values()) or own["max_annotators"] < own["base_annotators"]:  # type: ignore[operator]
+            return None
+        return own  # type: ignore[return-value]
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the settings of the new project, without the guidelines."""
+        data, numbers = self.cleaned_data, self.numbers()
+        asked = ("ask_preference", "allow_ties", "ask_safety", "ask_confidence")
+        named = {name: data[name] for name in ("slug", "name", "description", "rubric", *asked)}
+        own = {name: data[name] for name in NUMBERS if data["protocol"] == OWN}
+        return {**named, **(numbers or own)}
+
+
+def _deciding_levels(rubric: Rubric | None) -> int:
+    """Returns the number of levels of the attribute that will decide in a new project with the rubric."""
+    scales = (
+        {one.key: len(one.levels) for one in rubric.attributes.filter(scope="response").order_by("position")}
+        if (rubric)
+        else {}
+    )
+    usual = Project().spread_attribute
+    return scales.get(usual) or next(iter(scales.values()), LEVELS)
+
+
+class CopyProjectForm(NamedProjectForm):
+    """A copy of one of the user's projects: its settings, rubric and guidelines, but neither tasks nor members."""
+
+    source = forms.ModelChoiceField(
+        Project.objects.none(),
+        to_field_name="slug",
+        empty_label=None,
+        label=_("Copy of"),
+        help_text=_("Settings, rubric and guidelines are copied. Tasks, annotations and members are not."),
+    )
+    field_order = ("source", "name", "slug", "description")
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        source = self.fields["source"]
+        assert isinstance(source, forms.ModelChoiceField)
+        source.queryset = Project.objects.managed_by(user).order_by("name")

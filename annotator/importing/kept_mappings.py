@@ -1,0 +1,73 @@
+"""Mappings that a project keeps by name, so that the next file with the same columns needs no new one."""
+
+import re
+
+from annotator import audit
+from annotator.db.retries import in_transaction
+from annotator.importing.mappings import BadMapping, ColumnMapping, mapping_of_text, read_mapping
+from annotator.models import ImportMapping, Project, User
+from annotator.refusals import Refusal
+
+MOST = 50
+LONGEST_NAME = ImportMapping._meta.get_field("name").max_length or 0
+_NAME = re.compile(r"[^\x00-\x1f\x7f{}/]+")
+
+
+class TooManyMappings(Refusal):
+    """The project keeps as many mappings as it may."""
+
+    code = "too_many_mappings"
+
+
+class UnknownMapping(BadMapping):
+    """The project keeps no mapping of this name; the message lists those that it keeps."""
+
+    code = "unknown_mapping"
+
+
+@in_transaction
+def keep(project: Project, name: str, mapping: ColumnMapping, *, by: User | None) -> ImportMapping:
+    """Keeps the mapping under the name, in place of the mapping that had the name before.
+
+    Raises:
+        BadMapping: The name is empty, too long, or has characters that a name may not have.
+        TooManyMappings: The project keeps MOST of them.
+    """
+    name = " ".join(name.split())
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME or not name.isprintable():
+        raise BadMapping(f"name: Write 1 to {LONGEST_NAME} characters, without braces and slashes.")
+    # The project's row is locked, so that two at once do not both keep the last one that there is room for.
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    others = ImportMapping.objects.filter(project=project).exclude(name=name)
+    if others.count() >= MOST:
+        raise TooManyMappings(f"The project keeps {MOST} mappings already. Delete one of them.")
+    fields = {"columns": mapping.as_json(), "by": by}
+    row, _ = ImportMapping.objects.update_or_create(project=project, name=name, defaults=fields)
+    audit.record("import_mapping.kept", f"mapping {name}", project=project, columns=mapping.as_json())
+    return row
+
+
+@in_transaction
+def delete(row: ImportMapping) -> None:
+    """Deletes a kept mapping. Imports that used it stay as they are."""
+    audit.record("import_mapping.deleted", f"mapping {row.name}", project=row.project)
+    row.delete()
+
+
+def mapping_named(project: Project, name_or_json: str) -> ColumnMapping | None:
+    """Returns the mapping of this name, the one that the text holds as JSON, or None for an empty text.
+
+    Raises:
+        BadMapping, UnknownMapping: There is no such mapping, or it is not valid.
+    """
+    text = name_or_json.strip()
+    if not text:
+        return None
+    if text.startswith("{"):
+        return mapping_of_text(text)
+    row = ImportMapping.objects.filter(project=project, name=text).first() if len(text) <= LONGEST_NAME else None
+    if row is None:
+        names = ImportMapping.objects.filter(project=project).values_list("name", flat=True)[:20]
+        kept = f"It keeps {', '.join(names)}." if names else "It keeps none."
+        raise UnknownMapping(f"mapping: The project keeps no mapping of this name. {kept}")
+    return read_mapping(row.columns)

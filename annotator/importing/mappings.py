@@ -1,0 +1,294 @@
+"""Turns rows of any columns into rows of our own layout: a mapping names the column for each of our fields.
+
+A mapping is JSON, such as {"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]}. The page,
+REST and the command read it with `read_mapping`, and a project keeps mappings by name (kept_mappings.py).
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, islice
+from typing import Any
+
+from annotator.db.storable_text import fault_in
+from annotator.importing.field_checks import MOST_RESPONSES, BadRow, shown, storable_text
+from annotator.importing.prompts import messages_from_prompt
+from annotator.importing.sources import MOST_COLUMNS, RawRow
+from annotator.refusals import Refusal
+
+LONGEST_COLUMN = 200
+LOOKED_AT = 100
+"""The first rows of a file, one of which must have each column that the mapping names."""
+LOOKED_AT_BYTES = 4 << 20
+KEPT, IGNORED = "metadata", "ignored"
+"""What becomes of columns that the mapping does not name."""
+_NUMBER = re.compile(r"\s*-?\d{1,9}\s*")
+
+
+class BadMapping(Refusal):
+    """The mapping is not valid; the message says what to change."""
+
+    status = 400
+    code = "bad_mapping"
+
+
+class MissingColumn(BadMapping):
+    """The mapping names a column that the file does not have; the message names the column."""
+
+    code = "missing_column"
+
+
+@dataclass(frozen=True)
+class ResponseColumns:
+    """The columns of one response. Its model's name is in the column `model`, or else is `model_name` in every row."""
+
+    text: str
+    model: str = ""
+    model_name: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class ColumnMapping:
+    """The column for each field of our rows; an empty name stands for none.
+
+    The conversation is in `prompt` as text, or in `messages` as a list of turns. `rest` says what becomes of all other
+    columns. With `fewer`, a response whose cell is empty is left out, and otherwise it is an error.
+    """
+
+    responses: tuple[ResponseColumns, ...]
+    prompt: str = ""
+    messages: str = ""
+    id: str = ""
+    language: str = ""
+    priority: str = ""
+    metadata: str = ""
+    rest: str = KEPT
+    fewer: bool = False
+
+    def columns(self) -> list[str]:
+        """Returns the columns that the mapping names, each once."""
+        own = [self.prompt, self.messages, self.id, self.language, self.priority, self.metadata]
+        of_responses = [name for response in self.responses for name in (response.text, response.model, response.id)]
+        return list(dict.fromkeys(filter(None, own + of_responses)))
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the JSON that `read_mapping` reads, without what is empty."""
+        values = {key: value for key, value in asdict(self).items() if value}
+        values["responses"] = [
+            {key: value for key, value in response.items() if value} for response in values["responses"]
+        ]
+        return values
+
+
+# Reading a mapping -----------------------------------------------------------------------------------------
+
+
+_TEXTS = ("prompt", "messages", "id", "language", "priority", "metadata")
+_OF_RESPONSES = ("text", "model", "model_name", "id")
+
+
+def read_mapping(value: Any) -> ColumnMapping:
+    """Reads the JSON of a mapping. Raises BadMapping."""
+    if not isinstance(value, dict):
+        raise BadMapping(
+            'The mapping must be an object like {"prompt": "question", "responses": [{"text": "answer"}]}.'
+        )
+    _require_known(value, (*_TEXTS, "responses", "rest", "fewer"), "The mapping")
+    given = value.get("responses")
+    if not isinstance(given, list) or not given:
+        raise BadMapping("responses: Choose a column for one response at least.")
+    if len(given) > MOST_RESPONSES:
+        raise BadMapping(f"responses: A task has at most {MOST_RESPONSES} responses.")
+    rest, fewer = value.get("rest", KEPT), value.get("fewer", False)
+    if rest not in (KEPT, IGNORED):
+        raise BadMapping(f"rest: Write {KEPT!r} or {IGNORED!r}, not {shown(rest)}.")
+    if not isinstance(fewer, bool):
+        raise BadMapping(f"fewer: Write true or false, not {shown(fewer)}.")
+    responses = tuple(_response(response, f"responses[{number}]") for number, response in enumerate(given))
+    texts = {name: _name(value.get(name, ""), name) for name in _TEXTS}
+    if bool(texts["prompt"]) == bool(texts["messages"]):
+        raise BadMapping("Choose a column for the prompt, or one for the messages, and not both.")
+    return ColumnMapping(responses=responses, rest=rest, fewer=fewer, **texts)
+
+
+def mapping_of_text(text: str | bytes) -> ColumnMapping:
+    """Reads a mapping from JSON text. Raises BadMapping."""
+    try:
+        return read_mapping(json.loads(text))
+    except (ValueError, RecursionError) as wrong:
+        raise BadMapping(f"The mapping is not JSON: {wrong}.") from wrong
+
+
+def _response(value: Any, name: str) -> ResponseColumns:
+    if not isinstance(value, dict):
+        raise BadMapping(f'{name}: Write an object like {{"text": "answer_1"}}, not {shown(value)}.')
+    _require_known(value, _OF_RESPONSES, name)
+    columns = {key: _name(value.get(key, ""), f"{name}.{key}") for key in _OF_RESPONSES}
+    if not columns["text"]:
+        raise BadMapping(f"{name}.text: Choose the column of the response's text.")
+    if columns["model"] and columns["model_name"]:
+        raise BadMapping(f"{name}: Give a column for the model's name or the name itself, not both.")
+    return ResponseColumns(**columns)
+
+
+def _require_known(value: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    if unknown := [key for key in value if key not in known]:
+        raise BadMapping(f"{what} has an unknown field {shown(unknown[0])}. Known are {', '.join(known)}.")
+
+
+def _name(value: Any, name: str) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_COLUMN:
+        raise BadMapping(f"{name}: Write a column's name of at most {LONGEST_COLUMN} characters, not {shown(value)}.")
+    if fault := fault_in(value):
+        raise BadMapping(f"{name}: The name holds {fault.what}, which cannot be stored.")
+    return value
+
+
+# Applying it -----------------------------------------------------------------------------------------------
+
+
+def mapped_rows(rows: Iterator[RawRow], mapping: ColumnMapping) -> Iterator[RawRow]:
+    """Yields each row as a row of our own layout, or with the reason why it cannot be one.
+
+    Raises:
+        MissingColumn: None of the first rows has one of the mapping's columns.
+    """
+    first, weight = [], 0
+    for row in islice(rows, LOOKED_AT):
+        first.append(row)
+        weight += row.size
+        if weight > LOOKED_AT_BYTES:
+            break
+    require_columns(mapping, columns_of(first))
+    while first:
+        yield _mapped(first.pop(0), mapping)
+    for row in rows:
+        yield _mapped(row, mapping)
+        del row  # a large row would stay in memory while the next one is read
+
+
+def columns_of(rows: Sequence[RawRow]) -> list[str]:
+    """Returns the names of the columns of these rows, in the order in which they occur, at most MOST_COLUMNS."""
+    names = dict.fromkeys(chain.from_iterable(row.values or () for row in rows))
+    return [str(name) for name in islice(names, MOST_COLUMNS)]
+
+
+def require_columns(mapping: ColumnMapping, columns: Sequence[str]) -> None:
+    """Raises MissingColumn unless the columns, which are empty if no row could be read, include the mapping's."""
+    missing = [name for name in mapping.columns() if name not in columns]
+    if columns and missing:
+        there = ", ".join(map(shown, columns[:20])) + (", ..." if len(columns) > 20 else "")
+        raise MissingColumn(f"The mapping names the column {shown(missing[0])}, which the file lacks. It has {there}.")
+
+
+def _mapped(raw: RawRow, mapping: ColumnMapping) -> RawRow:
+    if raw.values is None:
+        return raw
+    try:
+        values = own_row(raw.values, mapping)
+    except BadRow as bad:
+        return RawRow(raw.line, None, str(bad), size=raw.size, field=bad.field)
+    return RawRow(raw.line, values, size=raw.size)
+
+
+def own_row(values: Mapping[str, Any], mapping: ColumnMapping) -> dict[str, Any]:
+    """Returns the row in our own layout (docs/formats.md). Raises BadRow, which names the column."""
+    responses = [made for columns in mapping.responses if (made := _own_response(values, columns, mapping))]
+    if not responses:
+        names = ", ".join(columns.text for columns in mapping.responses)
+        raise BadRow(f"no response has a text: {names}", mapping.responses[0].text)
+    row: dict[str, Any] = {"messages": _messages(values, mapping), "responses": responses}
+    if identity := _optional(values, mapping.id):
+        row["id"] = _of_number(identity)
+    if language := _optional(values, mapping.language):
+        row["lang"] = language
+    if (priority := _optional(values, mapping.priority)) is not None:
+        row["priority"] = int(priority) if isinstance(priority, str) and _NUMBER.fullmatch(priority) else priority
+    if metadata := _metadata(values, mapping):
+        row["metadata"] = metadata
+    return row
+
+
+def _own_response(values: Mapping[str, Any], columns: ResponseColumns, mapping: ColumnMapping) -> dict[str, Any] | None:
+    text = _optional(values, columns.text)
+    if text is None and mapping.fewer:
+        return None
+    made: dict[str, Any] = {"text": _text(values, columns.text)}
+    if model := _optional(values, columns.model) or columns.model_name:
+        made["model"] = model
+    if identity := _optional(values, columns.id):
+        made["id"] = _of_number(identity)
+    return made
+
+
+def _text(values: Mapping[str, Any], column: str) -> str:
+    if column not in values:
+        raise BadRow(f"the column {column} is missing", column)
+    return storable_text(values[column], column)
+
+
+def _optional(values: Mapping[str, Any], column: str) -> Any:
+    """Returns the value, or None where the row has none or an empty one."""
+    value = values.get(column) if column else None
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _of_number(value: Any) -> Any:
+    # Tables of numbers often hold whole ones as 7.0.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _messages(values: Mapping[str, Any], mapping: ColumnMapping) -> Any:
+    if mapping.prompt:
+        return messages_from_prompt(_text(values, mapping.prompt))
+    if mapping.messages not in values:
+        raise BadRow(f"the column {mapping.messages} is missing", mapping.messages)
+    return _of_json(values[mapping.messages])
+
+
+def _metadata(values: Mapping[str, Any], mapping: ColumnMapping) -> Any:
+    named = set(mapping.columns())
+    rest = {key: value for key, value in values.items() if key not in named} if mapping.rest == KEPT else {}
+    own = _of_json(_optional(values, mapping.metadata))
+    if own is None:
+        return rest
+    return {**rest, **own} if isinstance(own, dict) else own
+
+
+def _of_json(value: Any) -> Any:
+    """Reads a list or an object that is JSON text in a cell. Any other value stays, and later checks judge it."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+# Guessing --------------------------------------------------------------------------------------------------
+
+
+_PROMPTS = ("prompt", "question", "instruction", "input", "query", "request", "user")
+_ANSWERS = re.compile(r"(?:response|answer|completion|output|reply|chosen|rejected|generation)s?", re.IGNORECASE)
+_MODELS = re.compile(r"models?", re.IGNORECASE)
+
+
+def guessed(columns: Sequence[str]) -> dict[str, Any]:
+    """Returns the mapping that the names of the columns suggest, as JSON; what they do not suggest is empty."""
+    by_name = {name.lower(): name for name in reversed(columns)}
+    models = [name for name in columns if _MODELS.match(name)]
+    answers = [name for name in columns if _ANSWERS.match(name) and name not in models][:MOST_RESPONSES]
+    of_answers = models if len(models) == len(answers) else []
+    return {
+        "prompt": next((by_name[name] for name in _PROMPTS if name in by_name), ""),
+        "messages": "",
+        "responses": [
+            {"text": name, "model": of_answers[number] if of_answers else ""} for number, name in enumerate(answers)
+        ],
+        "id": next((by_name[name] for name in ("id", "uid", "uuid", "task_id") if name in by_name), ""),
+        "language": next((by_name[name] for name in ("lang", "language") if name in by_name), ""),
+        "priority": by_name.get("priority", ""),
+        "metadata": by_name.get("metadata", ""),
+    }

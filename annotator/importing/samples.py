@@ -1,0 +1,168 @@
+"""The first rows of an uploaded file, and the tasks that they would become. The rest of the file is not read.
+
+The rows lie beside the upload, so that a page shows them under one mapping after another without reading the file.
+"""
+
+import gzip
+import io
+import json
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from annotator.importing.layouts import read_tasks
+from annotator.importing.mappings import ColumnMapping, columns_of, mapped_rows
+from annotator.importing.rows import Rejected, TaskRow
+from annotator.importing.sources import GZIP, PARQUET, RawRow, read_parquet_file, read_rows
+from annotator.models import Project
+
+MOST_ROWS = 20
+MOST_TASKS = 5
+HEAD_BYTES = 8 << 20
+"""Bytes of the file that are read for the sample, before decompression."""
+MOST_BYTES = 4 << 20
+"""Bytes of rows after which the sample ends."""
+SHOWN = 8_000
+"""Characters of one text that a preview shows."""
+TURNS_SHOWN = 20
+"""The last turns of a conversation that a preview shows."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The first rows of a file. Without any row, `note` says why there is none to show."""
+
+    rows: Sequence[RawRow]
+    note: str = ""
+
+    @property
+    def columns(self) -> list[str]:
+        return columns_of(self.rows)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What the sample's rows become: tasks, at most MOST_TASKS, and rows that would be refused.
+
+    `layout` is that of the first task, and empty if there is none.
+    """
+
+    tasks: Sequence[TaskRow]
+    refused: Sequence[Rejected]
+
+    @property
+    def layout(self) -> str:
+        return self.tasks[0].layout if self.tasks else ""
+
+
+def preview(project: Project, sample: Sample, mapping: ColumnMapping | None) -> Preview:
+    """Reads the sample as an import would. Raises MissingColumn."""
+    rows = iter(sample.rows) if mapping is None else mapped_rows(iter(sample.rows), mapping)
+    tasks: list[TaskRow] = []
+    refused: list[Rejected] = []
+    for row in read_tasks(rows, project.scales(), ties=project.allow_ties):
+        if isinstance(row, Rejected):
+            refused.append(row)
+        else:
+            tasks.append(_shortened(row))
+        if len(tasks) == MOST_TASKS:
+            break
+    return Preview(tasks, refused)
+
+
+def _shortened(row: TaskRow) -> TaskRow:
+    messages = [{**message, "content": _short(message["content"])} for message in row.messages[-TURNS_SHOWN:]]
+    responses = tuple(replace(response, text=_short(response.text)) for response in row.responses)
+    return replace(row, messages=messages, responses=responses)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]} […]"
+
+
+# Taking and keeping a sample -------------------------------------------------------------------------------
+
+
+class _EndOfHead(Exception):
+    """The part of the file that a sample may take is read."""
+
+
+class _Head(io.RawIOBase):
+    """The first HEAD_BYTES of a file. It ends with an error and not as a file does, which might look cut off."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._room = HEAD_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(min(len(buffer), self._room))
+        if not data and not self._room:
+            raise _EndOfHead
+        self._room -= len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def take(path: Path) -> Sample:
+    """Reads the first rows of the file. Raises UnreadableFile."""
+    with path.open("rb") as file:
+        if _is_zipped_parquet(file):
+            return Sample([], "A gzipped Parquet file is read as a whole, so none of its rows can be shown beforehand.")
+        rows: list[RawRow] = []
+        weight = 0
+        with suppress(_EndOfHead), closing(_rows(file)) as found:
+            for row in islice(found, MOST_ROWS):
+                rows.append(row)
+                weight += row.size
+                if weight > MOST_BYTES:
+                    break
+        return Sample(rows, "" if rows else "The file has no row that can be shown.")
+
+
+def _is_zipped_parquet(file: BinaryIO) -> bool:
+    is_zipped = file.read(2) == GZIP
+    file.seek(0)
+    if not is_zipped:
+        return False
+    try:
+        with gzip.GzipFile(fileobj=file) as unzipped:
+            return unzipped.read(4) == PARQUET
+    except (OSError, EOFError):
+        return False  # damaged: reading its rows says how
+    finally:
+        file.seek(0)
+
+
+def _rows(file: BinaryIO) -> Generator[RawRow]:
+    is_parquet = file.read(4) == PARQUET
+    file.seek(0)
+    yield from read_parquet_file(file) if is_parquet else read_rows(_Head(file))  # type: ignore[arg-type]
+
+
+def keep(sample: Sample, path: Path) -> None:
+    """Writes the sample to a file, from which `kept` reads it."""
+    with path.open("w", encoding="ascii") as file:
+        json.dump({"note": sample.note, "rows": [_as_json(row) for row in sample.rows]}, file)
+
+
+def _as_json(row: RawRow) -> dict[str, Any]:
+    try:
+        json.dumps(row.values)
+    except (RecursionError, ValueError):
+        row = replace(row, values=None, error="the row is nested too deeply")
+    return {"line": row.line, "values": row.values, "error": row.error, "from_csv": row.from_csv, "size": row.size}
+
+
+def kept(path: Path) -> Sample:
+    """Reads a sample that `keep` wrote; one without rows if the file is gone, as it is once the import has ended."""
+    try:
+        content = json.loads(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return Sample([], "The file's first rows are not there any more.")
+    return Sample([RawRow(**row) for row in content["rows"]], content["note"])

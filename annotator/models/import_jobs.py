@@ -1,0 +1,155 @@
+"""Uploaded files that the light worker imports, what is wrong with their rows, and mappings of columns by name."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+
+class ImportJobQuerySet(models.QuerySet["ImportJob"]):
+    def arrived(self) -> ImportJobQuerySet:
+        """Returns the jobs whose file is complete."""
+        return self.exclude(file_hash="")
+
+    def active(self) -> ImportJobQuerySet:
+        """Returns the jobs that have not ended."""
+        return self.filter(state__in=ImportJob.ACTIVE)
+
+    def with_file(self, *, now: datetime) -> ImportJobQuerySet:
+        """Returns the jobs that still need their file: those that have not ended, and checks that may be imported."""
+        checked = Q(state__in=ImportJob.CHECKED, dry_run=True, finished_at__gt=now - ImportJob.FILE_KEPT)
+        return self.filter(Q(state__in=ImportJob.ACTIVE) | checked)
+
+
+class ImportJob(models.Model):
+    """A file that a manager sent, and how far the light worker is with it.
+
+    `rows_done` counts the tasks and refusals that are finished with. It is written in the transaction of each batch, as
+    the counts are, so a job whose worker was killed goes on behind the last batch that was committed. `attempt` is a
+    fencing number: a worker writes only while the number is its own. The file is kept until the import has ended; after
+    a dry run it stays for a while, so that it can be imported.
+    """
+
+    class State(models.TextChoices):
+        UPLOADED = "uploaded", _("Uploaded")
+        WAITING = "waiting", _("Waiting")
+        WORKING = "working", _("Working")
+        DONE = "done", _("Done")
+        FAILED = "failed", _("Failed")
+        CANCELLED = "cancelled", _("Cancelled")
+
+    ACTIVE = (State.UPLOADED, State.WAITING, State.WORKING)
+    CHECKED = (State.DONE, State.FAILED)
+    FILE_KEPT = timedelta(days=1)
+
+    project = models.ForeignKey(
+        "annotator.Project", on_delete=models.CASCADE, related_name="import_jobs", db_index=False
+    )
+    requested_by = models.ForeignKey(
+        "annotator.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    file_name = models.CharField(max_length=200)
+    file_hash = models.CharField(max_length=64, blank=True, help_text="SHA-256; empty while the file arrives")
+    file_bytes = models.BigIntegerField(default=0)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.UPLOADED)
+    dry_run = models.BooleanField(default=False)
+    mapping = models.JSONField(null=True, blank=True)
+    attempt = models.PositiveIntegerField(default=0, help_text="counts up with each worker")
+    tries = models.PositiveSmallIntegerField(default=0, help_text="workers that were lost, and the current one")
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    bytes_read = models.BigIntegerField(default=0)
+    rows_done = models.PositiveIntegerField(default=0)
+    rules = models.CharField(max_length=64, blank=True, help_text="hash of what decides how a row is read")
+    created = models.PositiveIntegerField(default=0)
+    existing = models.PositiveIntegerField(default=0)
+    rejected = models.PositiveIntegerField(default=0)
+    layouts = ArrayField(models.CharField(max_length=20), default=list, blank=True)
+    import_row = models.ForeignKey(
+        "annotator.Import", on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs"
+    )
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ImportJobQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["uploaded", "waiting", "working"], finished_at__isnull=True)
+                | Q(state__in=["done", "failed", "cancelled"], finished_at__isnull=False),
+                name="import_job_finished_once_ended",
+            ),
+            models.CheckConstraint(
+                condition=Q(dry_run=False) | Q(import_row__isnull=True), name="no_import_of_a_dry_run"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["project", "id"], name="import_job_by_project"),
+            models.Index(
+                fields=["id"], condition=Q(state__in=["uploaded", "waiting", "working"]), name="import_job_active"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"import job {self.pk}"
+
+    def is_active(self) -> bool:
+        return self.state in self.ACTIVE
+
+    def is_under_way(self) -> bool:
+        """Returns whether the worker has it or will take it."""
+        return self.state in (self.State.WAITING, self.State.WORKING)
+
+    def was_checked(self) -> bool:
+        """Returns whether it is a dry run that has ended, whose file can be imported."""
+        return self.dry_run and self.state in self.CHECKED
+
+    def percent(self) -> int:
+        """Returns how much of the file is read."""
+        return min(100 * self.bytes_read // max(self.file_bytes, 1), 100)
+
+    def directory(self) -> Path:
+        return settings.ARTIFACTS / "imports" / str(self.pk)
+
+
+class ImportJobError(models.Model):
+    """A row of a job's file that was refused. The first IMPORT_ERRORS_REPORTED of a job are kept."""
+
+    job = models.ForeignKey(ImportJob, on_delete=models.CASCADE, related_name="errors", db_index=False)
+    line = models.PositiveBigIntegerField()
+    field = models.CharField(max_length=200, blank=True)
+    error = models.TextField()
+
+    class Meta:
+        indexes = [models.Index(fields=["job", "id"], name="import_error_by_job")]
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.error}"
+
+
+class ImportMapping(models.Model):
+    """A mapping of a file's columns to the fields of a task, which a project keeps by name."""
+
+    project = models.ForeignKey(
+        "annotator.Project", on_delete=models.CASCADE, related_name="import_mappings", db_index=False
+    )
+    name = models.CharField(max_length=100)
+    columns = models.JSONField()
+    by = models.ForeignKey("annotator.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name"], name="one_import_mapping_of_a_name_per_project")
+        ]
+
+    def __str__(self) -> str:
+        return self.name

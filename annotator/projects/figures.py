@@ -1,0 +1,306 @@
+"""Counts what the overview shows, and keeps the counts in one row per project.
+
+A count that was quick is made again whenever somebody looks. A slow one is left to the light worker, at most so often
+that it spends a small part of its time on it; the page says how old the numbers are.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db import connection
+from django.db.models import Count, Q, Sum
+from django.utils.timezone import localdate
+
+from annotator import agreement
+from annotator.background import messages
+from annotator.models import Import, Project, ProjectFigures, Tally, Task
+from annotator.models.label import IN_FORCE_OF_RESPONSE
+
+QUICK_SECONDS = 0.15
+"""A count that took less is made by the page itself."""
+FEW_ANNOTATIONS, FEW_TASKS = 10_000, 20_000
+"""A project that was never counted is counted by the page if it has no more."""
+TINY_ANNOTATIONS, TINY_TASKS = 1_000, 1_000
+"""A project that has no more is always counted by the page: if that was slow, it was for a busy machine."""
+REST = 30
+"""So many times as long as a count took, the light worker leaves the project alone."""
+LEAST_AGE = timedelta(seconds=30)
+DAYS = 28
+LABELS_READ = 20_000
+_MOST_SHUFFLE = 2**31
+Counts = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The labels of one attribute: how many have each level, and their mean and standard deviation."""
+
+    counts: Sequence[int]
+    mean: float | None
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was counted of a project. Days are those of the installation's time zone.
+
+    `annotations` holds for each of the last DAYS days the annotations by the annotator's id. `imported` and `completed`
+    hold how many tasks came and were complete on which day; a task is complete from the day of its last annotation.
+    """
+
+    as_of: datetime
+    states: Counts
+    wanted: int
+    complete: int
+    escalated: int
+    dropped: int
+    judged: int
+    annotations: Mapping[date, Mapping[int, int]]
+    imported: Mapping[date, int]
+    completed: Mapping[date, int]
+    exports: int
+    skips: Counts
+    preferences: Mapping[int, int]
+    levels: Mapping[str, Levels]
+    labels: int
+    correlations: Mapping[str, Mapping[str, float | None]]
+    kappas: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    weeks: Sequence[tuple[date, Mapping[str, float | None]]] = ()
+
+    @property
+    def tasks(self) -> int:
+        return sum(number for state, number in self.states.items() if state != "gold")
+
+    @property
+    def rated_ever(self) -> bool:
+        """Whether anybody has rated, as far as the figures reach."""
+        return any(self.annotations.values()) or bool(self.completed)
+
+    @property
+    def rated(self) -> int:
+        return sum(self.preferences.values())
+
+
+def figures(project: Project, *, now: datetime) -> Figures | None:
+    """Returns the figures, counted now or a while ago; None if they are being counted for the first time."""
+    row = ProjectFigures.objects.filter(project=project).first()
+    if row and row.as_of and row.as_of > now - timedelta(seconds=1):
+        return _read(row.figures, as_of=row.as_of)
+    if row.took < QUICK_SECONDS or _is_tiny(project) if row and row.as_of else _is_small(project):
+        return refresh(project, now=now)
+    if not row or not row.as_of or row.as_of < now - max(LEAST_AGE, timedelta(seconds=REST * row.took)):
+        _ask_for(project, now=now)
+    return _read(row.figures, as_of=row.as_of) if row and row.as_of else None
+
+
+def states(projects: Iterable[Project], *, now: datetime) -> dict[int, Counts]:
+    """Returns how many tasks each project has in each state, gold tasks left out.
+
+    Of projects whose count is slow these are the figures' counts; the light worker is asked to renew old ones.
+    """
+    by_number = {project.pk: project for project in projects}
+    slow = ProjectFigures.objects.filter(project__in=by_number, took__gte=QUICK_SECONDS, as_of__isnull=False)
+    counts: dict[int, Counts] = {number: {} for number in by_number}
+    for row in slow:
+        counts[row.project_id] = {state: number for state, number in row.figures["states"].items() if state != "gold"}
+        if row.as_of and row.as_of < now - timedelta(seconds=REST * row.took):
+            _ask_for(by_number[row.project_id], now=now)
+    others = [number for number, known in counts.items() if not known]
+    rows = Task.objects.filter(project__in=others).exclude(state=Task.State.GOLD).order_by()
+    for number, state, tasks in rows.values_list("project", "state").annotate(n=Count("pk")):
+        counts[number][state] = tasks
+    return counts
+
+
+def refresh(project: Project, *, now: datetime) -> Figures:
+    """Counts everything and stores it."""
+    start = perf_counter()
+    counted = _counted(project, now=now)
+    row = ProjectFigures(project=project, figures=counted, as_of=now, took=perf_counter() - start)
+    changed = ["figures", "as_of", "took"]
+    ProjectFigures.objects.bulk_create([row], update_conflicts=True, unique_fields=["project"], update_fields=changed)
+    return _read(counted, as_of=now)
+
+
+def _is_small(project: Project) -> bool:
+    return _has_at_most(project, annotations=FEW_ANNOTATIONS, tasks=FEW_TASKS)
+
+
+def _is_tiny(project: Project) -> bool:
+    return _has_at_most(project, annotations=TINY_ANNOTATIONS, tasks=TINY_TASKS)
+
+
+def _has_at_most(project: Project, *, annotations: int, tasks: int) -> bool:
+    rated = Tally.objects.filter(project=project).aggregate(n=Sum("done"))["n"] or 0
+    imported = Import.objects.filter(project=project).aggregate(n=Sum("created"))["n"] or 0
+    return rated <= annotations and imported <= tasks
+
+
+def _ask_for(project: Project, *, now: datetime) -> None:
+    """Asks the light worker for new figures, unless somebody has just done so."""
+    ProjectFigures.objects.get_or_create(project=project)
+    lately = Q(wanted_at__gt=now - LEAST_AGE)
+    # The UPDATE's condition makes one of two simultaneous looks the one that asks.
+    if (
+        ProjectFigures.objects.filter(project=project)
+        .exclude(lately & Q(wanted_at__isnull=False))
+        .update(wanted_at=now)
+    ):
+        messages.send_on_commit("annotator.tasks.count_figures", [project.pk])
+
+
+# Counting --------------------------------------------------------------------------------------------------
+
+_TASKS = """
+SELECT t.state, count(*), sum(t.slots_wanted - t.done), count(*) FILTER (WHERE t.done > %(base)s),
+    count(*) FILTER (WHERE c.dropped_because <> ''), count(c.id)
+FROM annotator_task t LEFT JOIN annotator_consensus c ON c.task_id = t.id AND t.state = 'complete'
+WHERE t.project_id = %(project)s GROUP BY t.state
+"""
+_DAYS = """
+SELECT 'annotations', (a.submitted_at AT TIME ZONE %(zone)s)::date::text, s.annotator_id, count(*)
+FROM annotator_task t JOIN annotator_assignment s ON s.task_id = t.id AND s.state = 'submitted'
+JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
+WHERE t.project_id = %(project)s AND t.state <> 'gold' AND a.origin <> 'imported' AND a.submitted_at >= %(since)s
+GROUP BY 2, 3
+UNION ALL
+SELECT 'imported', (t.created_at AT TIME ZONE %(zone)s)::date::text, 0, count(*)
+FROM annotator_task t WHERE t.project_id = %(project)s AND t.state <> 'gold' GROUP BY 2
+UNION ALL
+SELECT 'completed', day::text, 0, count(*) FROM (
+    SELECT (max(a.submitted_at) AT TIME ZONE %(zone)s)::date AS day
+    FROM annotator_task t JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
+    JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
+    WHERE t.project_id = %(project)s AND t.state = 'complete' GROUP BY t.id
+) last_annotations GROUP BY 2
+"""
+_CHOICES = """
+SELECT 'skips', k.reason, 0, count(*)
+FROM annotator_skip k JOIN annotator_assignment s ON s.id = k.assignment_id JOIN annotator_task t ON t.id = s.task_id
+WHERE t.project_id = %(project)s GROUP BY 2
+UNION ALL
+SELECT 'preferences', a.preference::text, 0, count(*)
+FROM annotator_task t JOIN annotator_assignment s ON s.task_id = t.id AND s.counts
+JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current
+WHERE t.project_id = %(project)s AND t.state IN ('open', 'complete') AND a.preference IS NOT NULL GROUP BY 2
+UNION ALL
+SELECT 'exports', '', 0, count(*) FROM annotator_auditentry
+WHERE project_id = %(project)s AND action = 'labels.exported'
+"""
+# `shuffle` is random, so that the tasks below a bound are a random sample.
+_LABELS = f"""
+SELECT l.scores FROM annotator_task t JOIN annotator_response r ON r.task_id = t.id
+LEFT JOIN annotator_consensus c ON c.task_id = t.id, LATERAL ({IN_FORCE_OF_RESPONSE}) l
+WHERE t.project_id = %(project)s AND t.state IN ('open', 'complete') AND t.shuffle < %(bound)s LIMIT %(most)s
+"""
+
+
+def _counted(project: Project, *, now: datetime) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "project": project.pk,
+        "base": project.base_annotators,
+        "zone": settings.TIME_ZONE,
+        "since": now - timedelta(days=DAYS),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_TASKS, given)
+        tasks = cursor.fetchall()
+        cursor.execute(f"{_DAYS} UNION ALL {_CHOICES}", given)
+        rows = cursor.fetchall()
+        complete = {state: row for state, *row in tasks}.get("complete", [0] * 5)
+        share = min(1.0, LABELS_READ / max(int(complete[0]) * 2, 1))
+        cursor.execute(_LABELS, given | {"bound": round(share * _MOST_SHUFFLE), "most": 2 * LABELS_READ})
+        scores = [row[0] for row in cursor.fetchall()]
+    by_state = {state: row for state, *row in tasks}
+    counted: dict[str, Any] = {
+        "states": {state: int(row[0]) for state, row in by_state.items()},
+        "wanted": int(by_state.get("open", [0, 0])[1] or 0),
+        "complete": int(complete[0]),
+        "escalated": int(complete[2]),
+        "dropped": int(complete[3]),
+        "judged": int(complete[4]),
+        "annotations": [[day, person, n] for kind, day, person, n in rows if kind == "annotations"],
+        "exports": sum(n for kind, _key, _person, n in rows if kind == "exports"),
+    }
+    for wanted in ("imported", "completed", "skips", "preferences"):
+        counted[wanted] = {key: n for kind, key, _person, n in rows if kind == wanted}
+    return counted | _of_labels(project, scores) | _of_agreement(project, now=now)
+
+
+def _of_labels(project: Project, scores: Sequence[Any]) -> dict[str, Any]:
+    """Returns the distribution of each attribute's labels, and how the attributes go together."""
+    rows = [_parsed(one) for one in scores]
+    attributes = project.attributes_for()
+    table = np.array(
+        [[row.get(attribute.key, np.nan) for attribute in attributes] for row in rows], dtype=float
+    ).reshape(len(rows), len(attributes))
+    levels = {}
+    for column, attribute in enumerate(attributes):
+        known = table[:, column][~np.isnan(table[:, column])]
+        counts = np.bincount(known.astype(int), minlength=len(attribute.levels))[: len(attribute.levels)]
+        mean, deviation = (float(known.mean()), float(known.std())) if len(known) else (None, None)
+        levels[attribute.key] = {"counts": counts.tolist(), "mean": mean, "deviation": deviation}
+    correlations = {
+        one.key: {other.key: _pearson(table[:, row], table[:, column]) for column, other in enumerate(attributes)}
+        for row, one in enumerate(attributes)
+    }
+    return {"levels": levels, "correlations": correlations, "labels": len(rows)}
+
+
+def _parsed(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str | bytes) else value
+
+
+def _pearson(one: Any, other: Any) -> float | None:
+    both = ~(np.isnan(one) | np.isnan(other))
+    if both.sum() < 3 or not one[both].std() or not other[both].std():
+        return None
+    return float(np.corrcoef(one[both], other[both])[0, 1])
+
+
+def _of_agreement(project: Project, *, now: datetime) -> dict[str, Any]:
+    kappas, weeks = agreement.trend(project, now=now)
+    return {
+        "kappas": {
+            selection: {key: estimate.kappa for key, estimate in by_attribute.items()}
+            for selection, by_attribute in kappas.items()
+        },
+        "weeks": [[week.monday.isoformat(), dict(week.kappa)] for week in weeks],
+    }
+
+
+# Reading ---------------------------------------------------------------------------------------------------
+
+
+def _read(stored: Mapping[str, Any], *, as_of: datetime) -> Figures:
+    annotations: dict[date, dict[int, int]] = {}
+    for day, person, number in stored["annotations"]:
+        annotations.setdefault(date.fromisoformat(day), {})[person] = number
+    return Figures(
+        as_of=as_of,
+        annotations=annotations,
+        imported={date.fromisoformat(day): number for day, number in stored["imported"].items()},
+        completed={date.fromisoformat(day): number for day, number in stored["completed"].items()},
+        preferences={int(key): number for key, number in stored["preferences"].items()},
+        levels={key: Levels(**values) for key, values in stored["levels"].items()},
+        weeks=[(date.fromisoformat(monday), kappas) for monday, kappas in stored["weeks"]],
+        **{
+            name: stored[name]
+            for name in (
+                *("states", "wanted", "complete", "escalated", "dropped", "judged"),
+                *("exports", "skips", "labels", "correlations", "kappas"),
+            )
+        },
+    )
+
+
+def last_days(as_of: datetime, *, days: int = DAYS) -> list[date]:
+    """Returns the days up to the one of the count, oldest first."""
+    today = localdate(as_of)
+    return [today - timedelta(days=days - 1 - number) for number in range(days)]

@@ -1,0 +1,336 @@
+"""Changes many tasks at once, and undoes that: their priority, retiring, bringing back, and quarantine decisions.
+
+The BulkChange row is the truth. Its tasks are noted with it, and taken batch by batch in short transactions; what a
+killed worker left is found again. Undoing puts back every task that still is as the change left it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, QuerySet
+from django.db.models.expressions import RawSQL
+from django.utils.translation import gettext as _
+
+from annotator import annotation, audit, consensus
+from annotator.background import failures, heartbeats, messages
+from annotator.db import locks
+from annotator.db.retries import in_transaction
+from annotator.db.statements import Statement
+from annotator.models import Assignment, BulkChange, ChangedTask, Gold, Label, Project, Report, Task, User
+from annotator.projects.archive import require_in_use
+from annotator.refusals import Refusal
+
+AT_ONCE = 200
+AT_THE_DOOR = 1_000
+"""The most tasks that the caller waits for; more are left to the light worker."""
+MOST_TASKS = 100_000
+PRIORITIES = range(-1000, 1001)
+"""As in an import."""
+
+Action = BulkChange.Action
+_APPLIES_TO: Mapping[str, tuple[str, ...]] = {
+    Action.PRIORITY: (Task.State.OPEN, Task.State.COMPLETE, Task.State.QUARANTINED, Task.State.RETIRED),
+    Action.RETIRE: (Task.State.OPEN, Task.State.COMPLETE),
+    Action.REOPEN: (Task.State.RETIRED,),
+    Action.RELEASE: (Task.State.QUARANTINED,),
+    Action.UPHOLD: (Task.State.QUARANTINED,),
+}
+"""The states in which a task can be changed so. Gold tasks never are: they measure annotators."""
+_LEAVES: Mapping[str, tuple[str, ...]] = {
+    Action.PRIORITY: _APPLIES_TO[Action.PRIORITY],
+    Action.RETIRE: (Task.State.RETIRED,),
+    Action.REOPEN: (Task.State.OPEN, Task.State.COMPLETE),
+    Action.RELEASE: (Task.State.OPEN, Task.State.COMPLETE),
+    Action.UPHOLD: (Task.State.RETIRED,),
+}
+"""The states in which it leaves them. A task in another one by now has been changed since."""
+_IN_USE = (Task.State.OPEN, Task.State.COMPLETE)
+
+
+class NothingToChange(Refusal):
+    """None of the tasks is in a state in which the action would change it."""
+
+    code = "nothing_to_change"
+
+
+class TooManyTasks(Refusal):
+    """More tasks than are changed at once."""
+
+    status = 422
+    code = "too_many_tasks"
+
+
+class BadPriority(Refusal):
+    """The priority is missing, out of range, or given to another action."""
+
+    status = 400
+    code = "bad_priority"
+
+
+class CannotBeUndone(Refusal):
+    """The change is still being carried out, or has been undone already."""
+
+    code = "cannot_be_undone"
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What a bulk change would do: tasks by what becomes of them, labels that go or come, people at one of the tasks.
+
+    `chosen` tasks are `changing` or stay as they are, because the action does not apply to them. `labels` counts the
+    labels that the exports would lose or, for what brings tasks back, gain.
+    """
+
+    chosen: int
+    changing: int
+    labels: int
+    leases: int
+
+    @property
+    def staying(self) -> int:
+        return self.chosen - self.changing
+
+
+def bulk_change_preview(
+    project: Project, tasks: Sequence[int], *, action: str, priority: int | None = None
+) -> Foreseen:
+    """Counts what the change would do, and changes nothing. Raises as `change_many` does, except NothingToChange."""
+    _require_possible(tasks, action, priority)
+    chosen = _of_project(project, tasks)
+    changing = _applicable(chosen, action, priority)
+    leases = labels = 0
+    if action != Action.PRIORITY:
+        labels = Label.objects.in_force_while_in_use().filter(response__task__in=changing).count()
+        leases = Assignment.objects.leased().filter(task__in=changing).count()
+    return Foreseen(chosen.count(), changing.count(), labels, leases)
+
+
+def change_many(
+    project: Project, tasks: Sequence[int], *, action: str, priority: int | None = None, by: User, now: datetime
+) -> BulkChange:
+    """Changes the tasks with these ids at once or, if they are many, in the background. `finished_at` says when.
+
+    Tasks of other projects and tasks that measure annotators are left out.
+
+    Raises:
+        NothingToChange: the action applies to none of the tasks.
+        TooManyTasks, BadPriority: see there.
+        Archived: the project is archived.
+        heartbeats.NoWorker: there are too many tasks to be waited for, and no light worker is listening.
+    """
+    _require_possible(tasks, action, priority)
+    if len(tasks) > AT_THE_DOOR:
+        # Refused before the change is stored, as nobody would carry it out.
+        heartbeats.require("light")
+    change = _begin(project, tasks, action=action, priority=priority, by=by, now=now)
+    return _go_on(change, now=now)
+
+
+def undo(change: BulkChange, *, now: datetime) -> BulkChange:
+    """Puts the tasks back that still are as the change left them; those that somebody has changed since stay.
+
+    Raises:
+        CannotBeUndone: it is under way, or undone.
+        Archived: the project is archived.
+        heartbeats.NoWorker: as for `change_many`.
+    """
+    if change.changed > AT_THE_DOOR:
+        heartbeats.require("light")
+    return _go_on(_begin_undoing(change, now=now), now=now)
+
+
+def finish(change_id: int, *, now: datetime) -> BulkChange | None:
+    """Carries out, or undoes, what is left of a change. It may be stopped at any point and repeated."""
+    with locks.waiting_session_lock("bulk change", change_id):
+        change = BulkChange.objects.select_related("project", "by").filter(pk=change_id).first()
+        if change and change.finished_at is None:
+            _each_batch(change, ChangedTask.objects.filter(change=change, applied=None), _apply, now=now)
+            BulkChange.objects.filter(pk=change_id).update(finished_at=now)
+        if change and change.undo_asked_at and change.undone_at is None:
+            left = ChangedTask.objects.filter(change=change, applied=True, put_back=None)
+            _each_batch(change, left, _put_back, now=now)
+            BulkChange.objects.filter(pk=change_id).update(undone_at=now)
+    return BulkChange.objects.select_related("project", "by").filter(pk=change_id).first()
+
+
+def finish_all(*, now: datetime) -> int:
+    """Finishes the changes during which a worker was stopped; returns how many there were."""
+
+    def go_on(project: Project) -> int:
+        changes = list(BulkChange.objects.unfinished().filter(project=project).order_by("pk"))
+        for change in changes:
+            finish(change.pk, now=now)
+        return len(changes)
+
+    projects = Project.objects.standing().filter(pk__in=BulkChange.objects.unfinished().values("project"))
+    return failures.each_project("finish_bulk_changes", projects, go_on)
+
+
+# Choosing --------------------------------------------------------------------------------------------------
+
+
+def _require_possible(tasks: Sequence[int], action: str, priority: int | None) -> None:
+    if len(tasks) > MOST_TASKS:
+        text = _("At most %(most)s tasks are changed at once. Add a filter that selects fewer.")
+        raise TooManyTasks(text % {"most": f"{MOST_TASKS:,}"})
+    if (priority is None) == (action == Action.PRIORITY):
+        raise BadPriority(
+            _("Write the new priority.") if priority is None else "Only the action `priority` takes a priority."
+        )
+    if priority is not None and priority not in PRIORITIES:
+        text = _("A priority is a whole number from %(least)s to %(most)s.")
+        raise BadPriority(text % {"least": PRIORITIES[0], "most": PRIORITIES[-1]})
+
+
+def _of_project(project: Project, tasks: Sequence[int]) -> QuerySet[Task]:
+    chosen = RawSQL("SELECT unnest(%s::bigint[])", [list(tasks)])
+    return Task.objects.filter(project=project, pk__in=chosen).exclude(state=Task.State.GOLD)
+
+
+def _applicable(tasks: QuerySet[Task], action: str, priority: int | None) -> QuerySet[Task]:
+    """Selects the tasks that the action would change."""
+    changing = tasks.filter(state__in=_APPLIES_TO[action])
+    return changing if priority is None else changing.exclude(priority=priority)
+
+
+@in_transaction
+def _begin(
+    project: Project, tasks: Sequence[int], *, action: str, priority: int | None, by: User, now: datetime
+) -> BulkChange:
+    """Stores the change with all of its tasks."""
+    require_in_use(project)
+    chosen = _of_project(project, tasks)
+    if not _applicable(chosen, action, priority).exists():
+        raise NothingToChange(_("None of these tasks is in a state in which this would change it."))
+    ids = sorted(chosen.values_list("pk", flat=True))
+    change = BulkChange.objects.create(
+        project=project, action=action, priority=priority, by=by, made_at=now, chosen=len(ids)
+    )
+    _NOTE_TASKS.run(change=change.pk, tasks=ids)
+    details = {} if priority is None else {"priority": priority}
+    audit.record("bulk_change.made", str(change), project=project, tasks=len(ids), **details)
+    return change
+
+
+_NOTE_TASKS = Statement(
+    """
+    INSERT INTO annotator_changedtask (change_id, task_id, state, priority, reports)
+    SELECT %(change)s, unnest(%(tasks)s::bigint[]), '', 0, '{}'
+    """,
+    prepared=False,
+)
+
+
+@in_transaction
+def _begin_undoing(change: BulkChange, *, now: datetime) -> BulkChange:
+    change = BulkChange.objects.select_for_update(of=("self",)).select_related("project").get(pk=change.pk)
+    require_in_use(change.project)
+    if change.undo_asked_at:
+        raise CannotBeUndone(_("This change has been undone already."))
+    if change.finished_at is None:
+        raise CannotBeUndone(_("This change is still being carried out. Undo it once it has finished."))
+    change.undo_asked_at = now
+    change.save(update_fields=["undo_asked_at"])
+    audit.record("bulk_change.undone", str(change), project=change.project, tasks=change.changed)
+    return change
+
+
+def _go_on(change: BulkChange, *, now: datetime) -> BulkChange:
+    if change.chosen > AT_THE_DOOR:
+        messages.send_on_commit("annotator.tasks.finish_bulk_change", [change.pk])
+        return change
+    return finish(change.pk, now=now) or change
+
+
+# Batch by batch --------------------------------------------------------------------------------------------
+
+Batch = Callable[[BulkChange, Sequence[int], datetime], None]
+
+
+def _each_batch(change: BulkChange, left: QuerySet[ChangedTask], batch: Batch, *, now: datetime) -> None:
+    # In the order of their ids, in which every other stage locks tasks.
+    waiting = left.order_by("task").values_list("task", flat=True)
+    while numbers := list(waiting[:AT_ONCE]):
+        batch(change, numbers, now)
+
+
+@in_transaction
+def _apply(change: BulkChange, numbers: Sequence[int], now: datetime) -> None:
+    tasks = _locked(numbers)
+    going = [task for task in tasks if _applies(change, task)]
+    noted = {task.pk: ChangedTask(state=task.state, priority=task.priority) for task in going}
+    _carry_out(change, going, noted, now)
+    rows = ChangedTask.objects.filter(change=change, task__in=numbers)
+    for row in rows:
+        before = noted.get(row.task_id)
+        row.applied = before is not None
+        if before:
+            row.state, row.priority, row.reports = before.state, before.priority, before.reports
+    ChangedTask.objects.bulk_update(rows, ["applied", "state", "priority", "reports"])
+    BulkChange.objects.filter(pk=change.pk).update(changed=F("changed") + len(going))
+
+
+def _applies(change: BulkChange, task: Task) -> bool:
+    differs = change.action != Action.PRIORITY or task.priority != change.priority
+    return task.state in _APPLIES_TO[change.action] and differs
+
+
+def _carry_out(change: BulkChange, tasks: Sequence[Task], noted: Mapping[int, ChangedTask], now: datetime) -> None:
+    if change.action == Action.PRIORITY:
+        Task.objects.filter(pk__in=[task.pk for task in tasks]).update(priority=change.priority)
+    elif change.action in (Action.RELEASE, Action.UPHOLD):
+        decided = annotation.decide_quarantined(
+            tasks, project=change.project, safe_to_use=change.action == Action.RELEASE, now=now
+        )
+        for task, reports in decided.items():
+            noted[task].reports = reports
+    elif change.action == Action.RETIRE:
+        _set_states(tasks, dict.fromkeys((task.pk for task in tasks), Task.State.RETIRED), change.project, now)
+    else:
+        _set_states(tasks, _states_in_use(tasks), change.project, now)
+
+
+@in_transaction
+def _put_back(change: BulkChange, numbers: Sequence[int], now: datetime) -> None:
+    tasks = {task.pk: task for task in _locked(numbers)}
+    rows = list(ChangedTask.objects.filter(change=change, task__in=numbers, applied=True, put_back=None))
+    for row in rows:
+        row.put_back = _is_as_left(change, tasks[row.task_id])
+    back = [row for row in rows if row.put_back]
+    if change.action == Action.PRIORITY:
+        for row in back:
+            tasks[row.task_id].priority = row.priority
+        Task.objects.bulk_update([tasks[row.task_id] for row in back], ["priority"])
+    else:
+        undecided = [report for row in back for report in row.reports]
+        Report.objects.filter(pk__in=undecided).update(decision="")
+        again = [tasks[row.task_id] for row in back]
+        # Open or complete: whichever its ratings make it now.
+        in_use = _states_in_use(again)
+        states = {row.task_id: in_use[row.task_id] if row.state in _IN_USE else row.state for row in back}
+        _set_states(again, states, change.project, now)
+    ChangedTask.objects.bulk_update(rows, ["put_back"])
+    BulkChange.objects.filter(pk=change.pk).update(put_back=F("put_back") + len(back))
+
+
+def _is_as_left(change: BulkChange, task: Task) -> bool:
+    same = change.action != Action.PRIORITY or task.priority == change.priority
+    return task.state in _LEAVES[change.action] and same
+
+
+def _set_states(tasks: Sequence[Task], states: Mapping[int, str], project: Project, now: datetime) -> None:
+    for task in tasks:
+        task.state = states[task.pk]
+    consensus.settle(tasks, project=project, now=now)
+    consensus.put_in_force([task.pk for task in tasks if task.state in _IN_USE], now=now)
+
+
+def _states_in_use(tasks: Sequence[Task]) -> Mapping[int, str]:
+    gold = set(Gold.objects.filter(task__in=tasks).values_list("task", flat=True))
+    return {task.pk: Task.State.GOLD if task.pk in gold else Task.State.OPEN for task in tasks}
+
+
+def _locked(numbers: Sequence[int]) -> list[Task]:
+    tasks = Task.objects.filter(pk__in=numbers).order_by("pk").defer("conversation", "metadata")
+    return list(tasks.select_for_update())

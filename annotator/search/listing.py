@@ -1,0 +1,105 @@
+"""Shows found tasks in a list: the newest first, a page after a key, and a count that stops early."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import Any
+
+from annotator.models import Adjudication, Consensus, Label, Project, Response, Task
+from annotator.review.queue import with_beginnings
+from annotator.search.criteria import Matches, champion_scores
+
+PAGE = 25
+MOST_COUNTED = 1_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response of a listed task: its label's level on the deciding attribute, its model and the champion's reward."""
+
+    letter: str
+    model: str
+    score: float | None
+    reward: float | None
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A task with what a list says about it."""
+
+    task: Any
+    answers: Sequence[Answer]
+    preference: int | None
+    dropped: bool
+
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(answer.model for answer in self.answers if answer.model))
+
+    def scored(self) -> list[Answer]:
+        return [answer for answer in self.answers if answer.score is not None]
+
+    def rewarded(self) -> list[Answer]:
+        return [answer for answer in self.answers if answer.reward is not None]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of the list: `further` is the id after which the next one begins, `count` stops at MOST_COUNTED + 1."""
+
+    rows: Sequence[Listed]
+    further: int | None
+    count: int
+
+
+def page(found: Matches, project: Project, *, after: int | None = None, rewards: bool) -> Page:
+    """Reads a page of the tasks, the newest first, after the task with the id `after`."""
+    ordered = found.tasks.order_by("-pk").values_list("pk", flat=True)
+    # One more says whether there is a further page. The first page is counted by the same look.
+    if found.at_least > MOST_COUNTED:
+        ids = list((ordered.filter(pk__lt=after) if after is not None else ordered)[: PAGE + 1])
+        count = MOST_COUNTED + 1
+    elif after is None:
+        ids = list(ordered[: MOST_COUNTED + 1])
+        count = len(ids)
+    else:
+        ids = list(ordered.filter(pk__lt=after)[: PAGE + 1])
+        count = ordered[: MOST_COUNTED + 1].count()
+    return Page(listed(ids[:PAGE], project, rewards=rewards), ids[PAGE - 1] if len(ids) > PAGE else None, count)
+
+
+def listed(ids: Sequence[int], project: Project, *, rewards: bool) -> list[Listed]:
+    """Reads what the list shows of these tasks, in their order."""
+    rows = with_beginnings(Task.objects.filter(pk__in=ids).select_related("consensus"))
+    tasks = {task.pk: task for task in rows}
+    answers = _answers(ids, project, rewards=rewards)
+    reviews = Adjudication.objects.filter(task__in=ids, is_current=True)
+    settled = dict(reviews.values_list("task", "preference"))
+    return [_listed(tasks[pk], answers[pk], settled.get(pk)) for pk in ids if pk in tasks]
+
+
+def _listed(task: Any, answers: Sequence[Answer], settled: int | None) -> Listed:
+    """Shows a task. `settled` is the preference of the reviewer who has settled it, which comes before the others."""
+    # A task that is not settled yet has no consensus, and asking for it raises an AttributeError.
+    consensus: Consensus | None = getattr(task, "consensus", None)
+    dropped = consensus is not None and bool(consensus.dropped_because)
+    return Listed(
+        task=task,
+        answers=answers,
+        preference=settled if settled is not None else consensus.preference if consensus and not dropped else None,
+        dropped=dropped and not task.adjudicated,
+    )
+
+
+def _answers(ids: Sequence[int], project: Project, *, rewards: bool) -> Mapping[int, list[Answer]]:
+    in_force = Label.objects.in_force().filter(response__task__in=ids)
+    scores = dict(in_force.values_list("response", "means"))
+    given = champion_scores().rewards_of(project, list(ids)) if rewards else {}
+    by_task: dict[int, list[Answer]] = defaultdict(list)
+    responses = Response.objects.filter(task__in=ids).order_by("task", "position")
+    for pk, task, model in responses.values_list("pk", "task", "model"):
+        place = len(by_task[task])
+        letter = ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)
+        score = scores.get(pk, {}).get(project.spread_attribute)
+        by_task[task].append(Answer(letter, model, score, given.get(pk)))
+    return by_task

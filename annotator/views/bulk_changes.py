@@ -1,0 +1,111 @@
+"""Changing many tasks of the tab Data at once: what would become of them, what was done, and undoing it."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from annotator import access
+from annotator.access import user_of
+from annotator.db.clock import database_now
+from annotator.forms.bulk_changes import TICKED, BulkChangeForm
+from annotator.forms.data import TasksForm
+from annotator.models import BulkChange, Project
+from annotator.refusals import Refusal
+from annotator.review import bulk_changes as stage
+from annotator.search import selection
+from annotator.search.criteria import Criteria
+from annotator.web.query_parameters import number_in
+
+PAGE = 25
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def change_tasks(request: HttpRequest, slug: str) -> HttpResponse:
+    """Says what a change of the chosen tasks would do; a POST to the same address carries it out."""
+    user = user_of(request)
+    project = access.managed_project(user, slug)
+    # The address holds the choice, the filters of the list included.
+    form = BulkChangeForm(request.GET)
+    filters = TasksForm(project, request.GET, manages=True)
+    page = {"project": project, "manages": True, "form": form, "back": _filters_of(request)}
+    if not form.is_valid() or not filters.is_valid():
+        return render(request, "workspace/change_tasks.html", page, status=422)
+    chosen, action, priority = form.cleaned_data["tasks"], form.cleaned_data["action"], form.cleaned_data["priority"]
+    try:
+        if chosen == TICKED:
+            tasks = selection.named(project, form.ticked(), reader=user)
+        else:
+            tasks = selection.found(project, filters.criteria(), reader=user)
+        if request.method == "POST":
+            change = stage.change_many(project, tasks, action=action, priority=priority, by=user, now=database_now())
+            _say_what_was_done(request, change)
+            return redirect("bulk-changes", slug)
+        page["foreseen"] = stage.bulk_change_preview(project, tasks, action=action, priority=priority)
+    except Refusal as refused:
+        page["refused"] = str(refused)
+        return render(request, "workspace/change_tasks.html", page, status=refused.status)
+    page |= {"action": BulkChange.Action(action), "priority": priority, "all": filters.criteria() == Criteria()}
+    page["everything"] = chosen != TICKED and page["all"]
+    return render(request, "workspace/change_tasks.html", page)
+
+
+def _filters_of(request: HttpRequest) -> str:
+    """Returns the filters of the list in the address, without what belongs to the change."""
+    filters = request.GET.copy()
+    for name in ("tasks", "task", "action", "priority", "after"):
+        filters.pop(name, None)
+    return filters.urlencode()
+
+
+def _say_what_was_done(request: HttpRequest, change: BulkChange) -> None:
+    if change.finished_at is None:
+        messages.success(request, _("The tasks are being changed in the background."))
+        return
+    text = ngettext("%(count)s task was changed.", "%(count)s tasks were changed.", change.changed)
+    messages.success(request, text % {"count": change.changed})
+
+
+@login_required
+@never_cache
+@require_GET
+def bulk_changes(request: HttpRequest, slug: str) -> HttpResponse:
+    """Lists the changes of many tasks, the newest first, each with the button that undoes it."""
+    project = access.managed_project(user_of(request), slug)
+    changes = project.bulk_changes.select_related("by").order_by("-pk")
+    before = number_in(request.GET, "before")
+    rows = list((changes.filter(pk__lt=before) if before else changes)[: PAGE + 1])
+    context = {
+        "project": project,
+        "manages": True,
+        "rows": rows[:PAGE],
+        "further": rows[PAGE - 1].pk if len(rows) > PAGE else None,
+        "first": not before,
+        "under_way": any(row.is_under_way() for row in rows),
+    }
+    return render(request, "workspace/bulk_changes.html", context)
+
+
+@login_required
+@require_POST
+def undo_change(request: HttpRequest, slug: str, change_id: int) -> HttpResponse:
+    """Puts the tasks of a change back as they were."""
+    project: Project = access.managed_project(user_of(request), slug)
+    change = get_object_or_404(BulkChange.objects.filter(project=project), pk=change_id)
+    try:
+        done = stage.undo(change, now=database_now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("bulk-changes", slug)
+    if done.undone_at is None:
+        messages.success(request, _("The tasks are being put back in the background."))
+    else:
+        text = ngettext("%(count)s task is as before again.", "%(count)s tasks are as before again.", done.put_back)
+        messages.success(request, text % {"count": done.put_back})
+    return redirect("bulk-changes", slug)

@@ -1,0 +1,285 @@
+"""Data > Import: managers upload files, see them as tasks, map their columns, check, import, cancel and take back."""
+
+import json
+from datetime import timedelta
+from itertools import islice
+from string import ascii_uppercase
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from annotator import access
+from annotator.access import user_of
+from annotator.db.clock import database_now
+from annotator.forms.import_mapping import SENT, MappingForm, filled_in
+from annotator.importing import jobs, kept_mappings, samples, take_back, withdrawal_preview
+from annotator.importing.job_errors import errors_csv
+from annotator.importing.mappings import BadMapping, ColumnMapping, guessed, mapping_of_text, read_mapping
+from annotator.models import Import, ImportJob, ImportMapping, Project
+from annotator.refusals import Refusal
+from annotator.search.listing import MOST_COUNTED
+from annotator.storage.disk_space import MEGABYTE
+from annotator.web.body_limits import most_bytes
+from annotator.web.htmx import HtmxRequest
+from annotator.web.query_parameters import number_in
+
+PAGE = 20
+JOBS_SHOWN = 10
+ERRORS_SHOWN = 50
+METADATA_SHOWN = 12
+SILENT_AFTER = timedelta(seconds=60)
+LAYOUTS = {
+    "tasks": gettext_lazy("task rows"),
+    "helpsteer2": gettext_lazy("HelpSteer2 rows: a prompt and a response in each"),
+    "preference": gettext_lazy("HelpSteer2 preferences: a prompt and two responses in each row"),
+}
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def import_data(request: HttpRequest, slug: str) -> HttpResponse:
+    """Lists the imports of a project and takes the file of a new one."""
+    user = user_of(request)
+    project = access.managed_project(user, slug)
+    problem = ""
+    if request.method == "POST":
+        file = request.FILES.get("file")
+        if file is None:
+            problem = _("Choose a file first.")
+        else:
+            try:
+                job = jobs.upload(project, file.read, file_name=file.name or "", by=user, now=database_now())
+                return redirect("import-job", slug, job.pk)
+            except Refusal as refused:
+                problem = str(refused)
+    page = {**_lists(request, project), "problem": problem, "most": most_bytes(request.path)}
+    page["megabytes"] = page["most"] // MEGABYTE
+    page["mappings"] = ImportMapping.objects.filter(project=project)
+    return render(request, "workspace/import.html", page, status=422 if problem else 200)
+
+
+@login_required
+@never_cache
+@require_GET
+def import_list(request: HttpRequest, slug: str) -> HttpResponse:
+    """The lists alone, which the page reads again while an import is under way."""
+    project = access.managed_project(user_of(request), slug)
+    return render(request, "workspace/_imports.html", _lists(request, project))
+
+
+def _lists(request: HttpRequest, project: Project) -> dict[str, Any]:
+    rows = Import.objects.filter(project=project).exclude(created=0).select_related("by").order_by("-pk")
+    before = number_in(request.GET, "before")
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    # One row more says whether there is a further page, without a count.
+    imports = list(rows.prefetch_related("jobs")[: PAGE + 1])
+    shown = list(_listed_jobs(project)) if before is None else []
+    return {
+        "project": project,
+        "jobs": shown,
+        "under_way": any(job.is_under_way() for job in shown),
+        "imports": imports[:PAGE],
+        "further": imports[PAGE - 1].pk if len(imports) > PAGE else None,
+        "first": before is None,
+    }
+
+
+def _listed_jobs(project: Project) -> QuerySet[ImportJob]:
+    """Returns the newest jobs, without those that the list of imports shows anyhow."""
+    arrived = ImportJob.objects.arrived().filter(project=project)
+    imported = arrived.filter(state=ImportJob.State.DONE, import_row__isnull=False)
+    return arrived.exclude(pk__in=imported.values("pk")).order_by("-pk")[:JOBS_SHOWN]
+
+
+@login_required
+@never_cache
+@require_GET
+def import_job(request: HtmxRequest, slug: str, job_id: int) -> HttpResponse:
+    """Shows one upload: its first rows as tasks and the mapping, then how far it is, then what came of it."""
+    job = _managed_job(request, slug, job_id)
+    page: dict[str, Any] = {"project": job.project, "job": job}
+    if job.is_under_way():
+        page |= _progress(job)
+    else:
+        page["errors"] = job.errors.order_by("pk")[:ERRORS_SHOWN]
+        page["kept_errors"] = job.errors.count() if job.rejected else 0
+    if job.state == ImportJob.State.UPLOADED or job.was_checked():
+        page |= _preview(request, job)
+    template = "workspace/_import_job.html" if request.htmx else "workspace/import_job.html"
+    return render(request, template, page)
+
+
+def _managed_job(request: HttpRequest, slug: str, job_id: int) -> ImportJob:
+    project = access.managed_project(user_of(request), slug)
+    rows = ImportJob.objects.arrived().select_related("project__rubric", "requested_by", "import_row")
+    return get_object_or_404(rows, project=project, pk=job_id)
+
+
+def _progress(job: ImportJob) -> dict[str, Any]:
+    others = ImportJob.objects.exclude(pk=job.pk)
+    before = others.filter(state=ImportJob.State.WORKING) | others.filter(state=ImportJob.State.WAITING, pk__lt=job.pk)
+    silent = job.heartbeat_at is not None and job.heartbeat_at < database_now() - SILENT_AFTER
+    return {
+        "before": before.count() if job.state == ImportJob.State.WAITING else 0,
+        "silent": silent and job.state == ImportJob.State.WORKING,
+    }
+
+
+def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
+    sample = jobs.sample_of(job)
+    kept = list(ImportMapping.objects.filter(project=job.project))
+    form, mapping = _mapping(request, job, sample, kept)
+    try:
+        shown = samples.preview(job.project, sample, mapping)
+    except BadMapping as missing:  # a kept mapping for another file
+        shown, mapping = samples.preview(job.project, sample, None), None
+        messages.error(request, str(missing))
+    if mapping is None and not shown.layout and not form.is_bound and sample.columns:
+        # Nothing is recognised: what the names of the columns suggest, if that makes tasks.
+        suggested = MappingForm(sample.columns, filled_in(guessed(sample.columns)))
+        if suggested.is_valid():
+            form, mapping = suggested, suggested.mapping()
+            shown = samples.preview(job.project, sample, mapping)
+    return {
+        "columns": sample.columns,
+        "note": sample.note,
+        "preview": shown,
+        "tasks": [
+            {
+                "task": task,
+                "responses": list(zip(ascii_uppercase, task.responses, strict=False)),
+                # As a list: a template would look for a key called `items`.
+                "metadata": list(islice(task.metadata.items(), METADATA_SHOWN)),
+            }
+            for task in shown.tasks
+        ],
+        "layout": LAYOUTS.get(shown.layout, "") if mapping is None else "",
+        "mapping": json.dumps(mapping.as_json()) if mapping else "",
+        "is_mapped": mapping is not None,
+        "form": form,
+        "sent": SENT,
+        "usable": bool(shown.tasks) or not sample.columns,
+        "kept": [(row, not set(read_mapping(row.columns).columns()) - set(sample.columns)) for row in kept],
+    }
+
+
+def _mapping(
+    request: HttpRequest, job: ImportJob, sample: samples.Sample, kept: list[ImportMapping]
+) -> tuple[MappingForm, ColumnMapping | None]:
+    """Returns the form and the mapping in force: the one filled in, the one chosen by name, or that of the check."""
+    if SENT in request.GET:
+        form = MappingForm(sample.columns, request.GET)
+        return form, form.mapping() if form.is_valid() else None
+    chosen = next((row.columns for row in kept if row.name == request.GET.get("kept")), None)
+    if chosen is None and "own" not in request.GET:
+        chosen = job.mapping
+    initial = filled_in(chosen or guessed(sample.columns))
+    return MappingForm(sample.columns, initial=initial), read_mapping(chosen) if chosen else None
+
+
+@login_required
+@require_POST
+def start_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
+    """Starts the import of an uploaded file, or only checks it."""
+    job = _managed_job(request, slug, job_id)
+    text = request.POST.get("mapping", "")
+    try:
+        mapping = mapping_of_text(text) if text else None
+        jobs.start(job, dry_run=request.POST.get("action") != "import", mapping=mapping)
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    return redirect("import-job", slug, job_id)
+
+
+@login_required
+@require_POST
+def cancel_import(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
+    """Cancels an import, or discards an uploaded file."""
+    job = _managed_job(request, slug, job_id)
+    try:
+        jobs.cancel(job)
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("import-job", slug, job_id)
+    if job.is_under_way():
+        return redirect("import-job", slug, job_id)
+    messages.success(request, _("%(name)s was discarded.") % {"name": job.file_name})
+    return redirect("import-data", slug)
+
+
+@login_required
+@never_cache
+@require_GET
+def import_errors(request: HttpRequest, slug: str, job_id: int) -> HttpResponseBase:
+    """Downloads the refused rows as CSV."""
+    job = _managed_job(request, slug, job_id)
+    answer = StreamingHttpResponse(errors_csv(job), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{slug}-import-{job.pk}-errors.csv"'
+    return answer
+
+
+@login_required
+@require_POST
+def keep_mapping(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
+    """Keeps the mapping of a job's page with the project."""
+    job = _managed_job(request, slug, job_id)
+    try:
+        mapping = mapping_of_text(request.POST.get("mapping", ""))
+        row = kept_mappings.keep(job.project, request.POST.get("name", ""), mapping, by=user_of(request))
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("import-job", slug, job_id)
+    messages.success(request, _("The mapping %(name)s is kept with the project.") % {"name": row.name})
+    return redirect(f"{reverse('import-job', args=[slug, job_id])}?{urlencode({'kept': row.name})}")
+
+
+@login_required
+@require_POST
+def delete_mapping(request: HttpRequest, slug: str, mapping_id: int) -> HttpResponse:
+    """Deletes a kept mapping."""
+    project = access.managed_project(user_of(request), slug)
+    row = get_object_or_404(ImportMapping.objects.select_related("project"), project=project, pk=mapping_id)
+    kept_mappings.delete(row)
+    messages.success(request, _("The mapping %(name)s is deleted.") % {"name": row.name})
+    return redirect("import-data", slug)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def take_back_import(request: HttpRequest, slug: str, import_id: int) -> HttpResponse:
+    """Says what taking an import back would delete, and does it on a POST."""
+    user = user_of(request)
+    project = access.managed_project(user, slug)
+    row = get_object_or_404(Import.objects.filter(project=project).select_related("by"), pk=import_id)
+    if request.method == "GET":
+        page = {
+            "project": project,
+            "row": row,
+            "preview": withdrawal_preview(row, most=MOST_COUNTED),
+            "most": MOST_COUNTED,
+        }
+        return render(request, "workspace/take_back.html", page)
+    try:
+        done = take_back(row, by=user, now=database_now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("take-back", slug, import_id)
+    if done.all_gone_at:
+        text = ngettext("%(count)s task was deleted.", "%(count)s tasks were deleted.", done.removed)
+        messages.success(request, text % {"count": done.removed})
+    else:
+        messages.success(request, _("The tasks are being deleted in the background."))
+    return redirect("import-data", slug)

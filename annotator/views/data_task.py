@@ -1,0 +1,178 @@
+"""The story of one task: its texts, its label and how it was made, every rating, and what happened when."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from annotator import access
+from annotator.access import user_of
+from annotator.models import Adjudication, BulkChange, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
+from annotator.pii.highlights import marks_of
+from annotator.projects.pseudonyms import Naming
+from annotator.refusals import Refusal
+from annotator.review.rating_sheets import Rater, Reviewed, reviewed
+from annotator.review.timelines import Event, timeline
+from annotator.search.criteria import GivenReward, champion_scores
+from annotator.templatetags.scales import level
+from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores
+
+
+@login_required
+@never_cache
+@require_GET
+def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
+    """Shows everything about a task, unless the reader is rating it. Tasks that measure annotators stay unseen."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    tasks = project.tasks.exclude(state=Task.State.GOLD).prefetch_related("responses")
+    task = get_object_or_404(tasks, pk=task_id)
+    try:
+        shown = reviewed(task, project, by=user)
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("data", slug)
+    naming = access.naming_for(user, project)
+    manages = naming.by_name
+    given = champion_scores().scores_of(task) if manages else []
+    rewards = {reward.response: reward.reward for reward in given if reward.by_champion}
+    labels = {label.response_id: label for label in _labels(task)}
+    happened = timeline(task)
+    people = {event.who.pk: event.who for event in happened if event.who}
+    context = {
+        "project": project,
+        "manages": manages,
+        "task": task,
+        "conversation": task.conversation,
+        "pii": marks_of(task),
+        "shown": shown,
+        "sheets": [
+            table(sheet, shown)
+            | {"label": _label_levels(project, labels.get(sheet.response.pk)), "reward": rewards.get(sheet.response.pk)}
+            for sheet in shown.sheets
+        ],
+        "attributes": project.attributes_for(),
+        "labelled": bool(labels),
+        "source": next(iter(sorted(label.source for label in labels.values())), ""),
+        "unlikely": unlikely_scores(shown),
+        "raters": [_rater(rater, shown, naming, people) for rater in shown.raters],
+        "settled_by": naming(shown.adjudication.by) if shown.adjudication else "",
+        "settled_preference": _comparison(shown.adjudication, shown) if shown.adjudication else "",
+        "agreed_preference": preference_text(shown.consensus.preference) if shown.consensus else "",
+        "events": list(_events(happened, given, naming, manages=manages)),
+    }
+    return render(request, "workspace/data_task.html", context)
+
+
+def _label_levels(project: Project, label: Label | None) -> list[float | None]:
+    """Returns the levels of a label on the project's attributes, before rounding."""
+    return [level(label.means.get(attribute.key)) if label else None for attribute in project.attributes_for()]
+
+
+def _labels(task: Task) -> Iterable[Label]:
+    if task.state not in (Task.State.OPEN, Task.State.COMPLETE):
+        return []
+    return Label.objects.in_force().filter(response__task=task)
+
+
+def _rater(rater: Rater, shown: Reviewed, naming: Naming, people: Mapping[int, User]) -> dict[str, Any]:
+    assignment = rater.annotation.assignment
+    return {
+        "rater": rater,
+        "name": naming(people.get(assignment.annotator_id) or assignment.annotator),
+        "preference": _comparison(rater.annotation, shown),
+    }
+
+
+def _comparison(rating: Any, shown: Reviewed) -> str:
+    responses = [sheet.response.pk for sheet in shown.sheets]
+    return preference_text(rating.preference) or ranking_text(rating.ranking, responses)
+
+
+# The timeline ----------------------------------------------------------------------------------------------
+
+_WORDS = {
+    "imported": gettext_lazy("Imported"),
+    "scanned": gettext_lazy("Searched for personal information"),
+    "expired": gettext_lazy("The lease ran out"),
+    "skipped": gettext_lazy("Skipped"),
+    "reported": gettext_lazy("Reported"),
+    "settled": gettext_lazy("Settled by a reviewer"),
+    "task.changed": gettext_lazy("Changed in the admin"),
+    "task.redacted": gettext_lazy("Redacted: personal information erased"),
+    "task.released": gettext_lazy("Released: back in the queue"),
+    "task.retired": gettext_lazy("Retired"),
+    "changed": gettext_lazy("Changed together with other tasks"),
+    "put_back": gettext_lazy("A change of many tasks was undone"),
+    "label.withdrawn": gettext_lazy("The reviewer's label was taken back"),
+}
+_LEASED = {
+    "leased": gettext_lazy("Got the task, and is rating it"),
+    "released": gettext_lazy("Got the task, and gave it back"),
+}
+
+
+def _events(
+    happened: Sequence[Event], given: Sequence[GivenReward], naming: Naming, *, manages: bool
+) -> Iterator[dict[str, Any]]:
+    """Yields the events in words, with those who took part as the reader may know them."""
+    events = []
+    for event in happened:
+        actor = event.actor if manages and event.kind != "reported" else ""
+        who = naming(event.who) if event.who else actor
+        note = event.note if event.kind != "rated" else ""
+        events.append(
+            {
+                "at": event.at,
+                "kind": event.kind,
+                "what": _what(event),
+                "who": who,
+                "detail": _detail(event),
+                "note": note,
+            }
+        )
+    # Once for each version, though it gives every response a reward of its own.
+    first = {reward.version: reward.at for reward in reversed(given)}
+    for version, at in first.items():
+        what = _("Scored by model version %(version)s") % {"version": version}
+        events.append({"at": at, "kind": "scored", "what": what, "who": "", "detail": "", "note": ""})
+    yield from sorted(events, key=itemgetter("at"))
+
+
+def _what(event: Event) -> str:
+    if event.kind == "leased":
+        return str(_LEASED.get(event.detail, _("Got the task")))
+    if event.kind == "rated":
+        return _("Changed the rating") if int(event.detail) > 1 else _("Rated")
+    if event.kind == "verdict":
+        rejected = event.detail == Verdict.Decision.REJECTED
+        return _("Rejected a rating") if rejected else _("Accepted a rating")
+    if event.kind == "consensus":
+        return _("Dropped") if event.detail else _("The ratings gave a label")
+    return str(_WORDS[event.kind])
+
+
+def _detail(event: Event) -> str:
+    if event.kind == "rated":
+        return _("version %(number)s") % {"number": event.detail} if int(event.detail) > 1 else ""
+    if event.kind == "skipped" and event.detail in SkipReason.values:
+        return str(SkipReason(event.detail).label)
+    if event.kind == "reported" and event.detail in UnsafeCategory.values:
+        category = str(UnsafeCategory(event.detail).label)
+        decided = {"upheld": _("upheld"), "dismissed": _("dismissed")}.get(event.actor, "")
+        return f"{category} · {decided}" if decided else category
+    if event.kind in ("changed", "put_back") and event.detail in BulkChange.Action.values:
+        return str(BulkChange.Action(event.detail).label)
+    if event.kind == "settled" and event.detail in Adjudication.Reason.values:
+        return str(Adjudication.Reason(event.detail).label)
+    if event.kind == "consensus":
+        return _("Ratings too far apart") if event.detail else ""
+    return event.detail if event.kind == "imported" else ""

@@ -1,0 +1,148 @@
+"""The pages on which managers write a project's guidelines, and look at their versions."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from annotator import access
+from annotator.access import user_of
+from annotator.forms.guidelines import GuidelinesForm
+from annotator.models import Guideline, Project
+from annotator.projects import guidelines
+from annotator.projects.guideline_template import template_for
+from annotator.projects.guidelines import NewerGuidelines
+from annotator.refusals import Refusal
+from annotator.web.query_parameters import number_in
+
+PAGE = 25
+READERS_SHOWN = 100
+LARGEST_VERSION = 2**31 - 1
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def edit(request: HttpRequest, slug: str) -> HttpResponse:
+    """Shows the editor with a preview beside it; a POST publishes the text, or shows how it will look."""
+    project = access.managed_project(user_of(request), slug)
+    current = project.current_guideline()
+    if request.method == "GET":
+        return _editor(request, project, current, _started(request, project, current))
+    form = GuidelinesForm(request.POST)
+    if not form.is_valid():
+        return _editor(request, project, current, form, status=422)
+    text = guidelines.with_line_feeds(form.cleaned_data["text"])
+    if "preview" in request.POST:
+        return _editor(request, project, current, GuidelinesForm(text=text, version=form.cleaned_data["based_on"]))
+    try:
+        published, is_new = guidelines.publish(project, text, based_on=form.cleaned_data["based_on"])
+    except NewerGuidelines as newer:
+        # What the form says from now on is based on the newer text, which is on the page to be read.
+        form = GuidelinesForm(text=text, version=newer.current.version)
+        return _editor(request, project, newer.current, form, newer=newer, status=409)
+    except Refusal as refused:
+        form.add_error("text", str(refused))
+        return _editor(request, project, current, form, status=422)
+    messages.success(request, _published(published, is_new, readers=guidelines.readers(project).count()))
+    return redirect("edit-guidelines", slug)
+
+
+def _started(request: HttpRequest, project: Project, current: Guideline | None) -> GuidelinesForm:
+    """Returns the form with the text in force, an earlier one, or the one to start from."""
+    version = current.version if current else 0
+    wanted = number_in(request.GET, "version", most=LARGEST_VERSION)
+    if wanted and (earlier := project.guidelines.filter(version=wanted).first()):
+        return GuidelinesForm(text=earlier.text, version=version)
+    if "template" in request.GET:
+        return GuidelinesForm(text=template_for(project), version=version)
+    return GuidelinesForm(text=current.text if current else "", version=version)
+
+
+def _published(published: Guideline, is_new: bool, *, readers: int) -> str:
+    if not is_new:
+        return _("Version %(version)d has exactly this text, so nothing was published.") % {
+            "version": published.version
+        }
+    return ngettext(
+        "Version %(version)d is published. %(readers)d annotator has to read it before the next task.",
+        "Version %(version)d is published. %(readers)d annotators have to read it before their next task.",
+        readers,
+    ) % {"version": published.version, "readers": readers}
+
+
+def _editor(
+    request: HttpRequest,
+    project: Project,
+    current: Guideline | None,
+    form: GuidelinesForm,
+    *,
+    newer: NewerGuidelines | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    text = str(form["text"].value() or "")
+    context: dict[str, Any] = {
+        "project": project,
+        "current": current,
+        "form": form,
+        "text": text[: guidelines.LONGEST_GUIDELINES],
+        "readers": guidelines.readers(project).count(),
+        "newer": newer,
+    }
+    if newer:
+        context["lines"] = guidelines.difference(newer.current.text, text)
+    return render(request, "workspace/edit_guidelines.html", context, status=status)
+
+
+@login_required
+@never_cache
+@require_POST
+def preview(request: HttpRequest, slug: str) -> HttpResponse:
+    """Renders the text as annotators will see it."""
+    access.managed_project(user_of(request), slug)
+    text = request.POST.get("text", "")[: guidelines.LONGEST_GUIDELINES]
+    return render(request, "workspace/_guidelines_preview.html", {"text": text})
+
+
+@login_required
+@never_cache
+@require_GET
+def versions(request: HttpRequest, slug: str) -> HttpResponse:
+    """Lists the versions; `version` shows one, what it changed, and who has read it last."""
+    project = access.managed_project(user_of(request), slug)
+    before = number_in(request.GET, "before", most=LARGEST_VERSION)
+    rows = guidelines.with_readers(project)
+    shown = list((rows.filter(version__lt=before) if before else rows)[: PAGE + 1])
+    context: dict[str, Any] = {
+        "project": project,
+        "rows": shown[:PAGE],
+        "further": shown[PAGE - 1].version if len(shown) > PAGE else None,
+        "first": before is None,
+        "unread": guidelines.readers(project).filter(acknowledged_version=0).count(),
+    }
+    if "version" in request.GET:
+        wanted = number_in(request.GET, "version", most=LARGEST_VERSION) or 0
+        chosen = project.guidelines.filter(version=wanted).first()
+        if chosen is None:
+            raise Http404
+        context |= _chosen(project, chosen)
+    return render(request, "workspace/guideline_versions.html", context)
+
+
+def _chosen(project: Project, chosen: Guideline) -> dict[str, Any]:
+    previous = project.guidelines.filter(version__lt=chosen.version).order_by("-version").first()
+    read = guidelines.readers(project).filter(acknowledged_version=chosen.version).select_related("user")
+    names = list(read.order_by("user__username").values_list("user__username", flat=True)[: READERS_SHOWN + 1])
+    return {
+        "chosen": chosen,
+        "previous": previous,
+        "lines": guidelines.difference(previous.text, chosen.text) if previous else None,
+        "names": names[:READERS_SHOWN],
+        "more_names": len(names) > READERS_SHOWN,
+    }

@@ -1,0 +1,172 @@
+"""The addresses of all pages of a project's workspace, each filter by itself, and how many queries a page needs.
+
+The project is the one of `workspace_project`.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from benchmarks.workspace_rows import RARE_LANGUAGE, RARE_MODEL, RARE_WORD
+
+if TYPE_CHECKING:
+    from annotator.models import Project, Task, User
+
+MANAGER, REVIEWER, ANNOTATOR = "manager", "reviewer", "annotator-1"
+
+FILTERS: tuple[dict[str, str], ...] = (
+    {"q": RARE_WORD},
+    {"q": "the"},
+    {"q": '"the of"'},
+    {"q": "the -and"},
+    {"q": "of the", "state": "quarantined"},
+    {"state": "open"},
+    {"state": "complete"},
+    {"state": "quarantined"},
+    {"state": "retired"},
+    {"language": "en"},
+    {"language": RARE_LANGUAGE},
+    {"label": "labelled"},
+    {"label": "dropped"},
+    {"label": "none"},
+    {"spread": "1"},
+    {"spread": "4"},
+    {"state": "open", "label": "labelled"},
+)
+"""Filters of the list of tasks that reviewers have too."""
+FILTERS_OF_MANAGERS: tuple[dict[str, str], ...] = (
+    {"model": "model-3"},
+    {"model": RARE_MODEL},
+    {"reward_from": "0"},
+    {"reward_from": "3.7"},
+    {"reward_to": "0.01"},
+    {"reward_from": "100"},
+    {"state": "open", "reward_to": "0.01"},
+)
+
+
+def addresses(project: "Project", name: str) -> list[str]:
+    """Returns the addresses that somebody of the project can open; what only downloads a file is left out."""
+    managed = name == MANAGER
+    if name == ANNOTATOR:
+        return [*("/", "/mine/"), *_in(project, "guidelines/", "history/", "qualification/", "annotate/")]
+    pages = ["/", "/mine/", *(["/new-project/"] if managed else [])]
+    pages += _in(project, "", "guidelines/", "data/", "data/export/", "review/", "review/submissions/", "agreement/")
+    pages += _in(
+        project, "annotators/", "models/", "models/ranking/", "comparison/", "evaluation-jobs/", "qualification/"
+    )
+    pages += _in(
+        project, *(f"data/?{urlencode(chosen)}" for chosen in (*FILTERS, *(FILTERS_OF_MANAGERS if managed else ())))
+    )
+    pages += _of_tasks(project)
+    pages += _of_models(project)
+    pages += _of_reviews(project)
+    return pages + (_of_managers(project) if managed else _in(project, f"people/{_pseudonym(project)}/"))
+
+
+def _in(project: "Project", *paths: str) -> list[str]:
+    return [f"/projects/{project.slug}/{path}" for path in paths]
+
+
+def _of_tasks(project: "Project") -> list[str]:
+    from annotator.models import Import
+
+    newest = project.tasks.order_by("-pk").values_list("pk", flat=True)[0]
+    imports = list(Import.objects.filter(project=project).order_by("pk").values_list("pk", flat=True))
+    paths = [f"data/?source={imports[-1]}", f"data/?source={imports[0]}"]
+    paths += [f"data/?after={newest // 2}", f"data/?state=complete&after={newest // 2}"]
+    paths += [f"data/tasks/{task.public_id}/" for task in _tasks(project)]
+    paths += [f"data/export/?layout={layout}" for layout in ("disagreements", "annotations", "rankings")]
+    return _in(project, *paths, "data/export/?since=2024-01-01")
+
+
+def _tasks(project: "Project") -> "Iterator[Task]":
+    """Yields a task of each kind: agreed on, with many ratings, settled by a reviewer, dropped, and open."""
+    complete = project.tasks.filter(state="complete").order_by("-pk")
+    kinds = (
+        complete.filter(review_because="", adjudicated=False),
+        complete.filter(slots_wanted=5),
+        complete.filter(adjudicated=True),
+        complete.filter(review_because="dropped"),
+        project.tasks.filter(state="open").order_by("-pk"),
+    )
+    for kind in kinds:
+        yield kind[0]
+
+
+def _of_models(project: "Project") -> list[str]:
+    versions = list(project.reward_models.order_by("-pk")[:2])
+    failed = project.training_runs.filter(state="failed").order_by("-pk")[0]
+    paths = [f"models/{version.pk}/" for version in versions]
+    for run in (versions[0].run, failed):
+        paths += [f"models/runs/{run.pk}/{part}" for part in ("", "live/", "losses/")]
+    evaluation = versions[0].evaluations.order_by("-pk")[0]
+    paths += [f"models/?runs={failed.pk}&versions={versions[1].pk}", f"comparison/?of={evaluation.pk}"]
+    return _in(project, *paths)
+
+
+def _of_reviews(project: "Project") -> list[str]:
+    paths = [f"review/?because={kind}" for kind in ("dropped", "safety", "quarantine", "unlikely")]
+    waiting = list(project.tasks.disputed()[:100])
+    paths += [f"review/?after={waiting[-1].review_spread}.{waiting[-1].pk}", "agreement/?by=kappa"]
+    paths += [f"review/{task.public_id}/" for task in (waiting[0], *_tasks(project))]
+    who = _pseudonym(project)
+    paths += [f"review/submissions/?verdict={verdict}" for verdict in ("all", "accepted", "rejected")]
+    paths += [f"review/submissions/?annotator={who}", f"review/submissions/?annotator={who}&verdict=rejected"]
+    return _in(project, *paths, f"agreement/?with={who}", "annotators/?page=2")
+
+
+def _pseudonym(project: "Project") -> str:
+    from annotator.models import Pseudonym
+
+    return Pseudonym.objects.get(project=project, user__username=ANNOTATOR).name
+
+
+def _of_managers(project: "Project") -> list[str]:
+    quarantined = project.tasks.filter(state="quarantined").order_by("pk")[0]
+    excluded = project.exclusions.get().annotator.username
+    jobs = list(project.import_jobs.order_by("-pk")[:2])
+    paths = [
+        "settings/",
+        "settings/delete/",
+        "guidelines/edit/",
+        "guidelines/versions/",
+        "guidelines/versions/?version=3",
+        "rubric/",
+        "data/quarantine/",
+        f"data/quarantine/{quarantined.public_id}/",
+        "people/",
+        "people/?name=idle",
+        "people/?role=annotator&state=unread",
+        "people/?state=excluded",
+        "people/?after=idle-120",
+        f"people/{ANNOTATOR}/",
+        f"people/{ANNOTATOR}/exclude/",
+        f"people/{excluded}/",
+        f"people/{excluded}/readmit/",
+        "people/idle-1/",
+        "exclusions/",
+        "invitations/",
+        "data/change/?tasks=all&action=uphold&state=quarantined",
+        "data/changes/",
+        "data/import/",
+        "data/imports/",
+        *(f"data/imports/{job.pk}/" for job in jobs),
+        f"data/import/{jobs[0].import_row_id}/take-back/",
+        f"data/import/{jobs[1].import_row_id}/take-back/",
+        "models/runs/start/",
+    ]
+    return _in(project, *paths)
+
+
+def queries(user: "User", address: str) -> tuple[int, int]:
+    """Asks for a page in this process; returns the status and the number of queries."""
+    from django.db import connection
+    from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+
+    client = Client(SERVER_NAME="127.0.0.1")
+    client.force_login(user)
+    with CaptureQueriesContext(connection) as captured:
+        status = client.get(address).status_code
+    return status, len(captured)

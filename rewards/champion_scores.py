@@ -1,0 +1,50 @@
+"""What the champion says about tasks, for the human half's pages, which ask by settings.CHAMPION_SCORES."""
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from annotator.models import Project, Task
+from annotator.search.criteria import GivenReward, only
+from rewards.models import Score
+
+FEW = 15_000
+
+
+def with_rewards(tasks: QuerySet[Task], project: Project, *, least: float | None, most: float | None) -> QuerySet[Task]:
+    """Selects tasks of which the champion gives at least one response a reward from `least` to `most`."""
+    scores = Score.objects.filter(reward_model__in=_champion(project))
+    if least is not None:
+        scores = scores.filter(reward__gte=least)
+    if most is not None:
+        scores = scores.filter(reward__lte=most)
+    # The index of rewards is asked first. If it names few, the tasks need not be looked at one by one.
+    named = list(scores.values_list("response__task", flat=True)[: FEW + 1])
+    if len(named) <= FEW:
+        return only(tasks, named)
+    return tasks.filter(Exists(scores.filter(response__task=OuterRef("pk"))))
+
+
+def rewards_of(project: Project, tasks: list[int]) -> dict[int, float]:
+    """Returns the champion's rewards of the tasks' responses, by response."""
+    champion = {"reward_model__project": project, "reward_model__is_champion": True}
+    scores = Score.objects.filter(**champion, response__task__in=tasks)
+    return dict(scores.values_list("response", "reward"))
+
+
+def scores_of(task: Task) -> list[GivenReward]:
+    """Returns every reward that a model of the project gave one of the task's responses, the earliest first."""
+    scores = Score.objects.filter(response__task=task).select_related("reward_model").order_by("created_at", "pk")
+    return [
+        GivenReward(
+            response=score.response_id,
+            reward=score.reward,
+            version=score.reward_model.version,
+            by_champion=score.reward_model.is_champion,
+            at=score.created_at,
+        )
+        for score in scores.defer("scores", "reward_model__manifest")
+    ]
+
+
+def _champion(project: Project) -> list[int]:
+    # Read first: PostgreSQL plans better with the number than with a subquery.
+    return list(project.reward_models.filter(is_champion=True).values_list("pk", flat=True))

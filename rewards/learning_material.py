@@ -1,0 +1,70 @@
+"""Counts what the next run would learn from: labels, preferences, and prompts on either side of the split."""
+
+from dataclasses import dataclass
+
+from annotator.db.statements import Statement
+from annotator.models import Project
+from annotator.models.label import IN_FORCE_OF_RESPONSE
+
+MOST_TASKS = 2_000
+"""The most tasks of each state that are counted: a page waits for this."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """`labels` are labelled responses. `at_least`: there are more tasks than were counted."""
+
+    labels: int
+    preferences: int
+    train_prompts: int
+    held_out_prompts: int
+    at_least: bool
+
+    @property
+    def suffices(self) -> bool:
+        """Whether there is something to learn from and something to judge by."""
+        return self.at_least or bool(self.train_prompts and self.held_out_prompts)
+
+
+def material(project: Project) -> Material:
+    """Counts the material in the first tasks of each state; the run itself counts all of it."""
+    row = _COUNTS.row(project=project.pk, most=MOST_TASKS, share=project.validation_share)
+    assert row is not None
+    labels, preferences, train, held_out, fullest = row
+    return Material(int(labels), int(preferences), train, held_out, fullest >= MOST_TASKS)
+
+
+# Fifteen of the hash's hexadecimal digits fit into a positive bigint; `snapshots.is_held_out` reads sixteen of them.
+_COUNTS = Statement(
+    f"""
+WITH t AS (
+    (SELECT id, prompt_hash, imported_preference, state FROM annotator_task
+     WHERE project_id = %(project)s AND state = 'complete' LIMIT %(most)s)
+    UNION ALL
+    (SELECT id, prompt_hash, imported_preference, state FROM annotator_task
+     WHERE project_id = %(project)s AND state = 'open' LIMIT %(most)s)
+), counted AS (
+    SELECT t.state, t.prompt_hash, y.labels,
+           a.preference BETWEEN -3 AND 3 OR a.ranking IS NOT NULL OR (
+               a.preference IS NULL AND coalesce(c.dropped_because, '') = ''
+               AND (coalesce(c.preference, t.imported_preference) BETWEEN -3 AND 3
+                    OR coalesce(c.pairs, '[]') <> '[]')
+           ) AS is_preferred,
+           ('x0' || substr(t.prompt_hash, 1, 15))::bit(64)::bigint / 16.0 ^ 15 < %(share)s AS is_held_out
+    FROM t LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
+    LEFT JOIN LATERAL (
+        SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
+    ) a ON true
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS labels FROM annotator_response r CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l
+        WHERE r.task_id = t.id AND l.means <> '{{}}'
+    ) y
+)
+SELECT coalesce(sum(labels), 0), count(*) FILTER (WHERE is_preferred),
+       count(DISTINCT prompt_hash) FILTER (WHERE (labels > 0 OR is_preferred) AND NOT is_held_out),
+       count(DISTINCT prompt_hash) FILTER (WHERE (labels > 0 OR is_preferred) AND is_held_out),
+       greatest(count(*) FILTER (WHERE state = 'complete'), count(*) FILTER (WHERE state = 'open'))
+FROM counted
+""",
+    prepared=False,
+)

@@ -1,0 +1,133 @@
+"""Presents the figures of a model's version: in words, as rows of a table, and as charts against what people said."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotator.models import Attribute
+from annotator.web.charts import Chart, Kind, Series
+from annotator.web.numbers import number, percent
+
+
+@dataclass(frozen=True)
+class Value:
+    """A measure with the ends of its 95 % interval, None where it is undefined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The measures of one attribute on held-out prompts; `mean` is the RMSE of predicting the training mean."""
+
+    title: str
+    labels: int
+    rmse: Value
+    mean: float | None
+    spearman: Value
+    kappa: Value
+    calibration: float | None
+    slope: float | None
+
+
+def figures(metrics: Mapping[str, Any], attributes: Sequence[Attribute]) -> list[Figures]:
+    """Returns the measures of each attribute that has labels, in the order of the rubric."""
+    measured = metrics.get("attributes") or {}
+    known = [attribute for attribute in attributes if (measured.get(attribute.key) or {}).get("rmse") is not None]
+    return [_of(measured[attribute.key], _(attribute.name)) for attribute in known]
+
+
+def _of(measures: Mapping[str, Any], title: str) -> Figures:
+    calibration = measures.get("calibration") or {}
+    return Figures(
+        title,
+        int(measures.get("n") or 0),
+        value_of(measures, "rmse"),
+        measures.get("mean_rmse"),
+        value_of(measures, "spearman"),
+        value_of(measures, "qwk"),
+        calibration.get("error"),
+        calibration.get("slope"),
+    )
+
+
+def value_of(measures: Mapping[str, Any], name: str) -> Value:
+    """Returns a measure with its interval."""
+    low, high = (measures.get("intervals") or {}).get(name) or (None, None)
+    return Value(measures.get(name), low, high)
+
+
+def in_words(metrics: Mapping[str, Any]) -> list[str]:
+    """Returns the key figures as sentences: how often it orders a pair as people do, and how far it is off."""
+    return [sentence for sentence in (_of_pairs(metrics), _of_errors(metrics)) if sentence]
+
+
+def _of_pairs(metrics: Mapping[str, Any]) -> str:
+    pairs = metrics.get("pairwise") or {}
+    if not pairs.get("pairs") or pairs.get("accuracy") is None:
+        return ""
+    share = value_of(pairs, "accuracy")
+    values = {"share": percent(share.value, 1), "pairs": number(pairs["pairs"], 0)}
+    text = _("It puts %(share)s of %(pairs)s pairs of responses in the order that people gave them.")
+    if share.low is not None:
+        text = _(
+            "It puts %(share)s of %(pairs)s pairs of responses in the order that people gave them (95 %% interval "
+            "%(low)s to %(high)s)."
+        )
+        values |= {"low": percent(share.low, 1), "high": percent(share.high, 1)}
+    text %= values
+    if pairs.get("longer_wins") is None:
+        return text
+    longer = _("Always choosing the longer response would be right in %(share)s.")
+    return f"{text} {longer % {'share': percent(pairs['longer_wins'], 1)}}"
+
+
+def _of_errors(metrics: Mapping[str, Any]) -> str:
+    measured = [one for one in (metrics.get("attributes") or {}).values() if one and one.get("rmse") is not None]
+    labels = sum(one.get("n") or 0 for one in measured)
+    if metrics.get("rmse") is None or not labels:
+        return ""
+    known = [one for one in measured if one.get("mean_rmse") is not None]
+    if len(known) < len(measured):
+        return _("Its predictions are %(error)s levels off (root mean square).") % {"error": number(metrics["rmse"])}
+    mean = math.sqrt(sum(one["mean_rmse"] ** 2 * one["n"] for one in known) / labels)
+    text = _(
+        "Its predictions are %(error)s levels off (root mean square). Predicting the mean of each attribute would be "
+        "%(mean)s levels off."
+    )
+    return text % {"error": number(metrics["rmse"]), "mean": number(mean)}
+
+
+def calibration_charts(metrics: Mapping[str, Any], attributes: Sequence[Attribute]) -> list[Chart]:
+    """Returns a chart for each attribute: the mean prediction and the mean label in tenths of the responses."""
+    measured = metrics.get("attributes") or {}
+    charts = []
+    for attribute in attributes:
+        bins = ((measured.get(attribute.key) or {}).get("calibration") or {}).get("bins") or []
+        if len(bins) < 2:
+            continue
+        # Scores count from 0 in the files and from 1 on the pages.
+        charts.append(
+            Chart(
+                name=f"predicted-{attribute.key}",
+                title=_(attribute.name),
+                kind=Kind.LINE,
+                places=[number(place, 0) for place in range(1, len(bins) + 1)],
+                series=[
+                    Series(_("predicted"), [part["predicted"] + 1 for part in bins]),
+                    Series(_("by people"), [part["label"] + 1 for part in bins]),
+                ],
+                place_label=_("Part of the responses, from the lowest prediction to the highest"),
+                value_label=_("Mean level"),
+                digits=2,
+                # Predictions are not clamped, so they may lie outside the levels.
+                minimum=math.floor(min(1, *(part["predicted"] + 1 for part in bins))),
+                maximum=math.ceil(max(len(attribute.levels), *(part["predicted"] + 1 for part in bins))),
+            )
+        )
+    return charts

@@ -1,0 +1,230 @@
+"""Reads what people and the champion think of the models whose responses were rated, and has them ranked.
+
+A page waits for this, so it reads the newest tasks and as many complete ones, not every task of a large project.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from annotator.consensus.rankings import ranks_of
+from annotator.db.statements import Statement
+from annotator.models import Project
+from annotator.models.label import IN_FORCE_OF_RESPONSE
+from rewards.model_ranking import Estimate, Pairs, Ranking, mean_of, ranking, sums_of
+from rewards.models import RewardModel
+
+MOST_TASKS = 1_500
+"""The most tasks of each of the two kinds that are read."""
+MOST_MODELS = 30
+"""The models with the most responses that are ranked; a table of more could not be read."""
+
+
+@dataclass(frozen=True)
+class RatedModels:
+    """What is known of each model. `means` holds an estimate by attribute for each name, on the labels' scale from 0.
+
+    `people` ranks by preferences, `champion` by the rewards of the model in use. `partial`: the project has more tasks
+    than were read. `left_out` models had too few responses for the list.
+    """
+
+    names: Sequence[str]
+    means: Mapping[str, Mapping[str, Estimate]]
+    people: Ranking
+    champion: Ranking
+    version: int | None
+    tasks: int
+    partial: bool
+    left_out: int
+
+
+class _Row(NamedTuple):
+    """A response with what is known of its task. JSON values are texts."""
+
+    task: int
+    prompt_hash: str
+    imported: int | None
+    agreed: int | None
+    agreed_pairs: str | None
+    settled: int | None
+    settled_ranking: str | None
+    response: int
+    model: str
+    length: int
+    means: str | None
+    reward: float | None
+
+
+# Looked up task by task: a join of whole tables would be planned by their sizes, and read them from their beginnings.
+_ROWS = Statement(
+    f"""
+WITH t AS (
+    (SELECT * FROM (
+        SELECT id, prompt_hash, imported_preference, state FROM annotator_task
+        WHERE project_id = %(project)s ORDER BY project_id DESC, id DESC LIMIT %(most)s
+    ) newest WHERE state IN ('open', 'complete'))
+    UNION
+    (SELECT id, prompt_hash, imported_preference, state FROM annotator_task
+     WHERE project_id = %(project)s AND state = 'complete' LIMIT %(most)s)
+)
+SELECT t.id, t.prompt_hash,
+       CASE WHEN coalesce(c.dropped_because, '') = '' THEN t.imported_preference END,
+       CASE WHEN c.dropped_because = '' THEN c.preference END,
+       CASE WHEN c.dropped_because = '' THEN nullif(c.pairs, '[]')::text END,
+       a.preference, a.ranking::text,
+       r.id, r.model, length(r.text), l.means::text, s.reward
+FROM t
+LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
+) a ON true
+JOIN annotator_response r ON r.task_id = t.id
+LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true
+LEFT JOIN rewards_score s ON s.response_id = r.id AND s.reward_model_id = %(champion)s
+WHERE r.model <> ''
+ORDER BY t.id, r.position
+""",
+    prepared=False,
+)
+
+
+def rated_models(project: Project) -> RatedModels:
+    """Returns what is known of the models whose responses are in the project."""
+    champion = RewardModel.objects.filter(project=project, is_champion=True).only("version").first()
+    read = [
+        _Row._make(row)
+        for row in _ROWS.rows(project=project.pk, most=MOST_TASKS, champion=champion.pk if champion else 0)
+    ]
+    counts = Counter(row.model for row in read)
+    names = sorted(name for name, _count in counts.most_common(MOST_MODELS))
+    numbers = {name: number for number, name in enumerate(names)}
+    rows = [row for row in read if row.model in numbers]
+    prompts = {prompt: number for number, prompt in enumerate(dict.fromkeys(row.prompt_hash for row in rows))}
+    tasks = [list(group) for _task, group in groupby(rows, key=lambda row: row.task)]
+    return RatedModels(
+        names=names,
+        means=_means(rows, names, prompts, project.attribute_keys()),
+        people=ranking(_pairs(tasks, numbers, prompts, _by_people), models=len(names)),
+        champion=ranking(_pairs(tasks, numbers, prompts, _by_reward), models=len(names)),
+        version=champion.version if champion else None,
+        tasks=len(tasks),
+        partial=project.tasks.order_by("pk")[MOST_TASKS : MOST_TASKS + 1].exists(),
+        left_out=len(counts) - len(names),
+    )
+
+
+def _means(
+    rows: Sequence[_Row], names: Sequence[str], prompts: Mapping[str, int], attributes: Sequence[str]
+) -> dict[str, dict[str, Estimate]]:
+    """Returns the mean label of each attribute for each model that has one."""
+    values: dict[tuple[str, str], tuple[list[float], list[int]]] = {}
+    for row in rows:
+        for key, value in _scores(row.means).items() if row.means else ():
+            of_model, of_prompt = values.setdefault((row.model, key), ([], []))
+            of_model.append(value)
+            of_prompt.append(prompts[row.prompt_hash])
+    return {
+        name: {
+            key: mean_of(sums_of(np.array(values[name, key][0]), np.array(values[name, key][1])))
+            for key in attributes
+            if (name, key) in values
+        }
+        for name in names
+    }
+
+
+@lru_cache(maxsize=10_000)
+def _scores(means: str) -> dict[str, float]:
+    scores: dict[str, float] = json.loads(means)
+    return scores
+
+
+# Comparisons -----------------------------------------------------------------------------------------------
+
+
+def _pairs(
+    tasks: Sequence[Sequence[_Row]], numbers: Mapping[str, int], prompts: Mapping[str, int], judge: Any
+) -> Pairs:
+    """Returns the comparisons of two different models that the judge makes."""
+    first, second, outcome, longer, of_prompt = [], [], [], [], []
+    for task in tasks:
+        for one, other, result in judge(task):
+            if one.model != other.model:
+                first.append(numbers[one.model])
+                second.append(numbers[other.model])
+                outcome.append(result)
+                longer.append(one.length - other.length)
+                of_prompt.append(prompts[one.prompt_hash])
+    # Numbered anew: prompts without a comparison are none of the observations.
+    known = {prompt: number for number, prompt in enumerate(dict.fromkeys(of_prompt))}
+    return Pairs(
+        np.array(first, dtype=np.int64),
+        np.array(second, dtype=np.int64),
+        np.array(outcome, dtype=np.float64),
+        np.array(longer, dtype=np.float64),
+        np.array([known[prompt] for prompt in of_prompt], dtype=np.int64),
+    )
+
+
+Compared = Iterator[tuple[_Row, _Row, float]]
+
+
+def _by_people(task: Sequence[_Row]) -> Compared:
+    """Yields what people think of each two responses: the reviewer's word, else the annotators', else the import's."""
+    about = task[0]
+    if about.settled_ranking:
+        yield from _by_ranks(task, ranks_of(json.loads(about.settled_ranking)))
+    elif about.agreed_pairs and about.settled is None:
+        by_id = {row.response: row for row in task}
+        for better, worse in json.loads(about.agreed_pairs):
+            if better in by_id and worse in by_id:
+                yield by_id[better], by_id[worse], 1.0
+    elif len(task) == 2:
+        words = (about.settled, about.agreed, about.imported)
+        preference = next((one for one in words if one is not None and -3 <= one <= 3), None)
+        if preference is not None:
+            # A preference is positive where the second response is better.
+            yield task[0], task[1], 0.5 if preference == 0 else float(preference < 0)
+
+
+def _by_ranks(task: Sequence[_Row], ranks: Mapping[int, int]) -> Compared:
+    for one, other in combinations((row for row in task if row.response in ranks), 2):
+        ahead = ranks[other.response] - ranks[one.response]
+        yield one, other, 0.5 if ahead == 0 else float(ahead > 0)
+
+
+def _by_reward(task: Sequence[_Row]) -> Compared:
+    """Yields which of each two responses has the higher reward."""
+    for one, other in combinations((row for row in task if row.reward is not None), 2):
+        ahead = (one.reward or 0.0) - (other.reward or 0.0)
+        yield one, other, 0.5 if ahead == 0 else float(ahead > 0)
+
+
+# Rows for downloads ----------------------------------------------------------------------------------------
+
+COLUMNS = ("model", "by", "measure", "value", "low", "high", "n", "prompts")
+PEOPLE, CHAMPION = "people", "reward model"
+
+
+def rows_of(rated: RatedModels) -> Iterator[dict[str, Any]]:
+    """Yields a row per model and measure: means on the scale from 0, shares of 1, strengths in logits."""
+    for name in rated.names:
+        for key, estimate in rated.means[name].items():
+            yield _row(name, PEOPLE, f"mean {key}", estimate)
+    for by, ranked in ((PEOPLE, rated.people), (CHAMPION, rated.champion)):
+        for standing in ranked.standings:
+            name = rated.names[standing.model]
+            yield _row(name, by, "win rate", standing.wins)
+            yield _row(name, by, "length-controlled win rate", standing.fair)
+            yield _row(name, by, "Bradley-Terry strength", standing.strength)
+
+
+def _row(model: str, by: str, measure: str, estimate: Estimate) -> dict[str, Any]:
+    numbers = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return {"model": model, "by": by, "measure": measure, **numbers, "n": estimate.n, "prompts": estimate.prompts}

@@ -1,0 +1,469 @@
+"""The tab Models: runs and versions at a glance, the start of a run, and the pages of a run and of a version."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import redis
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from annotator import access
+from annotator.access import user_of
+from annotator.background import heartbeats
+from annotator.db.clock import database_now
+from annotator.models import Project, User
+from annotator.refusals import Refusal
+from annotator.storage.hidden_paths import value_without_places
+from annotator.web.htmx import HtmxRequest
+from annotator.web.numbers import number
+from annotator.web.query_parameters import number_in
+from rewards import (
+    champions,
+    erasure,
+    largest_errors,
+    learning_curve,
+    learning_material,
+    model_figures,
+    registry,
+    run_progress,
+    run_report,
+    runs,
+    scoring,
+)
+from rewards.evaluation import VALIDATION
+from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunState, TrainingRun
+from rewards.views.run_form import RunForm
+
+PAGE = 15
+ERRORS_SHOWN = 10
+LOG_SHOWN = 40
+"""The last lines of a log that a page shows; the rest is a download."""
+GOOD, BAD = (RunState.PROMOTED,), (RunState.FAILED, RunState.REJECTED, RunState.CANCELLED)
+QUEUES = {
+    "train": gettext_lazy("Nobody trains: no worker listens to the queue “train”. Runs cannot start."),
+    "score": gettext_lazy("Nobody scores: no worker listens to the queue “score”. New responses get no scores."),
+    "light": gettext_lazy("No worker listens to the queue “light”. Labels and counts are not brought up to date."),
+}
+STATES: Mapping[str, Any] = {
+    RunState.QUEUED: gettext_lazy("waiting for a worker"),
+    RunState.SNAPSHOTTING: gettext_lazy("collecting labels"),
+    RunState.TRAINING: gettext_lazy("training"),
+    RunState.EVALUATING: gettext_lazy("being judged"),
+    RunState.AWAITING_PROMOTION: gettext_lazy("waiting for your decision"),
+    RunState.PROMOTED: gettext_lazy("promoted"),
+    RunState.REJECTED: gettext_lazy("not promoted"),
+    RunState.FAILED: gettext_lazy("failed"),
+    RunState.CANCELLED: gettext_lazy("cancelled"),
+}
+"""What the pages call the states; the admin and REST have the rows' own words."""
+
+
+def state_of(run: TrainingRun) -> dict[str, str]:
+    """Returns the state of a run as a word, and the tone of its colour."""
+    tone = "good" if run.state in GOOD else "bad" if run.state in BAD else ""
+    return {"word": str(STATES[run.state]), "tone": tone}
+
+
+@login_required
+@never_cache
+@require_GET
+def models(request: HttpRequest, slug: str) -> HttpResponse:
+    """Shows the champion, what waits or works, and the lists of runs and versions."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    manages = access.manages(user, project)
+    versions = _versions(project)
+    champion = versions.filter(is_champion=True).first()
+    metrics = _newest_metrics(champion) if champion else {}
+    active = _runs(project).defer(None).filter(state__in=ACTIVE_STATES).select_related("reward_model").first()
+    page = {
+        "project": project,
+        "manages": manages,
+        "champion": champion,
+        "figures": model_figures.in_words(metrics),
+        "scoring": scoring.position(champion) if champion else None,
+        "before": versions.filter(is_champion=False, promoted_at__isnull=False).order_by("-promoted_at").first(),
+        "active": active,
+        "waits": bool(active and active.state == RunState.AWAITING_PROMOTION and _model_of(active)),
+        "state": state_of(active) if active else None,
+        "progress": run_progress.progress_of(active, now=database_now()) if active else None,
+        "verdict": run_report.in_words(active.verdict) if active else "",
+        "silent": _silent_queues(),
+        "hindrance": runs.why_not_now(project) if manages and not active else "",
+        **_part("runs", _runs(project).select_related("reward_model"), number_in(request.GET, "runs")),
+        **_part("versions", versions, number_in(request.GET, "versions")),
+    }
+    page["run_rows"] = [
+        {"run": run, "state": state_of(run), "outcome": _outcome(run), "model": _model_of(run)} for run in page["runs"]
+    ]
+    page["version_rows"] = [
+        {"model": model, "state": state_of(model.run), "learnt": _learnt(model)} for model in page["versions"]
+    ]
+    return render(request, "workspace/models.html", page)
+
+
+def _runs(project: Project) -> QuerySet[TrainingRun]:
+    # Metrics, losses and logs are long, and a list shows none of them.
+    return project.training_runs.defer("metrics", "losses", "log", "config", "reward_model__manifest").order_by("-pk")
+
+
+def _versions(project: Project) -> QuerySet[RewardModel]:
+    rows = project.reward_models.select_related("run__snapshot").order_by("-pk")
+    return rows.defer("manifest", "run__metrics", "run__losses", "run__log", "run__config")
+
+
+def _part(name: str, rows: QuerySet[Any], before: int | None) -> dict[str, Any]:
+    """Returns a page of rows from the newest on, and where the next page begins."""
+    part = list((rows.filter(pk__lt=before) if before else rows)[: PAGE + 1])
+    return {name: part[:PAGE], f"more_{name}": part[PAGE - 1].pk if len(part) > PAGE else None}
+
+
+def _outcome(run: TrainingRun) -> str:
+    """Returns what came of a run in a sentence: the beginning of its error, or its verdict."""
+    if run.error and run.state in (RunState.FAILED, RunState.CANCELLED):
+        return str(value_without_places(run.error)).strip().splitlines()[0][:240]
+    return run_report.in_words(run.verdict)
+
+
+def _learnt(model: RewardModel) -> int | None:
+    return model.run.snapshot.labels if model.run.snapshot else None
+
+
+def _model_of(run: TrainingRun) -> RewardModel | None:
+    model: RewardModel | None = getattr(run, "reward_model", None)
+    return model
+
+
+def _newest_metrics(model: RewardModel) -> dict[str, Any]:
+    newest = model.evaluations.filter(name=VALIDATION).order_by("-pk").values_list("metrics", flat=True).first()
+    return dict(newest or {})
+
+
+def _silent_queues() -> list[str]:
+    """Returns what does not happen for lack of a worker."""
+    try:
+        health = heartbeats.listening()
+    except redis.RedisError:
+        return [_("Redis does not answer. Nothing can be started until it does.")]
+    return [str(words) for queue, words in QUEUES.items() if not health[queue].alive]
+
+
+# The start of a run ----------------------------------------------------------------------------------------
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def start_run(request: HttpRequest, slug: str) -> HttpResponse:
+    """Shows what a run would learn from and the form of its settings; a POST starts it."""
+    user = user_of(request)
+    project = access.managed_project(user, slug)
+    form = RunForm(project, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        try:
+            run = runs.request(project, reason="requested in the workspace", by=user, config=form.config())
+        except Refusal as refused:
+            form.refuse(str(refused))
+        else:
+            messages.success(request, _("Run %(run)s is queued.") % {"run": run.pk})
+            return redirect("run", slug, run.pk)
+    page = {
+        "project": project,
+        "form": form,
+        "material": learning_material.material(project),
+        "hindrance": "" if form.is_bound else runs.why_not_now(project),
+        "share": project.validation_share,
+    }
+    return render(request, "workspace/start_run.html", page, status=422 if form.is_bound else 200)
+
+
+# A run -----------------------------------------------------------------------------------------------------
+
+
+@login_required
+@never_cache
+@require_GET
+def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Shows a run: what it does now, or what came of it."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    row = _run(project, pk)
+    attributes = project.attributes_for()
+    page = {
+        **_live(row, manages=access.manages(user, project)),
+        "metrics": model_figures.in_words(row.metrics.get("candidate") or {}),
+        "in_words": run_report.in_words(row.verdict),
+        "evidence": run_report.verdict(row.verdict),
+        "winner": run_report.winner(row.metrics),
+        "held_out": run_report.held_out(row.snapshot.manifest) if row.snapshot else "",
+        "table": _table(row, {attribute.key: _(attribute.name) for attribute in attributes}),
+        "chart": run_progress.losses_chart(row.losses),
+        "outlook": learning_curve.summary(row.metrics),
+        "outlook_chart": learning_curve.figure(row.metrics),
+        "fine_tuned_outlook": learning_curve.summary(row.metrics, name="fine_tuned_curve"),
+        "fine_tuned_chart": learning_curve.figure(row.metrics, name="fine_tuned_curve"),
+        "settings": sorted(value_without_places(row.config).items()),
+    }
+    return render(request, "workspace/run.html", page)
+
+
+@login_required
+@never_cache
+@require_GET
+def run_live(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
+    """Returns what changes on the page of a run while it works; when the run has ended, the page loads itself again."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    page = _live(_run(project, pk), manages=access.manages(user, project))
+    if request.htmx and not page["works"]:
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return render(request, "workspace/_run_live.html", {**page, "polled": True})
+
+
+@login_required
+@never_cache
+@require_GET
+def run_losses(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
+    """Returns the chart of the losses so far, which the page of a working run reads again from time to time."""
+    row = _run(access.reviewed_project(user_of(request), slug), pk)
+    page = {"project": row.project, "run": row, "works": _works(row), "chart": run_progress.losses_chart(row.losses)}
+    return render(request, "workspace/_run_losses.html", page)
+
+
+@login_required
+@never_cache
+@require_GET
+def run_log(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Sends the log of a run's trainer as a file."""
+    row = _run(access.reviewed_project(user_of(request), slug), pk)
+    answer = HttpResponse(str(value_without_places(row.log)), content_type="text/plain; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{slug}-run-{row.pk}.log"'
+    return answer
+
+
+def _run(project: Project, pk: int) -> TrainingRun:
+    rows = TrainingRun.objects.filter(project=project).select_related("snapshot", "reward_model", "requested_by")
+    row = get_object_or_404(rows.defer("reward_model__manifest"), pk=pk)
+    row.project = project
+    return row
+
+
+def _works(row: TrainingRun) -> bool:
+    """Returns whether something still happens in the run without anybody's decision."""
+    return row.state in ACTIVE_STATES and not (row.state == RunState.AWAITING_PROMOTION and _model_of(row))
+
+
+def _live(row: TrainingRun, *, manages: bool) -> dict[str, Any]:
+    """Returns what the changing part of a run's page shows."""
+    log = str(value_without_places(row.log)).strip().splitlines()
+    now = database_now()
+    return {
+        "project": row.project,
+        "manages": manages,
+        "run": row,
+        "model": _model_of(row),
+        "state": state_of(row),
+        "works": _works(row),
+        "waits": row.state == RunState.AWAITING_PROMOTION and _model_of(row) is not None,
+        "ended_badly": row.state in (RunState.FAILED, RunState.CANCELLED),
+        "error": value_without_places(row.error),
+        "progress": run_progress.progress_of(row, now=now) if row.state in ACTIVE_STATES else None,
+        "took": (row.finished_at or now) - row.started_at if row.started_at else None,
+        "silent": _silent_queues() if row.state == RunState.QUEUED else [],
+        "log": "\n".join(line[:400] for line in log[-LOG_SHOWN:]),
+        "has_log": bool(log),
+    }
+
+
+def _table(row: TrainingRun, names: Mapping[str, str]) -> run_report.SideBySide | None:
+    """Returns what the run has tried side by side, with the attributes' names for their keys."""
+    table = run_report.side_by_side(row.metrics, list(names), champion=_champions_metrics(_model_of(row)))
+    if table is None:
+        return None
+    groups = [
+        (title, [replace(line, title=names.get(line.title, line.title)) for line in lines])
+        for title, lines in table.groups
+    ]
+    return replace(table, groups=groups)
+
+
+def _champions_metrics(model: RewardModel | None) -> dict[str, Any] | None:
+    """Returns the measures of the champion that the model was judged against, on the same held-out rows."""
+    if model is None or model.parent_id is None:
+        return None
+    hashes = model.evaluations.filter(name=VALIDATION).values("data_hash")
+    same = Evaluation.objects.filter(reward_model=model.parent_id, name=VALIDATION, data_hash__in=hashes)
+    metrics: dict[str, Any] | None = same.order_by("-pk").values_list("metrics", flat=True).first()
+    return metrics
+
+
+@login_required
+@require_POST
+def stop_run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Cancels an active run."""
+    row = _run(access.managed_project(user_of(request), slug), pk)
+    said = _("Run %(run)s is cancelled.") % {"run": row.pk}
+    return _done(request, lambda: runs.cancel(row, now=database_now()), said, "run", slug, row.pk)
+
+
+@login_required
+@require_POST
+def repeat_run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Starts a run with the settings of one that failed or was cancelled."""
+    user = user_of(request)
+    row = _run(access.managed_project(user, slug), pk)
+    try:
+        again = runs.retry(row, by=user)
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("run", slug, row.pk)
+    messages.success(request, _("Run %(run)s is queued.") % {"run": again.pk})
+    return redirect("run", slug, again.pk)
+
+
+def _done(request: HttpRequest, act: Callable[[], object], said: str, *address: Any) -> HttpResponse:
+    """Does something and says so, or shows why it cannot be done; leads back to the address either way."""
+    try:
+        act()
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, said)
+    return redirect(*address)
+
+
+# A version -------------------------------------------------------------------------------------------------
+
+
+@login_required
+@never_cache
+@require_GET
+def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Shows a version of the model: its figures, where it fails, where it comes from, and what may be done with it."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    model = _model(project, pk)
+    metrics, attributes = _newest_metrics(model), project.attributes_for()
+    page = {
+        "project": project,
+        "manages": access.manages(user, project),
+        "model": model,
+        "run": model.run,
+        "snapshot": model.run.snapshot,
+        "waits": model.run.state == RunState.AWAITING_PROMOTION,
+        "has_champion": model.is_champion or project.reward_models.filter(is_champion=True).exists(),
+        "against": champions.against(model),
+        "in_words": run_report.in_words(model.run.verdict),
+        "evidence": run_report.verdict(model.run.verdict),
+        "words": model_figures.in_words(metrics),
+        "figures": model_figures.figures(metrics, attributes),
+        "pairs": metrics.get("pairwise") or {},
+        "charts": model_figures.calibration_charts(metrics, attributes),
+        "outlook": learning_curve.summary(model.run.metrics),
+        "outlook_chart": learning_curve.figure(model.run.metrics),
+        "origin": _origin(model),
+        "scoring": scoring.position(model) if model.is_champion else None,
+        **_misses(request, model, user),
+    }
+    return render(request, "workspace/model_version.html", page)
+
+
+def _model(project: Project, pk: int) -> RewardModel:
+    rows = RewardModel.objects.filter(project=project).select_related("run__snapshot", "parent")
+    model = get_object_or_404(rows.defer("run__losses", "run__log", "parent__manifest"), pk=pk)
+    model.project = project
+    return model
+
+
+def _misses(request: HttpRequest, model: RewardModel, reader: User) -> dict[str, Any]:
+    """Returns a page of the held-out responses with the largest errors."""
+    kept = model.run.metrics.get("largest_errors")
+    first = min(number_in(request.GET, "errors", most=largest_errors.KEPT) or 0, largest_errors.KEPT)
+    part = (kept or [])[first : first + ERRORS_SHOWN]
+    end = first + ERRORS_SHOWN
+    return {
+        "has_errors": kept is not None,
+        "misses": largest_errors.misses(part, model.project, model.project.attributes_for(), reader=reader),
+        "first_error": first + 1,
+        "earlier_errors": max(first - ERRORS_SHOWN, 0) if first else None,
+        "later_errors": end if end < len(kept or []) else None,
+    }
+
+
+def _origin(model: RewardModel) -> list[tuple[str, Any]]:
+    """Returns the names and values of a model's origin."""
+    lineage = registry.lineage(model)
+    parent = lineage["parent"]
+    names = {attribute.key: _(attribute.name) for attribute in model.project.attributes_for()}
+    # In the model's own order: JSONB sorts its keys in an order of its own.
+    known = [key for key in model.attributes if key in model.attribute_weights]
+    weights = ", ".join(f"{names.get(key, key)} {number(model.attribute_weights[key])}" for key in known)
+    return [
+        (_("Language model"), lineage["backbone"]),
+        (_("Weights in the reward"), weights),
+        (_("Compared with"), _("version %(version)s") % {"version": parent} if parent else _("no champion yet")),
+        (_("Snapshot"), lineage["snapshot"]),
+        (_("Settings"), lineage["config_hash"]),
+        (_("Code"), lineage["code_version"]),
+        (_("Template"), lineage["template_hash"]),
+        (_("Seed"), str(lineage["seed"])),
+    ]
+
+
+@login_required
+@require_POST
+def promote_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Makes a version the champion; one that the gate turned down needs the tick in `confirm`."""
+    model = _model(access.managed_project(user_of(request), slug), pk)
+    try:
+        promoted = champions.promote(model, confirmed="confirm" in request.POST, now=database_now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        return redirect("model-version", slug, model.pk)
+    messages.success(request, _("Version %(version)s is the champion now.") % {"version": model.version})
+    if promoted.scores_wait:
+        messages.warning(request, promoted.scores_wait)
+    return redirect("model-version", slug, model.pk)
+
+
+@login_required
+@require_POST
+def reject_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Turns down a version that waits for a decision."""
+    model = _model(access.managed_project(user_of(request), slug), pk)
+    said = _("Version %(version)s stays out of use.") % {"version": model.version}
+    return _done(request, lambda: runs.reject(model.run, now=database_now()), said, "model-version", slug, model.pk)
+
+
+@login_required
+@require_POST
+def verify_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Hashes the version's files again and shows which ones have changed."""
+    model = _model(access.managed_project(user_of(request), slug), pk)
+    problems = registry.verify(model)
+    for problem in problems:
+        messages.error(request, problem)
+    if not problems:
+        said = _("The files of %(model)s and of its snapshot are unchanged since they were written.")
+        messages.success(request, said % {"model": model})
+    return redirect("model-version", slug, model.pk)
+
+
+@login_required
+@require_POST
+def erase_version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Erases the files of the snapshot that the version learnt from, and of every model that learnt from it."""
+    model = _model(access.managed_project(user_of(request), slug), pk)
+    said = _("The snapshot's files have been erased, and so have those of every model that learnt from it.")
+    snapshot = model.run.snapshot
+    if snapshot is None:
+        raise Http404
+    return _done(request, lambda: erasure.erase(snapshot, now=database_now()), said, "model-version", slug, model.pk)

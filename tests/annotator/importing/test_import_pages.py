@@ -1,0 +1,343 @@
+"""Data > Import on the pages: who may, what they show, and that each button does what it says."""
+
+import html
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
+from annotator.importing import jobs, kept_mappings, withdrawal
+from annotator.importing.mappings import read_mapping
+from annotator.models import Import, ImportJob, ImportMapping, Project, Role, Task, User
+from annotator.views import data_import
+from tests.builders import NOW, json_lines, label_row, make_import, make_member, make_project, make_user, rate, task_row
+from tests.conftest import Cast
+
+State = ImportJob.State
+CSV = b"uid,question,answer_1,answer_2,topic\nq1,Name a prime.,7,8,numbers\nq2,Name a colour.,red,,art\n"
+UNKNOWN = b"a,b,c\nName a prime.,7,8\n"
+PAIR = {"prompt": "question", "responses": [{"text": "answer_1"}, {"text": "answer_2"}]}
+PAGE = "/projects/talk/data/import/"
+
+
+@pytest.fixture(autouse=True)
+def _ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a worker listened to each queue."""
+    health = {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES}
+    monkeypatch.setattr(heartbeats, "listening", lambda: health)
+
+
+@pytest.fixture
+def carol(cast: Cast, client: Client) -> Client:
+    client.force_login(cast.carol)
+    return client
+
+
+def uploaded(project: Project, content: bytes, name: str = "rows.csv") -> ImportJob:
+    user = User.objects.get(username="carol")
+    return jobs.upload(project, io.BytesIO(content).read, file_name=name, by=user, now=NOW)
+
+
+def address(job: ImportJob, what: str = "") -> str:
+    return f"/projects/talk/data/imports/{job.pk}/{what}"
+
+
+def text(client: Client, place: str, **options: Any) -> str:
+    answer = client.get(place, **options)
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def send(client: Client, content: bytes, name: str = "rows.csv") -> Any:
+    return client.post(PAGE, {"file": SimpleUploadedFile(name, content)})
+
+
+# Access ----------------------------------------------------------------------------------------------------
+
+
+def places(project: Project) -> list[tuple[str, str]]:
+    job, row = uploaded(project, CSV), make_import(project)
+    kept = kept_mappings.keep(project, "ours", read_mapping(PAIR), by=None)
+    by_job = [("GET", "import-job"), ("GET", "import-errors")]
+    by_job += [("POST", name) for name in ("start-import", "cancel-import", "keep-mapping")]
+    return [
+        *(("GET", reverse(name, args=["talk"])) for name in ("import-data", "import-list")),
+        ("POST", PAGE),
+        *((method, reverse(name, args=["talk", job.pk])) for method, name in by_job),
+        ("GET", reverse("take-back", args=["talk", row])),
+        ("POST", reverse("take-back", args=["talk", row])),
+        ("POST", reverse("delete-mapping", args=["talk", kept.pk])),
+    ]
+
+
+def test_only_managers_may(project: Project, cast: Cast, client: Client) -> None:
+    reviewer = make_user("rita")
+    make_member(project, reviewer, role=Role.REVIEWER)
+    for method, place in places(project):
+        client.logout()
+        assert client.generic(method, place).headers["Location"].startswith("/login/"), place
+        for user, status in ((cast.alice, 403), (reviewer, 403), (cast.dave, 404)):
+            client.force_login(user)
+            assert client.generic(method, place).status_code == status, (method, place, user)
+    assert (ImportMapping.objects.count(), ImportJob.objects.get().state) == (1, State.UPLOADED)
+
+
+def test_a_job_of_another_project_is_not_found(project: Project, carol: Client, cast: Cast) -> None:
+    other = make_project("other")
+    make_member(other, cast.carol, role=Role.MANAGER)
+    job, row = uploaded(other, CSV), make_import(other)
+    kept = kept_mappings.keep(other, "theirs", read_mapping(PAIR), by=None)
+    for name, pk in (("import-job", job.pk), ("import-errors", job.pk), ("take-back", row)):
+        assert carol.get(reverse(name, args=["talk", pk])).status_code == 404
+    assert carol.post(reverse("delete-mapping", args=["talk", kept.pk])).status_code == 404
+
+
+# The list --------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_project_explains_the_formats(carol: Client) -> None:
+    page = text(carol, PAGE)
+    assert "Nothing has been imported yet" in page
+    assert "A task is a conversation" in page
+
+
+def test_the_examples_of_the_empty_page_can_be_imported(project: Project, carol: Client) -> None:
+    for example in re.findall(r"<code>(.*?)</code>", text(carol, PAGE), re.DOTALL):
+        send(carol, html.unescape(example).encode())
+    rows, table = ImportJob.objects.order_by("pk")
+    assert "Recognised: task rows" in text(carol, address(rows))
+    assert "Name a prime." in text(carol, address(table))
+
+
+def test_imports_are_listed_with_their_counts(project: Project, carol: Client) -> None:
+    make_import(project, task_row("a"), task_row("b"))
+    page = text(carol, PAGE)
+    assert "Nothing has been imported yet" not in page
+    assert reverse("take-back", args=["talk", Import.objects.get().pk]) in page
+
+
+def test_the_list_is_paged(project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("annotator.views.data_import.PAGE", 2)
+    numbers = [make_import(project) for _ in range(3)]
+    assert f"?before={numbers[1]}" in text(carol, PAGE)
+    older = text(carol, f"{PAGE}?before={numbers[1]}")
+    assert (f"take-back-{numbers[0]}" in older, f"take-back-{numbers[2]}" in older) == (True, False)
+    assert text(carol, f"{PAGE}?before=%00x{'9' * 50}".replace("%00", "")).count("take-back-") == 2
+
+
+def test_lists_take_few_queries(project: Project, carol: Client, django_assert_max_num_queries: Any) -> None:
+    for _ in range(5):
+        make_import(project)
+        uploaded(project, CSV)
+    with django_assert_max_num_queries(20):
+        carol.get(PAGE)
+    with django_assert_max_num_queries(20):
+        carol.get(address(ImportJob.objects.all()[0]))
+
+
+def test_the_list_is_read_again_only_while_a_job_is_under_way(project: Project, carol: Client) -> None:
+    job = uploaded(project, json_lines(task_row("a")).getvalue())
+    assert "hx-trigger" not in text(carol, "/projects/talk/data/imports/")
+    jobs.start(job, dry_run=False, mapping=None)
+    for place in ("/projects/talk/data/imports/", address(job)):
+        assert 'hx-trigger="every 2s"' in text(carol, place)
+    jobs.run_waiting()
+    for place in ("/projects/talk/data/imports/", address(job)):
+        assert "hx-trigger" not in text(carol, place)
+
+
+def test_progress_is_shown_in_percent(project: Project, carol: Client) -> None:
+    job = uploaded(project, CSV)
+    ImportJob.objects.filter(pk=job.pk).update(
+        state=State.WORKING, bytes_read=job.file_bytes // 2, created=1200, heartbeat_at=NOW
+    )
+    page = text(carol, address(job))
+    assert 'max="100" value="49"' in page or 'max="100" value="50"' in page
+    assert ("1,200 new" in page, "The worker has given no sign since" in page) == (True, True)
+
+
+# Upload ----------------------------------------------------------------------------------------------------
+
+
+def test_an_upload_leads_to_its_page(project: Project, carol: Client) -> None:
+    answer = send(carol, json_lines(task_row("a", prompt="What *is* it?")).getvalue())
+    assert (answer.status_code, answer.headers["Location"]) == (302, address(ImportJob.objects.get()))
+    page = text(carol, answer.headers["Location"])
+    assert "Recognised: task rows" in page
+    assert "What <em>is</em> it?" in page
+    assert not Task.objects.exists()
+
+
+@pytest.mark.parametrize(("content", "why"), [(b"", "The file is empty"), (None, "Choose a file first")])
+def test_the_page_says_why_it_takes_no_file(carol: Client, content: bytes | None, why: str) -> None:
+    answer = send(carol, content) if content is not None else carol.post(PAGE)
+    assert (answer.status_code, why in answer.content.decode()) == (422, True)
+
+
+def test_a_file_that_cannot_be_read_says_so_on_its_page(carol: Client) -> None:
+    page = text(carol, send(carol, "ä\n".encode("utf-16")).headers["Location"])
+    assert ("The import failed" in page, "UTF-16" in page, "Check without importing" in page) == (True, True, False)
+
+
+def test_a_file_beyond_the_limit_is_refused(carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "IMPORT_MAX_BYTES", 100)
+    answer = send(carol, b"x" * 200)
+    assert (answer.status_code, "larger than 100 bytes" in answer.content.decode()) == (413, True)
+    assert not ImportJob.objects.exists()
+
+
+def test_hostile_texts_stay_texts(project: Project, carol: Client) -> None:
+    evil = "<script>alert(1)</script>"
+    row = task_row("<b>id</b>", prompt=evil, metadata={evil: evil})
+    job = uploaded(project, json_lines(row, {evil: 1}).getvalue(), name=f"{evil}.jsonl")
+    page = text(carol, address(job)) + text(carol, PAGE)
+    assert (evil in page, "<b>id" in page) == (False, False)
+
+
+def test_any_names_in_metadata_are_shown(project: Project, carol: Client) -> None:
+    names = {"items": "all of them", **{f"key-{number}": number for number in range(50)}}
+    page = text(carol, address(uploaded(project, json_lines(task_row("a", metadata=names)).getvalue())))
+    assert ("all of them" in page, "key-10" in page, "key-11" in page) == (True, True, False)
+
+
+# Mapping ---------------------------------------------------------------------------------------------------
+
+
+def test_names_of_columns_suggest_the_mapping(project: Project, carol: Client) -> None:
+    page = text(carol, address(uploaded(project, CSV)))
+    assert '<option value="question" selected>question</option>' in page
+    assert ("Name a prime." in page, "Response B" in page, "answer_2 is empty" in page) == (True, True, True)
+
+
+def test_unknown_columns_ask_for_a_mapping(project: Project, carol: Client) -> None:
+    job = uploaded(project, UNKNOWN)
+    page = text(carol, address(job))
+    assert ("columns of this file are not known" in page, "Check without importing" in page) == (True, False)
+    query = {"mapped": "1", "prompt": "a", "text_0": "b", "text_1": "c", "model_name_1": "m-2", "rest": "ignored"}
+    page = text(carol, address(job), data=query)
+    assert ("Name a prime." in page, "m-2" in page, "Check without importing" in page) == (True, True, True)
+    assert 'name="text_2"' in page, "a row for one response more"
+
+
+def test_htmx_gets_the_part_alone(project: Project, carol: Client) -> None:
+    job = uploaded(project, CSV)
+    part = text(carol, address(job), headers={"HX-Request": "true"})
+    assert ("<html" in part, 'id="import-job"' in part) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ({"text_0": "b"}, "Choose a column for the prompt, or one for the conversation."),
+        ({"prompt": "a"}, "Choose the column of at least one response."),
+        ({"prompt": "a", "text_0": "b", "model_0": "c", "model_name_0": "m"}, "not both"),
+        ({"prompt": "no such column", "text_0": "b"}, "Select a valid choice"),
+    ],
+)
+def test_a_mapping_that_is_not_complete_says_what_is_missing(
+    project: Project, carol: Client, query: dict[str, str], why: str
+) -> None:
+    page = text(carol, address(uploaded(project, UNKNOWN)), data={"mapped": "1", "rest": "metadata", **query})
+    assert (why in page, "Check without importing" in page) == (True, False)
+
+
+def test_a_mapping_is_kept_and_offered_for_the_next_file(project: Project, carol: Client) -> None:
+    job = uploaded(project, UNKNOWN)
+    mapping = {"prompt": "a", "responses": [{"text": "b"}, {"text": "c"}]}
+    answer = carol.post(address(job, "mapping/"), {"mapping": json.dumps(mapping), "name": "a & b"})
+    assert answer.headers["Location"] == f"{address(job)}?kept=a+%26+b"
+    assert "Name a prime." in text(carol, answer.headers["Location"])
+    assert "a &amp; b" in text(carol, address(uploaded(project, UNKNOWN)))
+    assert "a &amp; b (other columns)" in " ".join(text(carol, address(uploaded(project, CSV))).split())
+    page = text(carol, f"{address(uploaded(project, CSV))}?kept=a+%26+b")
+    assert "the file lacks" in page
+    carol.post(f"/projects/talk/data/mappings/{ImportMapping.objects.get().pk}/delete/")
+    assert not ImportMapping.objects.exists()
+
+
+def test_a_mapping_of_nonsense_starts_nothing(project: Project, carol: Client) -> None:
+    job = uploaded(project, CSV)
+    for mapping in ("{", "[]", '{"prompt": "none", "responses": [{"text": "answer_1"}]}'):
+        carol.post(address(job, "start/"), {"mapping": mapping, "action": "import"})
+        carol.post(address(job, "mapping/"), {"mapping": mapping[:2], "name": "x"})
+    job.refresh_from_db()
+    assert (job.state, ImportMapping.objects.count()) == (State.UPLOADED, 0)
+
+
+# Check, import, cancel, take back --------------------------------------------------------------------------
+
+
+def test_a_check_and_then_the_import(project: Project, carol: Client) -> None:
+    job = uploaded(project, CSV)
+    carol.post(address(job, "start/"), {"mapping": json.dumps(PAIR), "action": "check"})
+    assert "Waiting for the worker." in text(carol, address(job))
+    jobs.run_waiting()
+    page = text(carol, address(job))
+    assert ("this was a check" in page, "Would be new" in page, "answer_2 is empty" in page) == (True, True, True)
+    assert not Task.objects.exists()
+    carol.post(address(job, "start/"), {"mapping": json.dumps(PAIR), "action": "import"})
+    jobs.run_waiting()
+    page = text(carol, address(job))
+    assert ("The import is done" in page, "Check without importing" in page) == (True, False)
+    assert Task.objects.get().metadata == {"uid": "q1", "topic": "numbers"}
+
+
+def test_errors_are_downloaded_without_formulas(project: Project, carol: Client) -> None:
+    rows = [{"=cmd()": 1, "messages": []}, {**task_row("a"), "priority": "=1+1"}]
+    job = uploaded(project, json_lines(*rows).getvalue())
+    jobs.start(job, dry_run=True, mapping=None)
+    jobs.run_waiting()
+    answer = carol.get(address(job, "errors/"))
+    content = b"".join(answer).decode()
+    lines = content.splitlines()
+    assert (lines[0], len(lines)) == ("line,field,error", 3)
+    assert lines[2].startswith("2,priority,")
+    assert not any(cell[:1] in "=+-@" for line in lines for cell in line.split(",") if cell)
+
+
+def test_cancel_discards_an_upload(project: Project, carol: Client, django_capture_on_commit_callbacks: Any) -> None:
+    job = uploaded(project, CSV)
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = carol.post(address(job, "cancel/"), follow=True)
+    assert "rows.csv was discarded." in answer.content.decode()
+    assert not list((settings.ARTIFACTS / "imports").glob("*"))
+    assert "has ended" in carol.post(address(job, "cancel/"), follow=True).content.decode()
+
+
+def test_taking_back_is_previewed_and_then_done(project: Project, carol: Client) -> None:
+    number = make_import(project, task_row("a"), task_row("b"))
+    place = reverse("take-back", args=["talk", number])
+    assert "<dd>2</dd>" in text(carol, place)
+    assert "2 tasks were deleted." in carol.post(place, follow=True).content.decode()
+    assert not Task.objects.exists()
+    assert "This import was taken back." in text(carol, place)
+    assert "Taken back" in text(carol, PAGE)
+
+
+def test_what_goes_with_a_large_import_is_not_counted_to_the_end(
+    project: Project, cast: Cast, carol: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = make_import(project, *(label_row(f"p{n}", "r") for n in range(3)), *(task_row() for _ in range(3)))
+    place = reverse("take-back", args=["talk", number])
+    monkeypatch.setattr(data_import, "MOST_COUNTED", 2)
+    assert "<dd>more than 2</dd>" in text(carol, place)
+    for _ in range(3):
+        rate(project, cast.alice)
+    for few in (0, 500):
+        monkeypatch.setattr(withdrawal, "FEW", few)
+        assert "More than 2 of the tasks have been rated" in text(carol, place)
+
+
+def test_without_a_worker_the_page_says_so(project: Project, carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = uploaded(project, json_lines(task_row("a")).getvalue())
+    monkeypatch.setattr(heartbeats, "listening", lambda: {queue: QueueHealth(0, None) for queue in heartbeats.QUEUES})
+    answer = carol.post(address(job, "start/"), {"action": "import"}, follow=True)
+    assert "No worker is running" in answer.content.decode()

@@ -1,0 +1,91 @@
+"""What the champion says about tasks, on the pages of the human half: for managers only."""
+
+import pytest
+from django.test import Client
+
+from annotator.models import Project, Role, Task
+from annotator.search import criteria
+from annotator.search.criteria import Criteria, matching
+from rewards import champion_scores
+from rewards.models import RewardModel, Score
+from tests.builders import ATTRIBUTES, make_member, make_task, make_user
+from tests.conftest import Cast
+from tests.rewards.scored import make_model
+
+
+@pytest.fixture
+def champion(project: Project) -> RewardModel:
+    """It has scored two tasks; an earlier model thought the opposite of them."""
+    earlier, champion = make_model(project), make_model(project, is_champion=True)
+    for name, rewards in {"low": [-1.0, 0.5], "high": [2.0, 3.5]}.items():
+        for response, reward in zip(make_task(project, name).responses.all(), rewards, strict=True):
+            given = {"response": response, "scores": dict.fromkeys(ATTRIBUTES, 1.0)}
+            Score.objects.create(reward_model=champion, reward=reward, **given)
+            Score.objects.create(reward_model=earlier, reward=-10 * reward, **given)
+    return champion
+
+
+@pytest.mark.usefixtures("champion")
+@pytest.mark.parametrize("few", [0, 1_000])
+@pytest.mark.parametrize(
+    ("least", "most", "names"),
+    [
+        (3.0, None, ["high"]),
+        (None, 0.0, ["low"]),
+        (0.0, 2.0, ["low", "high"]),
+        (3.5, 3.5, ["high"]),
+        (4.0, None, []),
+        (None, -5.0, []),
+    ],
+)
+def test_its_rewards_narrow_the_list(
+    project: Project,
+    cast: Cast,
+    few: int,
+    least: float | None,
+    most: float | None,
+    names: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(champion_scores, "FEW", few)
+    found = matching(project, Criteria(least_reward=least, most_reward=most), reader=cast.carol).tasks
+    assert list(found.order_by("pk").values_list("external_id", flat=True)) == names
+
+
+@pytest.mark.usefixtures("champion")
+def test_a_manager_sees_its_rewards_and_a_reviewer_does_not(project: Project, cast: Cast, client: Client) -> None:
+    rita = make_user("rita")
+    make_member(project, rita, role=Role.REVIEWER)
+    address = f"/projects/talk/data/tasks/{Task.objects.get(external_id='high').public_id}/"
+    for page in ("/projects/talk/data/", address):
+        client.force_login(cast.carol)
+        assert "3.50" in client.get(page).content.decode()
+        client.force_login(rita)
+        shown = client.get(page).content.decode()
+        assert "3.50" not in shown
+        assert "model-1" not in shown
+
+
+@pytest.mark.usefixtures("champion")
+def test_a_reviewer_cannot_filter_by_what_they_do_not_see(project: Project, cast: Cast, client: Client) -> None:
+    rita = make_user("rita")
+    make_member(project, rita, role=Role.REVIEWER)
+    client.force_login(rita)
+    shown = client.get("/projects/talk/data/?reward_from=3&model=nobody").content.decode()
+    assert ">high<" in shown
+    assert ">low<" in shown
+
+
+def test_without_a_champion_nothing_has_a_reward(project: Project, cast: Cast) -> None:
+    task = make_task(project)
+    assert criteria.champion_scores().rewards_of(project, [task.pk]) == {}
+    assert not matching(project, Criteria(least_reward=-1e9), reader=cast.carol).tasks.exists()
+
+
+def test_the_story_names_the_versions_that_scored_the_task(
+    project: Project, cast: Cast, client: Client, champion: RewardModel
+) -> None:
+    client.force_login(cast.carol)
+    task = Task.objects.get(external_id="low")
+    shown = client.get(f"/projects/talk/data/tasks/{task.public_id}/").content.decode()
+    assert f"Scored by model version {champion.version}" in shown

@@ -170,7 +170,9 @@ class ProjectAdmin(OfManagedProjects):
                 request, gettext("Annotators get no gold tasks yet. Import gold tasks for the stream first.")
             )
         if recounted:
-            messages.info(request, gettext("The protocol has changed. The light worker recomputes every task."))
+            messages.info(
+                request, gettext("The protocol has changed. Every task is being recomputed in the background.")
+            )
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view

@@ -52,7 +52,7 @@ def settings(request: HtmxRequest, slug: str) -> HttpResponse:
 def _saved(request: HttpRequest, project: Project, *, recounted: bool) -> HttpResponse:
     messages.success(request, _("The settings are saved."))
     if recounted:
-        messages.info(request, _("The protocol has changed. The light worker recomputes every task."))
+        messages.info(request, _("The protocol has changed. Every task is being recomputed in the background."))
     if project.qualification_required and not project.tasks.gold_for("test").exists():
         messages.warning(request, _("Nobody can pass the test yet. Import gold tasks for it first."))
     if project.gold_every and not project.tasks.gold_for("stream").exists():

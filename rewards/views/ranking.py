@@ -111,7 +111,11 @@ def _sentence(rows: Sequence[tuple[str, Standing]], apart: Sequence[str]) -> str
     (best, first), (second, next_best) = rows[0], rows[1]
     names = {"best": best, "second": second}
     if first.fair.low is None or next_best.fair.high is None:
-        return _("“%(best)s” is ahead, but there are too few prompts to rule out chance.") % names
+        return _("At equal lengths, “%(best)s” is ahead, but there are too few prompts to rule out chance.") % names
     if first.fair.low > next_best.fair.high:
-        return _("“%(best)s” is ahead of all others, by more than chance would explain.") % names
-    return _("“%(best)s” is ahead, but its interval overlaps with that of “%(second)s”: this may be chance.") % names
+        return _("At equal lengths, “%(best)s” is ahead of all others, by more than chance would explain.") % names
+    said = _(
+        "At equal lengths, “%(best)s” is ahead, but its interval overlaps with that of "
+        "“%(second)s”: this may be chance."
+    )
+    return said % names

@@ -186,7 +186,7 @@ def page(client: Client, cast: Cast) -> Any:
 def test_it_says_who_is_ahead(page: Any, project: Project) -> None:
     add_tasks(project, *[-2] * 40, *[2] * 4)
     said = page()
-    assert "“north” is ahead of all others, by more than chance would explain." in said
+    assert "At equal lengths, “north” is ahead of all others, by more than chance would explain." in said
     assert "90.9 %" in said
     assert 'data-chart="wins-people"' in said
 

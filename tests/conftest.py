@@ -26,6 +26,13 @@ from tests import builders, emptying
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("patient")
+LONGEST_ID = 100
+"""The characters of a text that the name of a test repeats."""
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Names long texts by their length: the name of a test is in the environment of every process that it starts."""
+    return f"{argname} of {len(val):,}" if isinstance(val, str | bytes) and len(val) > LONGEST_ID else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -212,7 +212,7 @@ def test_a_copy_older_than_the_draft_does_not_replace_it(
     again = page.context.new_page()
     again.goto("/projects/talk/annotate/")
     chosen(again, 2)
-    assert again.locator(".likert").first.locator("[type=radio]").nth(4).is_checked()
+    expect(again.locator(".likert").first.locator("[type=radio]").nth(4)).to_be_checked()
 
 
 @pytest.mark.parametrize("why", ["full", "forbidden"])

@@ -59,7 +59,7 @@ def test_a_change_is_saved_and_recorded(carol: Client, project: Project) -> None
     project.refresh_from_db()
     assert (project.name, project.keep, project.quota) == ("Better", 2, 12)
     assert "The settings are saved." in answer.content.decode()
-    assert "recomputes every task" in answer.content.decode()
+    assert "being recomputed in the background" in answer.content.decode()
     changed = AuditEntry.objects.get(action="project.changed").details["changed"]
     assert changed == {"name": ["Talk", "Better"], "keep": [3, 2], "quota": [0, 12]}
 

@@ -110,7 +110,8 @@ class BulkChanges(generics.ListAPIView[BulkChange]):
         else:
             filters = TasksForm(project, {name: str(value) for name, value in data["filters"].items()}, manages=True)
             if not filters.is_valid():
-                raise serializers.ValidationError({"filters": filters.errors.get_json_data()})
+                errors = {name: [str(message) for message in messages] for name, messages in filters.errors.items()}
+                raise serializers.ValidationError({"filters": errors})
             tasks = selection.found(project, filters.criteria(), reader=user)
         what = {"action": data["action"], "priority": data.get("priority")}
         if flag(request.query_params, "dry_run"):

@@ -1,5 +1,6 @@
 """REST calls on projects, their members, tasks and annotations."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema, extend_schema_view
-from rest_framework import generics, status
+from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -25,11 +26,13 @@ from annotator.api.serializers import (
     TaskSerializer,
 )
 from annotator.db.clock import database_now
+from annotator.forms.data import TasksForm
 from annotator.models import Annotation, Membership, Project, Task, User
 from annotator.models.project import ProjectQuerySet
 from annotator.projects import archive, deletion, members, project_settings
 from annotator.projects.pseudonyms import name_of
 from annotator.review.blindness import tasks_held_by
+from annotator.search.criteria import matching, searching
 from annotator.web.query_parameters import flag
 
 
@@ -191,18 +194,51 @@ class Offer(APIView):
         return Response(OwnMembershipSerializer(row).data)
 
 
+_SEARCH = {
+    "q": 'words, "quoted words" and -words to leave out, or the task\'s id',
+    "label": "labelled, dropped or none",
+    "spread": "at least so many levels between two raters",
+    "language": "its code or English name",
+    "source": "the id of an import",
+    "model": "of a response; for managers",
+    "reward_from": "by the champion; for managers",
+    "reward_to": "by the champion; for managers",
+}
+
+
+@extend_schema(parameters=[OpenApiParameter(name, description=meaning) for name, meaning in _SEARCH.items()])
 class Tasks(generics.ListAPIView[Task]):
-    """Lists a project's tasks, for its managers and reviewers. Only managers see tasks that measure annotators."""
+    """Lists a project's tasks, for its managers and reviewers. Only managers see tasks that measure annotators.
+
+    The filters are those of the page. With one of them, tasks that measure annotators, and tasks that the caller is
+    rating at the moment, are left out, as they are there.
+    """
 
     serializer_class = TaskSerializer
     queryset = Task.objects.none()
     filterset_fields = {"state": ["exact"], "external_id": ["exact"]}
 
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        with searching() if self._search() else nullcontext():
+            return super().list(request, *args, **kwargs)
+
     def get_queryset(self) -> QuerySet[Task]:
         user = access.user_of(self.request)
         project = access.reviewed_project(user, self.kwargs["slug"])
-        tasks = project.tasks.prefetch_related("responses")
-        return tasks if access.manages(user, project) else tasks.exclude(state=Task.State.GOLD)
+        manages = access.manages(user, project)
+        tasks: QuerySet[Task] = project.tasks.all() if manages else project.tasks.exclude(state=Task.State.GOLD)
+        if search := self._search():
+            form = TasksForm(project, search, manages=manages)
+            if not form.is_valid():
+                errors = {name: [str(message) for message in messages] for name, messages in form.errors.items()}
+                raise serializers.ValidationError(errors)
+            if unknown := search.keys() - form.fields.keys():
+                raise serializers.ValidationError({name: ["Only managers can filter by this."] for name in unknown})
+            tasks = matching(project, form.criteria(), reader=user).tasks
+        return tasks.prefetch_related("responses")
+
+    def _search(self) -> dict[str, str]:
+        return {name: value for name in _SEARCH if (value := self.request.query_params.get(name))}
 
 
 def _require_utc_year(moment: datetime) -> None:

@@ -1,7 +1,6 @@
 """REST calls that move files: import from the body or an upload, and export as a stream."""
 
 from collections.abc import Callable
-from datetime import UTC
 from typing import IO, Any, cast
 
 from django.http import StreamingHttpResponse
@@ -18,6 +17,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.db.clock import database_now
 from annotator.db.statement_timeouts import long_statements, streamed
+from annotator.exporting.filters import PARAMETERS, filters_from
 from annotator.exporting.rows import FORMATS, LAYOUTS, export
 from annotator.importing import import_rows
 from annotator.importing.kept_mappings import mapping_named
@@ -152,7 +152,7 @@ class Export(APIView):
         parameters=[
             OpenApiParameter("layout", enum=list(LAYOUTS)),
             OpenApiParameter("format", enum=list(FORMATS)),
-            OpenApiParameter("since", OpenApiTypes.DATETIME, description="only rows made at or after this time"),
+            *(OpenApiParameter(name, description=meaning) for name, meaning in PARAMETERS.items()),
         ],
     )
     def get(self, request: Request, slug: str) -> StreamingHttpResponse:
@@ -160,17 +160,7 @@ class Export(APIView):
         project = access.reviewed_project(user, slug)
         layout = request.query_params.get("layout", "helpsteer2")
         format = request.query_params.get("format", "jsonl")
-        rows = export(project, layout=layout, format=format, since=_since(request), by=user)
+        rows = export(project, layout=layout, format=format, filters=filters_from(request.query_params), by=user)
         answer = StreamingHttpResponse(streamed(rows), content_type=FORMATS[format])
         answer["Content-Disposition"] = f'attachment; filename="{project.slug}-{layout}.{format}"'
         return answer
-
-
-def _since(request: Request) -> Any:
-    text = request.query_params.get("since")
-    if not text:
-        return None
-    try:
-        return serializers.DateTimeField(default_timezone=UTC).run_validation(text)
-    except serializers.ValidationError as wrong:
-        raise serializers.ValidationError({"since": ["Write a time like 2026-01-31T12:00:00Z."]}) from wrong

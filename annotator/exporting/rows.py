@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -13,6 +12,7 @@ from django.db.models.functions import Coalesce
 
 from annotator import audit
 from annotator.consensus.rankings import Pair, pairs_of, ranking_of
+from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.spreadsheets import csv_lines
 from annotator.importing.prompts import prompt_from_messages
 from annotator.models import Adjudication, Annotation, Consensus, Label, Project, Rating, Task, User, Verdict
@@ -35,7 +35,7 @@ class UnknownExport(Refusal):
 
 
 def export(
-    project: Project, *, layout: str, format: str, since: datetime | None = None, by: User | None = None
+    project: Project, *, layout: str, format: str, filters: Filters = EVERYTHING, by: User | None = None
 ) -> Iterator[bytes]:
     """Streams the project's rows in the layout, encoded in the format.
 
@@ -46,9 +46,9 @@ def export(
     """
     # This function is no generator: a refusal has to come, and the audit entry be written, before the answer begins.
     require_known(layout=layout, format=format)
-    moment = since.isoformat() if since else None
-    audit.record("labels.exported", f"layout {layout}", project=project, layout=layout, format=format, since=moment)
-    return encoded(LAYOUTS[layout](project, since, tasks_held_by(by)), project, layout=layout, format=format)
+    chosen = {"layout": layout, "format": format, **filters.for_audit()}
+    audit.record("labels.exported", f"layout {layout}", project=project, **chosen)
+    return encoded(LAYOUTS[layout](project, filters, tasks_held_by(by)), project, layout=layout, format=format)
 
 
 def require_known(*, layout: str, format: str) -> None:
@@ -67,10 +67,11 @@ def encoded(rows: Iterator[Row], project: Project, *, layout: str, format: str) 
 # Layouts ---------------------------------------------------------------------------------------------------
 
 
-def helpsteer2_rows(project: Project, since: datetime | None, _unseen: QuerySet[Any]) -> Iterator[Row]:
+def helpsteer2_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each labelled response, with a whole number for each attribute. A task's rows are adjacent."""
-    labels = _since(Label.objects.in_force().for_project(project.pk), "made_at", since)
-    rows = labels.order_by("response__task", "response__position").values_list(
+    labels = Label.objects.in_force_while_in_use().for_project(project.pk)
+    chosen = filters.of_tasks(filters.of_time(labels, "made_at"), project, "response__task__")
+    rows = chosen.order_by("response__task", "response__position").values_list(
         "response__task__conversation", "response__text", "scores"
     )
     keys = project.attribute_keys()
@@ -79,15 +80,15 @@ def helpsteer2_rows(project: Project, since: datetime | None, _unseen: QuerySet[
         yield {"prompt": prompt_from_messages(conversation), "response": text, **_ordered(scores, keys)}
 
 
-def disagreement_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
+def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each rated response. Each attribute is a list with one rating for each rater that counts.
 
-    The raters have the same order in all lists of a row. `since` selects the responses with a new rating, and their
+    The raters have the same order in all lists of a row. A time selects the responses that were rated in it, and their
     lists are complete.
     """
-    ratings = _current_ratings(project, unseen).filter(annotation__assignment__counts=True)
-    if since:
-        news = _since(ratings, "annotation__submitted_at", since)
+    ratings = _current_ratings(project, filters, unseen).filter(annotation__assignment__counts=True)
+    if filters.ask_for_a_time():
+        news = filters.of_time(ratings, "annotation__submitted_at")
         ratings = ratings.filter(response__in=news.values("response"))
     ordered = ratings.order_by("response__task", "response__position", "annotation__submitted_at", "annotation")
     rows = ordered.values_list("response", "response__task__conversation", "response__text", "scores")
@@ -98,14 +99,14 @@ def disagreement_rows(project: Project, since: datetime | None, unseen: QuerySet
         yield {"prompt": prompt_from_messages(raters[0][1]), "response": raters[0][2], **lists}
 
 
-def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
+def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each annotation and response, with ids as imported and pseudonyms of the raters.
 
     `counts` is false for annotations that a reviewer has rejected, for the work of excluded annotators, and for
     annotations that are `extra` because their task had no slot left. `verdict` is the reviewer's. `ranking` is the
     annotation's, in tiers, the best first.
     """
-    ratings = _since(_current_ratings(project, unseen), "annotation__submitted_at", since)
+    ratings = filters.of_time(_current_ratings(project, filters, unseen), "annotation__submitted_at")
     rows = ratings.order_by("response__task", "annotation", "response__position").values(
         "scores",
         "checks",
@@ -144,17 +145,17 @@ def annotation_rows(project: Project, since: datetime | None, unseen: QuerySet[A
             yield order | rater | row | {"ranking": _named_tiers(row["ranking"], names)}
 
 
-def ranking_rows(project: Project, since: datetime | None, unseen: QuerySet[Any]) -> Iterator[Row]:
+def ranking_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each ranked task: conversation, responses, the combined ranking and each annotator's ranking.
 
     `pairs` holds the pairs on which the rankings agree, the better response first. `ranking` is the reviewer's if there
-    is one, otherwise the order by wins minus losses in `pairs`; it is null if the task yields no labels. `since`
-    selects the tasks with a new ranking, and their lists are complete.
+    is one, otherwise the order by wins minus losses in `pairs`; it is null if the task yields no labels. A time
+    selects the tasks that were ranked in it, and their lists are complete.
     """
     current = Annotation.objects.current().for_project(project.pk).filter(ranking__isnull=False)
-    ranked = current.filter(assignment__task__state__in=["open", "complete"]).exclude(assignment__task__in=unseen)
-    if since:
-        news = _since(ranked, "submitted_at", since)
+    ranked = filters.of_tasks(current, project, "assignment__task__").exclude(assignment__task__in=unseen)
+    if filters.ask_for_a_time():
+        news = filters.of_time(ranked, "submitted_at")
         ranked = ranked.filter(assignment__task__in=news.values("assignment__task"))
     rows = ranked.order_by("assignment__task", "submitted_at", "pk").values(
         "ranking",
@@ -219,21 +220,17 @@ def _named_tiers(ranking: Any, names: Mapping[int, str]) -> list[list[str]] | No
 _verdict = Verdict.objects.filter(assignment=OuterRef("annotation__assignment")).order_by("-pk").values("decision")[:1]
 
 
-def _current_ratings(project: Project, unseen: QuerySet[Any]) -> Any:
+def _current_ratings(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Any:
     current = Annotation.objects.current().for_project(project.pk)
-    ratings = Rating.objects.filter(annotation__in=current, response__task__state__in=["open", "complete"])
+    ratings = filters.of_tasks(Rating.objects.filter(annotation__in=current), project, "response__task__")
     return ratings.exclude(response__task__in=unseen)
-
-
-def _since(queryset: Any, field: str, since: datetime | None) -> Any:
-    return queryset.filter(**{f"{field}__gte": since}) if since else queryset
 
 
 def _ordered(scores: dict[str, int], keys: Sequence[str]) -> dict[str, int]:
     return {key: scores[key] for key in keys if key in scores}
 
 
-LAYOUTS: dict[str, Callable[[Project, datetime | None, QuerySet[Any]], Iterator[Row]]] = {
+LAYOUTS: dict[str, Callable[[Project, Filters, QuerySet[Any]], Iterator[Row]]] = {
     "helpsteer2": helpsteer2_rows,
     "disagreements": disagreement_rows,
     "annotations": annotation_rows,

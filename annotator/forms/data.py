@@ -1,7 +1,7 @@
 """The forms of the tab Data: which tasks to list, and what to export."""
 
 from collections.abc import Mapping
-from datetime import datetime, time
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
@@ -10,10 +10,12 @@ from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotator.exporting.filters import STATES, Filters
 from annotator.exporting.rows import FORMATS, LAYOUTS
 from annotator.models import Import, Project, Task
 from annotator.projects import languages
 from annotator.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria
+from annotator.web.query_parameters import as_number
 
 IMPORTS_SHOWN = 50
 LAYOUT_TEXTS = {
@@ -66,35 +68,18 @@ class TasksForm(forms.Form):
 
     def __init__(self, project: Project, data: Any, *, manages: bool) -> None:
         super().__init__(data, label_suffix="")
-        self.project = project
         if not manages:
             for name in _MANAGERS:
                 del self.fields[name]
         states = [(value, str(name)) for value, name in Task.State.choices if value != Task.State.GOLD]
-        self._offer("state", [("", _("Any")), *states])
+        _offer(self, "state", [("", _("Any")), *states])
         widest = max((len(attribute.levels) for attribute in project.attributes_for()), default=1) - 1
         spreads = [(str(spread), _("At least %(spread)s") % {"spread": spread}) for spread in range(1, widest + 1)]
-        self._offer("spread", [("", _("Any")), *spreads])
-        self._offer("source", [("", _("Any")), *self._imports()])
-
-    def _offer(self, field: str, choices: list[tuple[str, str]]) -> None:
-        self.fields[field].choices = choices  # type: ignore[attr-defined]
-
-    def _imports(self) -> list[tuple[str, str]]:
-        """Returns the newest imports that made tasks, and the one that is asked for."""
-        made = Import.objects.filter(project=self.project, created__gt=0).order_by("-pk")
-        rows = list(made[:IMPORTS_SHOWN])
-        wanted = str(self.data.get("source", ""))
-        if wanted.isascii() and wanted.isdigit() and len(wanted) < 19 and int(wanted) not in {row.pk for row in rows}:
-            rows += list(made.filter(pk=int(wanted)))
-        return [(str(row.pk), f"{row} ({row.made_at:%Y-%m-%d})") for row in rows]
+        _offer(self, "spread", [("", _("Any")), *spreads])
+        _offer(self, "source", [("", _("Any")), *_imports(project, str(self.data.get("source", "")))])
 
     def clean_language(self) -> str:
-        written = str(self.cleaned_data["language"]).strip()
-        code = languages.code_of(written)
-        if written and not code:
-            raise forms.ValidationError(_("Write a language's code, such as de, or its English name."))
-        return code
+        return _language(self.cleaned_data["language"])
 
     def clean(self) -> dict[str, Any]:
         least, most = self.cleaned_data.get("reward_from"), self.cleaned_data.get("reward_to")
@@ -134,22 +119,82 @@ class ExportForm(forms.Form):
         help_text=gettext_lazy("JSON lines keep texts and lists as they are. CSV opens in a spreadsheet."),
     )
     since = forms.DateField(
-        label=gettext_lazy("Only what is new since"),
+        label=gettext_lazy("Made since"),
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}),
         help_text=gettext_lazy("Leave it empty for everything."),
     )
+    until = forms.DateField(
+        label=gettext_lazy("Made until"),
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}),
+        help_text=gettext_lazy("This day is part of it."),
+    )
+    state = forms.ChoiceField(label=gettext_lazy("State of the task"), required=False)
+    language = forms.CharField(label=gettext_lazy("Language"), required=False, max_length=40)
+    source = forms.TypedChoiceField(label=gettext_lazy("Import"), required=False, coerce=int, empty_value=None)
 
-    def __init__(self, data: Mapping[str, str]) -> None:
+    def __init__(self, project: Project, data: Mapping[str, str]) -> None:
         # Bound from the start: the page opens with a preview.
         first = {"layout": next(iter(LAYOUTS)), "format": next(iter(FORMATS))}
         super().__init__({**first, **{name: data[name] for name in data}}, label_suffix="")
+        states = [(state.value, str(state.label)) for state in STATES]
+        _offer(self, "state", [("", _("Any")), *states])
+        _offer(self, "source", [("", _("Any")), *_imports(project, str(self.data.get("source", "")))])
 
-    def moment(self) -> datetime | None:
-        """Returns the beginning of the chosen day, where the reader is."""
-        day = self.cleaned_data["since"]
-        return make_aware(datetime.combine(day, time.min)) if day else None
+    def clean_language(self) -> str:
+        return _language(self.cleaned_data["language"])
+
+    def clean(self) -> dict[str, Any]:
+        first, last = self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        if first and last and first > last:
+            self.add_error("until", _("This is before the first day."))
+        return self.cleaned_data
+
+    def filters(self) -> Filters:
+        """Returns what a valid form asks for. Days begin and end where the reader is."""
+        data = self.cleaned_data
+        return Filters(
+            since=_midnight(data["since"]),
+            until=_midnight(data["until"], days=1),
+            state=data["state"],
+            language=data["language"],
+            source=data["source"],
+        )
+
+    def more_is_chosen(self) -> bool:
+        """Returns whether one of the filters is in use, which stand folded away."""
+        return any(self.data.get(name) for name in ("since", "until", "state", "language", "source"))
 
     def layouts(self) -> list[tuple[BoundWidget, str]]:
         """Returns the radio buttons of the layouts, each with what the layout is for."""
         return [(button, str(LAYOUT_TEXTS.get(button.data["value"], ""))) for button in self["layout"]]
+
+
+def _offer(form: forms.Form, field: str, choices: list[tuple[str, str]]) -> None:
+    form.fields[field].choices = choices  # type: ignore[attr-defined]
+
+
+def _imports(project: Project, wanted: str) -> list[tuple[str, str]]:
+    """Returns the newest imports that made tasks, and the wanted one, as choices."""
+    made = Import.objects.filter(project=project, created__gt=0).order_by("-pk")
+    rows = list(made[:IMPORTS_SHOWN])
+    number = as_number(wanted)
+    if number is not None and number not in {row.pk for row in rows}:
+        rows += list(made.filter(pk=number))
+    return [(str(row.pk), f"{row} ({row.made_at:%Y-%m-%d})") for row in rows]
+
+
+def _language(written: str) -> str:
+    """Returns the code of a language that somebody wrote. Raises ValidationError if there is no such language."""
+    code = languages.code_of(written)
+    if written.strip() and not code:
+        raise forms.ValidationError(_("Write a language's code, such as de, or its English name."))
+    return code
+
+
+def _midnight(day: date | None, *, days: int = 0) -> datetime | None:
+    """Returns the beginning of the day, or of one some days later. None for the end of the calendar too."""
+    if day is None or (days and day == date.max):
+        return None
+    return make_aware(datetime.combine(day + timedelta(days=days), time.min))

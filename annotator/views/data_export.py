@@ -18,6 +18,7 @@ from annotator.db.statement_timeouts import streamed
 from annotator.exporting.previews import Preview, preview
 from annotator.exporting.rows import FORMATS, Row, export
 from annotator.forms.data import ExportForm
+from annotator.search.criteria import TooBroad
 
 LONGEST_CELL = 120
 
@@ -29,11 +30,14 @@ def export_data(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the first rows of the chosen export and how large it is. Downloading it is a step of its own."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
-    form = ExportForm(request.GET)
+    form = ExportForm(project, request.GET)
     shown: Preview | None = None
     if form.is_valid():
         chosen = form.cleaned_data
-        shown = preview(project, layout=chosen["layout"], format=chosen["format"], since=form.moment(), by=user)
+        try:
+            shown = preview(project, layout=chosen["layout"], format=chosen["format"], filters=form.filters(), by=user)
+        except TooBroad as refusal:
+            form.add_error(None, str(refusal))
     columns = list(dict.fromkeys(name for row in shown.first for name in row)) if shown else []
     context = {
         "project": project,
@@ -62,12 +66,12 @@ def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Streams the chosen export."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
-    form = ExportForm(request.GET)
+    form = ExportForm(project, request.GET)
     if not form.is_valid():
-        messages.error(request, _("Nothing was downloaded. Choose a layout and a format from the lists."))
+        messages.error(request, _("Nothing was downloaded. Choose from what the page offers."))
         return redirect("export-data", slug)
     layout, format = form.cleaned_data["layout"], form.cleaned_data["format"]
-    rows = export(project, layout=layout, format=format, since=form.moment(), by=user)
+    rows = export(project, layout=layout, format=format, filters=form.filters(), by=user)
     answer = StreamingHttpResponse(streamed(rows), content_type=FORMATS[format])
     answer["Content-Disposition"] = f'attachment; filename="{project.slug}-{layout}.{format}"'
     return answer

@@ -35,6 +35,16 @@ from tests.builders import (
 from tests.conftest import Cast
 
 DATA = "/projects/talk/data/"
+WRONG_EXPORTS = [
+    {"layout": "x"},
+    {"format": "xlsx"},
+    {"since": "9" * 30},
+    {"since": "0000-00-00"},
+    {"since": "2026-02-01", "until": "2026-01-31"},
+    {"language": "xx-nope"},
+    {"state": "retired"},
+    {"source": "1"},
+]
 QUARANTINE = f"{DATA}quarantine/"
 EXPORT = f"{DATA}export/"
 FILE = f"{EXPORT}file/"
@@ -489,11 +499,36 @@ def test_only_a_download_is_recorded(carol: Client) -> None:
 
 @pytest.mark.usefixtures("labelled")
 def test_only_what_is_new_is_exported(carol: Client) -> None:
-    assert "There is nothing to export in this layout yet." in text(carol, EXPORT, since="2126-01-01")
+    assert "Nothing that is chosen here can be exported" in text(carol, EXPORT, since="2126-01-01")
     assert "rows" in text(carol, EXPORT, since="2026-01-01")
 
 
-@pytest.mark.parametrize("wrong", [{"layout": "x"}, {"format": "xlsx"}, {"since": "9" * 30}, {"since": "0000-00-00"}])
+@pytest.mark.usefixtures("labelled")
+@pytest.mark.parametrize("large", [False, True])
+def test_a_part_is_exported(carol: Client, project: Project, large: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if large:
+        monkeypatch.setattr(previews, "COUNTED_TASKS", 3)
+    german = make_task(project, "german", lang="de")
+    take_words()
+    for user in make_user("x"), make_user("y"), make_user("z"):
+        rate(project, user, 2)
+    chosen = {"layout": "annotations", "format": "jsonl", "language": "German", "source": str(german.from_import_id)}
+    shown = carol.get(EXPORT, chosen)
+    assert (shown.context["preview"].rows, shown.context["preview"].exact) == (6, True)
+    assert carol.get(FILE, chosen).getvalue().count(b"\n") == 6
+    assert "Nothing that is chosen here" in text(carol, EXPORT, language="fr")
+
+
+@pytest.mark.usefixtures("labelled")
+def test_a_large_part_is_estimated(carol: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(previews, "COUNTED_TASKS", 4)
+    monkeypatch.setattr(previews, "PLACES", 2)
+    shown = text(carol, EXPORT, layout="helpsteer2", state="complete")
+    assert "About 14 rows" in shown
+    assert "The first 10 rows" in shown
+
+
+@pytest.mark.parametrize("wrong", WRONG_EXPORTS)
 def test_a_wrong_export_is_refused(carol: Client, wrong: dict[str, str]) -> None:
     assert carol.get(EXPORT, wrong).status_code == 422
     answer = carol.get(FILE, wrong, follow=True)
@@ -510,4 +545,4 @@ def test_every_layout_is_explained_and_counted() -> None:
 def test_the_ends_of_the_calendar_break_nothing(project: Project, carol: Client, since: str) -> None:
     make_task(project)
     assert carol.get(EXPORT, {"since": since}).status_code in (200, 422)
-    assert carol.get(FILE, {"since": since}).status_code in (200, 302)
+    assert carol.get(FILE, {"since": since, "until": since}).status_code in (200, 302)

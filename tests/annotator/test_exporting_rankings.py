@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
+from annotator.exporting.filters import Filters
 from annotator.exporting.rows import export
 from annotator.models import Project, User
 from annotator.review import adjudicate
@@ -99,8 +100,8 @@ def test_who_rates_the_task_sees_nobodys_ranking(asking: Project, cast: Cast) ->
 def test_since_picks_tasks_with_a_new_ranking(asking: Project, cast: Cast) -> None:
     ranked(asking, [cast.alice], [[0], [1], [2]])
     ranked(asking, [cast.bob], [[0], [1], [2]], now=NOW + timedelta(hours=2))
-    assert len(rows(asking, "rankings", since=NOW + timedelta(hours=1))[0]["rankings"]) == 2
-    assert rows(asking, "rankings", since=NOW + timedelta(hours=3)) == []
+    assert len(rows(asking, "rankings", filters=Filters(since=NOW + timedelta(hours=1)))[0]["rankings"]) == 2
+    assert rows(asking, "rankings", filters=Filters(since=NOW + timedelta(hours=3))) == []
 
 
 def test_the_number_of_queries_does_not_grow_with_the_tasks(

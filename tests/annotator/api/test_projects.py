@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from annotator.models import Guideline, Membership, Project, Role, Rubric, Tally, User
+from annotator.search.words import take_words
 from tests.builders import ATTRIBUTES, make_member, make_project, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 
@@ -238,6 +239,36 @@ def test_tasks_are_found_by_state_and_id(carol: APIClient, project: Project) -> 
     results = carol.get("/api/v1/projects/talk/tasks/?external_id=two&state=open").json()["results"]
     assert [row["id"] for row in results] == ["two"]
     assert carol.get("/api/v1/projects/talk/tasks/?state=complete").json()["results"] == []
+
+
+def test_tasks_are_found_by_the_filters_of_the_page(carol: APIClient, project: Project, cast: Cast) -> None:
+    one = make_task(project, "one")
+    make_task(project, "two", lang="de")
+    take_words()
+    rate(project, cast.alice, [0, 4])
+    names = {
+        "q=what+is+one": ["one"],
+        "q=nobody": [],
+        "language=German": ["two"],
+        f"source={one.from_import_id}": ["one"],
+    }
+    names |= {"label=none": ["one", "two"], "label=labelled": [], "model=model-1&q=two": ["two"], "spread=1": []}
+    for query, expected in names.items():
+        results = carol.get(f"/api/v1/projects/talk/tasks/?{query}").json()["results"]
+        assert [row["id"] for row in results] == expected, query
+
+
+@pytest.mark.parametrize("wrong", ["label=x", "spread=many", "language=xx-nope", "source=1e3", "reward_from=x"])
+def test_a_filter_of_tasks_that_there_is_not_is_400(carol: APIClient, project: Project, wrong: str) -> None:
+    answer = carol.get(f"/api/v1/projects/talk/tasks/?{wrong}")
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, [wrong.partition("=")[0]])
+
+
+def test_a_reviewer_cannot_filter_by_what_they_do_not_see(as_user: Any, project: Project) -> None:
+    rita = make_user("rita")
+    make_member(project, rita, role=Role.REVIEWER)
+    answer = as_user(rita).get("/api/v1/projects/talk/tasks/?model=model-1")
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["model"])
 
 
 def test_pages_lead_to_every_row_once(carol: APIClient, project: Project) -> None:

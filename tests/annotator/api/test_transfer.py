@@ -198,6 +198,20 @@ def test_since_leaves_out_what_is_older(carol: APIClient, labelled: Project) -> 
     assert body(exported(carol, "?since=2026-02-01")) == b""
 
 
+def test_an_export_takes_filters(carol: APIClient, labelled: Project) -> None:
+    everything = body(exported(carol))
+    source = Task.objects.get(project=labelled).from_import_id
+    assert body(exported(carol, f"?source={source}&until=2126-01-01&language=")) == everything
+    for nothing in ("until=2026-01-01T00:00:00Z", "state=open", "language=German", f"source={10**15}"):
+        assert body(exported(carol, f"?{nothing}")) == b""
+
+
+@pytest.mark.parametrize("wrong", ["until=soon", "state=retired", "language=xx-nope", "source=x", "source=-1"])
+def test_a_filter_that_there_is_not_is_400(carol: APIClient, wrong: str) -> None:
+    answer = exported(carol, f"?{wrong}")
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, [wrong.partition("=")[0]])
+
+
 def test_an_export_s_format_is_not_in_the_accept_header(carol: APIClient, labelled: Project) -> None:
     assert exported(carol, "?format=csv", headers={"accept": "text/csv"}).status_code == 200
 

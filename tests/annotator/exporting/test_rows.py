@@ -13,6 +13,7 @@ from django.db import connection
 
 from annotator import annotation, assignment
 from annotator.annotation import ResponseRating, Submission
+from annotator.exporting.filters import Filters
 from annotator.exporting.rows import FORMATS, LAYOUTS, UnknownExport, export
 from annotator.exporting.spreadsheets import cell_of_text
 from annotator.importing import import_rows
@@ -176,7 +177,7 @@ def test_a_reviewers_labels_are_exported(project: Project, cast: Cast) -> None:
         rate(project, user, 4)
     scores = {response.pk: dict.fromkeys(ATTRIBUTES, 0) for response in task.responses.all()}
     adjudicate(task.pk, scores=scores, reason="slip", by=cast.carol, now=LATER)
-    assert [row["helpfulness"] for row in rows(project, since=LATER)] == [0]
+    assert [row["helpfulness"] for row in rows(project, filters=Filters(since=LATER))] == [0]
 
 
 def test_other_projects_stay_where_they_are(project: Project) -> None:
@@ -184,21 +185,22 @@ def test_other_projects_stay_where_they_are(project: Project) -> None:
     assert all(rows(project, layout) == [] for layout in LAYOUTS)
 
 
-# Since -----------------------------------------------------------------------------------------------------
+# Filters ---------------------------------------------------------------------------------------------------
 
 
 def test_since_gives_the_labels_made_at_or_after(project: Project) -> None:
     imported(project, label_row("p", "old"))
     import_rows(project, json_lines(label_row("q", "new")), now=LATER)
-    assert [row["response"] for row in rows(project, since=LATER)] == ["new"]
-    assert len(rows(project, since=NOW)) == 2
+    assert [row["response"] for row in rows(project, filters=Filters(since=LATER))] == ["new"]
+    assert len(rows(project, filters=Filters(since=NOW))) == 2
 
 
 def test_since_gives_the_annotations_made_at_or_after(project: Project, cast: Cast) -> None:
     make_task(project, responses=1)
     rate(project, cast.alice)
     rate(project, cast.bob, now=LATER)
-    assert [row["annotator"] for row in rows(project, "annotations", since=LATER)] == [pseudonym(cast.bob, project)]
+    (row,) = rows(project, "annotations", filters=Filters(since=LATER))
+    assert row["annotator"] == pseudonym(cast.bob, project)
 
 
 def test_since_gives_whole_lists_of_responses_with_news(project: Project, cast: Cast) -> None:
@@ -206,7 +208,42 @@ def test_since_gives_whole_lists_of_responses_with_news(project: Project, cast: 
     rate(project, cast.alice, 1)
     imported(project, ratings_row("p", "a", [2, 2]))
     rate(project, cast.bob, 4, now=LATER)
-    assert [row["helpfulness"] for row in rows(project, "disagreements", since=LATER)] == [[1, 4]]
+    assert [row["helpfulness"] for row in rows(project, "disagreements", filters=Filters(since=LATER))] == [[1, 4]]
+
+
+def test_until_ends_before_its_moment(project: Project, cast: Cast) -> None:
+    make_task(project, responses=1)
+    rate(project, cast.alice, 1)
+    imported(project, label_row("p", "old"))
+    assert rows(project, filters=Filters(until=NOW)) == rows(project, "annotations", filters=Filters(until=NOW)) == []
+    assert len(rows(project, filters=Filters(since=NOW, until=LATER))) == 1
+    assert len(rows(project, "annotations", filters=Filters(until=LATER))) == 1
+
+
+@pytest.mark.parametrize("layout", ["helpsteer2", "disagreements", "annotations"])
+def test_tasks_are_chosen_by_state_language_and_import(project: Project, cast: Cast, layout: str) -> None:
+    german = make_task(project, "german", responses=1, lang="de")
+    for user in cast.annotators:
+        rate(project, user, 4)
+    make_task(project, "open", responses=1)
+    rate(project, cast.alice, 2)
+    imported(project, label_row("p", "a"))
+
+    def levels(filters: Filters) -> set[int]:
+        scores = [row.get("scores", row)["helpfulness"] for row in rows(project, layout, filters=filters)]
+        return {level[0] if isinstance(level, list) else level for level in scores}
+
+    assert levels(Filters(state="complete")) >= {4}
+    assert levels(Filters(state="open")).isdisjoint({4})
+    assert levels(Filters(language="de")) == levels(Filters(source=german.from_import_id)) == {4}
+    assert levels(Filters(language="fr")) == levels(Filters(source=10**15)) == set()
+    assert levels(Filters(source=imported_elsewhere())) == set()
+
+
+def imported_elsewhere() -> int:
+    row = make_task(make_project("elsewhere"), responses=1)
+    assert row.from_import_id
+    return row.from_import_id
 
 
 # Formats ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from math import comb
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 from annotator.models import TIE, Annotation, ExpertRating, Label, Project, Rubric
 from annotator.refusals import Refusal
@@ -70,16 +71,22 @@ def _of_all(candidate: Project, project: Project | None, changed: set[str]) -> l
     """Returns field and text for each rule between settings that a changed one breaks."""
     errors = []
     if {"base_annotators", "max_annotators"} & changed and candidate.max_annotators < candidate.base_annotators:
-        errors.append(("max_annotators", f"It must be at least base_annotators ({candidate.base_annotators})."))
+        text = _("These cannot be fewer than the annotators who are asked first: %(number)s.")
+        errors.append(("max_annotators", text % {"number": candidate.base_annotators}))
     if "keep" in changed and candidate.keep > candidate.max_annotators:
-        errors.append(("keep", f"It must be at most max_annotators ({candidate.max_annotators})."))
+        text = _("A task has %(number)s annotations at most. Keep that many or fewer.")
+        errors.append(("keep", text % {"number": candidate.max_annotators}))
     elif {"keep", "max_annotators"} & changed and comb(candidate.max_annotators, candidate.keep) > MOST_SUBSETS:
-        text = f"Of {candidate.max_annotators} annotators there are too many ways to keep {candidate.keep}."
-        errors.append(("keep", f"{text} Keep fewer, or nearly all, or lower max_annotators."))
+        text = _(
+            "There are too many ways to keep %(kept)s of %(most)s annotations. Keep fewer, or nearly all, or ask fewer "
+            "annotators."
+        )
+        errors.append(("keep", text % {"kept": candidate.keep, "most": candidate.max_annotators}))
     if "rubric" in changed:
         errors += [("rubric", text) for text in _of_rubric(candidate.rubric, project)]
     if "allow_ties" in changed and project and not candidate.allow_ties and _has_ties(project):
-        errors.append(("allow_ties", "Annotators have answered that both responses are equally good. It stays on."))
+        text = _("Annotators have answered that both responses are equally good, so this stays on.")
+        errors.append(("allow_ties", text))
     if {"rubric", "spread_attribute", "escalate_above", "drop_above"} & changed and not errors:
         errors += _of_spread(candidate, changed)
     return errors
@@ -91,14 +98,14 @@ def _has_ties(project: Project) -> bool:
 
 def _of_rubric(rubric: Rubric, project: Project | None) -> list[str]:
     if project and is_rated(project):
-        text = "Responses have been rated with the current rubric and would lose their scores. Create a new project."
-        return [text]
-    if rubric.project_id and rubric.project_id != (project.pk if project else None):
-        return [f"The rubric {rubric.key} belongs to another project."]
-    if not rubric.attributes.filter(scope="response").exists():
         return [
-            f"No page asks for the attributes of {rubric.key} yet, because it has no attribute of a whole response."
+            _("Responses have been rated with the current rubric and would lose their scores. Create a new project.")
         ]
+    if rubric.project_id and rubric.project_id != (project.pk if project else None):
+        return [_("The rubric %(key)s belongs to another project.") % {"key": rubric.key}]
+    if not rubric.attributes.filter(scope="response").exists():
+        text = _("No page asks for the attributes of %(key)s yet, because it has no attribute of a whole response.")
+        return [text % {"key": rubric.key}]
     return []
 
 
@@ -107,11 +114,13 @@ def _of_spread(candidate: Project, changed: set[str]) -> list[tuple[str, str]]:
     scales = {key: len(levels) for key, levels in rows}
     deciding = candidate.spread_attribute
     if deciding not in scales:
-        text = f"The rubric {candidate.rubric.key} has no attribute {deciding}. It has {', '.join(scales)}."
-        return [("spread_attribute", text)]
+        text = _("The rubric %(key)s has no attribute %(attribute)s. It has %(others)s.")
+        words = {"key": candidate.rubric.key, "attribute": deciding, "others": ", ".join(scales)}
+        return [("spread_attribute", text % words)]
+    text = _("%(attribute)s has %(levels)s levels, so no two ratings are further apart than %(widest)s.")
     widest = scales[deciding] - 1
     return [
-        (name, f"{deciding} has {scales[deciding]} levels, so no two ratings are further apart than {widest}.")
+        (name, text % {"attribute": deciding, "levels": scales[deciding], "widest": widest})
         for name in ("escalate_above", "drop_above")
         if {name, "spread_attribute"} & changed and getattr(candidate, name) > widest
     ]

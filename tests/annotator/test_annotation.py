@@ -174,7 +174,7 @@ def test_a_tie_is_an_answer_where_the_project_allows_it(cast: Cast) -> None:
     Project.objects.filter(pk=asking.pk).update(allow_ties=True)
     assert annotation.submit(held.pk, submission(task, preference=0), now=NOW).annotation.preference == 0
     asking.refresh_from_db()
-    with pytest.raises(InvalidProject, match="It stays on"):
+    with pytest.raises(InvalidProject, match="so this stays on"):
         check(asking, {"allow_ties": False})
 
 

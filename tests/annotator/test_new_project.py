@@ -55,7 +55,7 @@ def test_own_numbers_are_taken(carol: Client) -> None:
         ({"rubric": "helpsteer2d"}, "Select a valid choice"),
         ({"protocol": "none"}, "Select a valid choice"),
         (OWN | {"keep": ""}, "Give a number."),
-        (OWN | {"max_annotators": 1}, "at least base_annotators"),
+        (OWN | {"max_annotators": 1}, "annotators who are asked first: "),
         (OWN | {"base_annotators": 10**9}, "less than or equal to 25"),
         (OWN | {"escalate_above": -1}, "greater than or equal to 0"),
         ({"description": "x" * 3000}, "at most 2000"),

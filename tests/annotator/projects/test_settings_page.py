@@ -88,7 +88,7 @@ def test_the_trainers_settings_become_one_object(carol: Client, project: Project
     ("wrong", "said"),
     [
         ({"keep": 26}, "less than or equal to 25"),
-        ({"max_annotators": 2}, "at least base_annotators"),
+        ({"max_annotators": 2}, "annotators who are asked first: "),
         ({"keep": "3.5"}, "Enter a whole number"),
         ({"slug": "other"}, "already exists"),
         ({"spread_attribute": "mood"}, "The rubric has no such attribute."),

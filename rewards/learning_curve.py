@@ -92,7 +92,7 @@ def _sentence(curve: Mapping[str, Any], words: Mapping[str, str]) -> str:
     }
     if not outlook["evidence"]:
         text = _(
-            "There is no evidence that the next %(more)s %(labels)s would lower %(error)s from %(now)s: the fall would "
+            "It is uncertain whether the next %(more)s %(labels)s would lower %(error)s from %(now)s: the fall would "
             "lie between %(low)s and %(high)s (95 %% interval)."
         )
     else:

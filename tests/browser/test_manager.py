@@ -293,7 +293,7 @@ def report(page: Page) -> None:
 
 def decide_on_the_reported(page: Page) -> None:
     tab(page, "Overview")
-    expect(page.locator(".tile").filter(has_text="Waiting for a reviewer")).to_contain_text("1 in quarantine")
+    expect(page.locator(".tile").filter(has_text="Waiting for a reviewer")).to_contain_text("1 of them in quarantine")
     tab(page, "Data")
     page.get_by_role("link", name="Quarantine", exact=True).click()
     page.get_by_role("link", name="Look at it").click()

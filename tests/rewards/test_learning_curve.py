@@ -44,7 +44,7 @@ def test_it_says_what_the_next_labels_would_bring() -> None:
 
 def test_a_flat_curve_is_no_evidence() -> None:
     said = told(evidence=False, low=-0.01, high=0.02).sentence
-    assert said.startswith("There is no evidence that the next 1,000 labels would lower the RMSE from 0.900")
+    assert said.startswith("It is uncertain whether the next 1,000 labels would lower the RMSE from 0.900")
     assert "between -0.010 and 0.020 (95 % interval)" in said
 
 

@@ -82,7 +82,7 @@ def test_preferences_alone_make_a_model_that_is_judged_by_pairs(client: Client) 
 
 
 def test_preferences_alone_teach_the_ridge_where_the_stage_needs_ratings() -> None:
-    run = trained(preferred_project(tasks=60, training_config=CONFIG | {"epochs": 1}))
+    run = trained(preferred_project(tasks=60, training_config=CONFIG | {"epochs": 1, "cross_fit_minutes": 0}))
     assert run.state == RunState.PROMOTED, run.error
     assert run.metrics["candidate"]["kind"] == "ridge"
     assert run.metrics["candidate"]["pairwise"]["accuracy"] > 0.9

@@ -24,6 +24,7 @@ QUICK: dict[str, Any] = {
     "learning_rate": 1e-3,
     "stages": ["scaled"],
     "precision": "float32",
+    "cross_fit_minutes": 30,
 }
 
 
@@ -64,7 +65,7 @@ def test_no_label_of_a_prompt_reaches_the_predictions_for_it(decoder_directory: 
 
 
 def test_without_a_budget_the_held_out_prompts_judge_alone(decoder_directory: Path, tmp_path: Path) -> None:
-    run = make_run(tmp_path, backbone=decoder_directory, cross_fit_minutes=0, **QUICK)
+    run = make_run(tmp_path, backbone=decoder_directory, **{**QUICK, "cross_fit_minutes": 0})
     train(run)
     assert read_json(run / "metrics.json")["candidate"]["kind"] == "finetuned"
     assert not (run / "cross_fitted.jsonl").exists()
@@ -150,7 +151,7 @@ def test_a_curve_of_fine_tuning_is_drawn_where_it_is_asked_for(
 
 
 def test_without_a_wish_there_is_no_curve_of_fine_tuning(decoder_directory: Path, tmp_path: Path) -> None:
-    run = make_run(tmp_path, backbone=decoder_directory, cross_fit_minutes=0, **QUICK)
+    run = make_run(tmp_path, backbone=decoder_directory, **{**QUICK, "cross_fit_minutes": 0})
     train(run)
     assert read_json(run / "metrics.json")["fine_tuned_curve"] is None
 

@@ -186,7 +186,7 @@ def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_two_processes_that_are_killed_go_on_where_they_were(decoder_directory: Path, tmp_path: Path) -> None:
-    given = {**QUICK, "epochs": 30, "patience": 30, "checkpoint_steps": 1, "processes": 2, "device": "cpu"}
+    given = {**QUICK, "epochs": 8, "patience": 8, "checkpoint_steps": 1, "processes": 2, "device": "cpu"}
     whole, broken = (make_run(tmp_path / name, backbone=decoder_directory, **given) for name in ("whole", "broken"))
     command = [sys.executable, "-m", "rewards.learning", "train"]
     subprocess.run([*command, str(whole)], cwd=ROOT, check=True, capture_output=True)

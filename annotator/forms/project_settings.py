@@ -109,7 +109,9 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
     """Every setting of a project. `seen` holds the settings as the page showed them, signed."""
 
     backbone = forms.ChoiceField(
-        required=False, label=_("Language model"), help_text=_("The network that reads the texts. The operator lists them.")
+        required=False,
+        label=_("Language model"),
+        help_text=_("The network that reads the texts. The operator lists them."),
     )
     stages = forms.ChoiceField(
         required=False, choices=_STAGE_CHOICES, label=_("Objective"), help_text=_("What the model learns from.")

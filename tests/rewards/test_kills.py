@@ -22,7 +22,14 @@ from tests.celery_workers import wait_for, worker
 from tests.rewards.labelled import labelled_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("training")]
-CONFIG = {"epochs": 3, "max_steps": 12, "batch_tokens": 512, "checkpoint_steps": 2, "threads": 1, "cross_fit_minutes": 0}
+CONFIG = {
+    "epochs": 3,
+    "max_steps": 12,
+    "batch_tokens": 512,
+    "checkpoint_steps": 2,
+    "threads": 1,
+    "cross_fit_minutes": 0,
+}
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ FEW = 15_000
 
 def with_rewards(tasks: QuerySet[Task], project: Project, *, least: float | None, most: float | None) -> QuerySet[Task]:
     """Selects tasks of which the champion gives at least one response a reward from `least` to `most`."""
-    scores = Score.objects.filter(reward_model__in=_champion(project))
+    scores = by_champion(project)
     if least is not None:
         scores = scores.filter(reward__gte=least)
     if most is not None:
@@ -28,6 +28,11 @@ def rewards_of(project: Project, tasks: list[int]) -> dict[int, float]:
     champion = {"reward_model__project": project, "reward_model__is_champion": True}
     scores = Score.objects.filter(**champion, response__task__in=tasks)
     return dict(scores.values_list("response", "reward"))
+
+
+def by_champion(project: Project) -> QuerySet[Score]:
+    """Returns the champion's scores of all responses of the project."""
+    return Score.objects.filter(reward_model__in=_champion(project))
 
 
 def scores_of(task: Task) -> list[GivenReward]:

@@ -12,7 +12,8 @@ from django.conf import settings
 from django.urls import resolve
 
 from annotator.api.serializers import ProjectSerializer
-from annotator.exporting.rows import FORMATS, LAYOUTS
+from annotator.exporting.formats import FORMATS
+from annotator.exporting.layouts import LAYOUTS
 from annotator.models import SkipReason, UnsafeCategory
 from rewards.learning.config import TrainConfig
 

@@ -18,7 +18,9 @@ from annotator import access
 from annotator.db.clock import database_now
 from annotator.db.statement_timeouts import long_statements, streamed
 from annotator.exporting.filters import PARAMETERS, filters_from
-from annotator.exporting.rows import FORMATS, LAYOUTS, export
+from annotator.exporting.formats import FORMATS, content_type, suffix
+from annotator.exporting.layouts import LAYOUTS
+from annotator.exporting.rows import export
 from annotator.importing import import_rows
 from annotator.importing.kept_mappings import mapping_named
 from annotator.web.query_parameters import flag, text
@@ -152,6 +154,7 @@ class Export(APIView):
         parameters=[
             OpenApiParameter("layout", enum=list(LAYOUTS)),
             OpenApiParameter("format", enum=list(FORMATS)),
+            OpenApiParameter("gzip", bool, description="1: packed"),
             *(OpenApiParameter(name, description=meaning) for name, meaning in PARAMETERS.items()),
         ],
     )
@@ -160,7 +163,10 @@ class Export(APIView):
         project = access.reviewed_project(user, slug)
         layout = request.query_params.get("layout", "helpsteer2")
         format = request.query_params.get("format", "jsonl")
-        rows = export(project, layout=layout, format=format, filters=filters_from(request.query_params), by=user)
-        answer = StreamingHttpResponse(streamed(rows), content_type=FORMATS[format])
-        answer["Content-Disposition"] = f'attachment; filename="{project.slug}-{layout}.{format}"'
+        gzip = flag(request.query_params, "gzip")
+        filters = filters_from(request.query_params)
+        rows = export(project, layout=layout, format=format, gzip=gzip, filters=filters, by=user)
+        answer = StreamingHttpResponse(streamed(rows), content_type=content_type(format, gzip=gzip))
+        name = f"{project.slug}-{layout}.{suffix(format, gzip=gzip)}"
+        answer["Content-Disposition"] = f'attachment; filename="{name}"'
         return answer

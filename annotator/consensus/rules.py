@@ -159,6 +159,17 @@ def mean_scores(rated: Iterable[Rated]) -> dict[int, dict[str, float]]:
     }
 
 
+def most_similar(strengths: Sequence[int], rules: Rules) -> tuple[int, ...]:
+    """Returns the places of the `keep` strengths that are closest to each other, the earliest of equally close ones."""
+
+    def closeness(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        values = [strengths[index] for index in chosen]
+        squares = sum((a - b) ** 2 for a, b in combinations(values, 2))
+        return (max(values) - min(values), squares, chosen)
+
+    return min(combinations(range(len(strengths)), min(rules.keep, len(strengths))), key=closeness)
+
+
 def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:
     """Returns the rounded mean of the `keep` most similar strengths, as in arXiv 2410.01257.
 
@@ -167,15 +178,7 @@ def agreed_preference(strengths: Sequence[int], rules: Rules) -> int | None:
     """
     if not strengths:
         return None
-    keep = min(rules.keep, len(strengths))
-
-    def closeness(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
-        values = [strengths[index] for index in chosen]
-        squares = sum((a - b) ** 2 for a, b in combinations(values, 2))
-        return (max(values) - min(values), squares, chosen)
-
-    best = min(combinations(range(len(strengths)), keep), key=closeness)
-    values = [strengths[index] for index in best]
+    values = [strengths[index] for index in most_similar(strengths, rules)]
     # NEITHER_VALID is a code far below the scale (-100); in a mean it would pass for a very strong preference.
     if NEITHER_VALID in values or max(values) - min(values) > rules.drop_above:
         return None

@@ -1,17 +1,19 @@
 """Says what an export would hold before anybody downloads it: its first rows, and about how many it has."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 from django.db import transaction
 
 from annotator.db.statements import Statement
+from annotator.exporting.columns import Row
 from annotator.exporting.filters import EVERYTHING, STATES, Filters
-from annotator.exporting.rows import LAYOUTS, Row, encoded, require_known
-from annotator.models import Annotation, Label, Project, Rating, User
+from annotator.exporting.formats import encoded
+from annotator.exporting.layouts import LAYOUTS
+from annotator.exporting.rows import require_allowed
+from annotator.models import Project, User
 from annotator.review.blindness import tasks_held_by
 from annotator.search.criteria import Criteria, matching, searching
 
@@ -25,41 +27,52 @@ PLACES = 40
 
 @dataclass(frozen=True)
 class Preview:
-    """The first rows, and how many rows and bytes there are. `exact` is false where these are estimated."""
+    """The first rows, and how many rows and bytes there are.
+
+    `exact` is false where both are estimated, `exact_size` where the bytes are.
+    """
 
     first: Sequence[Row]
     rows: int
     bytes: int
     exact: bool
+    exact_size: bool
 
 
-def preview(project: Project, *, layout: str, format: str, filters: Filters = EVERYTHING, by: User) -> Preview:
+def preview(
+    project: Project, *, layout: str, format: str, gzip: bool = False, filters: Filters = EVERYTHING, by: User
+) -> Preview:
     """Reads the first rows of an export and estimates its size. It is no export, so the audit gets no entry.
 
     Raises:
         UnknownExport: There is no such layout or format.
+        ForManagers: The person may not have this layout.
         TooBroad: It takes too long to find the tasks.
     """
-    require_known(layout=layout, format=format)
+    require_allowed(project, layout=layout, format=format, by=by)
     tasks = project.tasks.count()
     # Without this, rows of a few tasks would be looked for among the rows of all.
     if filters.restrict_tasks() and tasks > COUNTED_TASKS:
         filters = replace(filters, among=_first_chosen(project, filters, by))
     with transaction.atomic():
-        head = list(islice(LAYOUTS[layout](project, filters, tasks_held_by(by)), MEASURED))
+        head = list(islice(LAYOUTS[layout].rows(project, filters, tasks_held_by(by)), MEASURED))
     if filters.among is not None and len(filters.among) <= COUNTED_TASKS:
-        rows, exact = COUNTS[layout](project, filters), True
+        rows, exact = LAYOUTS[layout].count(project, filters), True
     elif len(head) < MEASURED and filters.among is None:
         rows, exact = len(head), True
     else:
         sample = _sample(project, tasks)
-        counted = COUNTS[layout](project, replace(filters, among=sample))
+        counted = LAYOUTS[layout].count(project, replace(filters, among=sample))
         exact = len(sample) == tasks
         rows = max(round(counted * tasks / max(len(sample), 1)), len(head))
-    size = _size(head, project, layout, format)
+    # Parquet takes a process to write; its size is much like that of gzipped lines.
+    packed = format == "parquet"
+    columns = LAYOUTS[layout].columns(project)
+    parts = encoded(head, columns, format="jsonl" if packed else format, gzip=gzip or packed)
+    size = sum(map(len, parts))
     if len(head) < rows:
         size = round(size / max(len(head), 1) * rows)
-    return Preview(head[:SHOWN], rows, size, exact=exact)
+    return Preview(head[:SHOWN], rows, size, exact=exact, exact_size=exact and len(head) == rows and not packed)
 
 
 def _first_chosen(project: Project, filters: Filters, by: User) -> Sequence[int]:
@@ -72,10 +85,6 @@ def _first_chosen(project: Project, filters: Filters, by: User) -> Sequence[int]
             tasks = matching(project, criteria, reader=by).tasks
             ids += tasks.order_by("pk").values_list("pk", flat=True)[: COUNTED_TASKS + 1 - len(ids)]
     return ids
-
-
-def _size(rows: Sequence[Row], project: Project, layout: str, format: str) -> int:
-    return sum(len(part) for part in encoded(iter(rows), project, layout=layout, format=format))
 
 
 _ENDS = Statement("SELECT min(id), max(id) FROM annotator_task WHERE project_id = %(project)s", prepared=False)
@@ -100,36 +109,3 @@ def _sample(project: Project, tasks: int) -> list[int]:
     chance = random.Random(project.pk)
     places = [chance.randint(row[0], row[1]) for _ in range(PLACES)]
     return [task for (task,) in _AFTER.rows(places=places, project=project.pk, each=COUNTED_TASKS // PLACES)]
-
-
-def _labels(project: Project, filters: Filters) -> int:
-    labels = filters.of_time(Label.objects.in_force_while_in_use(), "made_at")
-    return int(filters.of_tasks(labels, project, "response__task__").count())
-
-
-def _ratings(project: Project, filters: Filters) -> Any:
-    current = filters.of_tasks(Rating.objects.filter(annotation__is_current=True), project, "response__task__")
-    return filters.of_time(current, "annotation__submitted_at")
-
-
-def _rated(project: Project, filters: Filters) -> int:
-    counting = _ratings(project, filters).filter(annotation__assignment__counts=True)
-    return int(counting.values("response").distinct().count())
-
-
-def _annotations(project: Project, filters: Filters) -> int:
-    return int(_ratings(project, filters).count())
-
-
-def _ranked(project: Project, filters: Filters) -> int:
-    ranked = filters.of_tasks(Annotation.objects.current(), project, "assignment__task__").exclude(ranking=None)
-    return int(filters.of_time(ranked, "submitted_at").values("assignment__task").distinct().count())
-
-
-COUNTS: dict[str, Callable[[Project, Filters], int]] = {
-    "helpsteer2": _labels,
-    "disagreements": _rated,
-    "annotations": _annotations,
-    "rankings": _ranked,
-}
-"""Counts the rows of a layout; `among` of the filters keeps it to few tasks."""

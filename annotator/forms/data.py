@@ -11,8 +11,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.exporting.filters import STATES, Filters
-from annotator.exporting.rows import FORMATS, LAYOUTS
-from annotator.models import Import, Project, Task
+from annotator.exporting.formats import FORMATS
+from annotator.exporting.layouts import LAYOUTS
+from annotator.exporting.rows import layouts_for
+from annotator.models import Import, Project, Task, User
 from annotator.projects import languages
 from annotator.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria
 from annotator.web.query_parameters import as_number
@@ -25,16 +27,32 @@ LAYOUT_TEXTS = {
     "disagreements": gettext_lazy(
         "A row for each rated response, with the scores of all its raters side by side. For studying agreement."
     ),
+    "preference": gettext_lazy(
+        "A row for each task of two responses with a preference, in the fields of HelpSteer2-Preference, with the "
+        "reasons that people gave."
+    ),
+    "helpsteer3": gettext_lazy("The same in the fields of HelpSteer3: the conversation as messages."),
+    "dpo": gettext_lazy(
+        "A row for each two responses that are told apart, by a ranking, a preference or labels: prompt, chosen and "
+        "rejected as TRL's trainers take them, with a margin."
+    ),
+    "nemo": gettext_lazy(
+        "A row for each task whose responses are told apart, as NeMo RL's trainers take it: completions with ranks."
+    ),
     "annotations": gettext_lazy(
         "A row for each annotation and response, with pseudonyms of the raters and everything that they answered. For "
         "analyses of your own, and as a backup of the ratings."
+    ),
+    "wide": gettext_lazy(
+        "A row for each annotation, with the scores of all its responses in columns. For spreadsheets."
     ),
     "rankings": gettext_lazy(
         "A row for each ranked task, with the combined ranking and that of each annotator. For preference data of "
         "three or more responses."
     ),
+    "scores": gettext_lazy("A row for each response that the reward model in use has scored, with its reward."),
 }
-FORMAT_TEXTS = {"jsonl": gettext_lazy("JSON lines"), "csv": "CSV"}
+FORMAT_TEXTS = {"jsonl": gettext_lazy("JSON lines"), "csv": "CSV", "parquet": "Parquet"}
 _MANAGERS = ("model", "reward_from", "reward_to")
 
 
@@ -116,8 +134,11 @@ class ExportForm(forms.Form):
     format = forms.ChoiceField(
         label=gettext_lazy("Format"),
         choices=[(name, FORMAT_TEXTS.get(name, name)) for name in FORMATS],
-        help_text=gettext_lazy("JSON lines keep texts and lists as they are. CSV opens in a spreadsheet."),
+        help_text=gettext_lazy(
+            "JSON lines and Parquet keep texts and lists as they are. CSV opens in a spreadsheet; its lists are JSON."
+        ),
     )
+    gzip = forms.BooleanField(label=gettext_lazy("Packed (gzip)"), required=False)
     since = forms.DateField(
         label=gettext_lazy("Made since"),
         required=False,
@@ -134,10 +155,11 @@ class ExportForm(forms.Form):
     language = forms.CharField(label=gettext_lazy("Language"), required=False, max_length=40)
     source = forms.TypedChoiceField(label=gettext_lazy("Import"), required=False, coerce=int, empty_value=None)
 
-    def __init__(self, project: Project, data: Mapping[str, str]) -> None:
+    def __init__(self, project: Project, data: Mapping[str, str], *, by: User) -> None:
         # Bound from the start: the page opens with a preview.
         first = {"layout": next(iter(LAYOUTS)), "format": next(iter(FORMATS))}
         super().__init__({**first, **{name: data[name] for name in data}}, label_suffix="")
+        _offer(self, "layout", [(name, name) for name in layouts_for(project, by)])
         states = [(state.value, str(state.label)) for state in STATES]
         _offer(self, "state", [("", _("Any")), *states])
         _offer(self, "source", [("", _("Any")), *_imports(project, str(self.data.get("source", "")))])

@@ -50,6 +50,11 @@ def prompt_hash(messages: Sequence[Message]) -> str:
     return hashlib.sha256(_json(turns).encode()).hexdigest()
 
 
+def is_held_out(prompt_hash: str, share: float) -> bool:
+    """Returns whether a prompt is on the validation side: its hash, read as a fraction of 1, is below the share."""
+    return int(prompt_hash[:16], 16) / 16**16 < share
+
+
 def content_hash(prompt: str, texts: Sequence[str]) -> str:
     """Returns a task's hash, from its prompt's hash and the texts of its responses in their order."""
     return hashlib.sha256(_json([prompt, *texts]).encode()).hexdigest()

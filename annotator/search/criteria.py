@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from django.conf import settings
 from django.contrib.postgres.search import SearchQuery
@@ -59,6 +59,9 @@ class ChampionScores(Protocol):
 
     def rewards_of(self, project: Project, tasks: list[int]) -> dict[int, float]:
         """Returns the champion's rewards by response."""
+
+    def by_champion(self, project: Project) -> QuerySet[Any]:
+        """Returns the champion's scores: `response`, `reward`, `scores`, `created_at`, `reward_model__version`."""
 
     def scores_of(self, task: Task) -> list[GivenReward]:
         """Returns every reward that a model of the project gave one of the task's responses, the earliest first."""

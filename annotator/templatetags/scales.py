@@ -1,7 +1,8 @@
 """{{ score|level }} gives a score as people read it, from 1 up; stored, sent and exported it counts from 0.
 
 {% levels field %} gives the radio buttons of a scale. It is written in Python because a template takes a millisecond
-for fifty of them.
+for fifty of them. A scale of a few short words, such as No and Yes, shows the words where others show numbers;
+{{ field|worded }} says whether it does.
 """
 
 from typing import overload
@@ -12,6 +13,8 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 register = template.Library()
+MOST_WORDED = 3
+LONGEST_WORD = 14
 
 _LEVEL = """<label class="level"><input type="radio" name="{}" value="{}"{}>
       <span class="number">{}</span><span class="text">{}</span></label>
@@ -30,12 +33,25 @@ def level(score: float | None) -> float | None:
     return None if score is None else score + 1
 
 
+@register.filter
+def worded(field: BoundField) -> bool:
+    texts = [text for _, text in field.field.widget.choices]
+    return len(texts) <= MOST_WORDED and all(0 < len(text) <= LONGEST_WORD for text in texts)
+
+
 @register.simple_tag
 def levels(field: BoundField) -> SafeString:
     chosen = str(field.value())
+    by_words = worded(field)
     choices = enumerate(field.field.widget.choices, 1)
     rows = (
-        (field.html_name, value, SafeString(" checked") if str(value) == chosen else "", number, text)
+        (
+            field.html_name,
+            value,
+            SafeString(" checked") if str(value) == chosen else "",
+            text if by_words else number,
+            "" if by_words else text,
+        )
         for number, (value, text) in choices
     )
     return format_html_join("", _LEVEL, rows)

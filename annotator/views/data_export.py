@@ -15,8 +15,10 @@ from django.views.decorators.http import require_GET
 from annotator import access
 from annotator.access import user_of
 from annotator.db.statement_timeouts import streamed
+from annotator.exporting.columns import Row
+from annotator.exporting.formats import content_type, suffix
 from annotator.exporting.previews import Preview, preview
-from annotator.exporting.rows import FORMATS, Row, export
+from annotator.exporting.rows import export
 from annotator.forms.data import ExportForm
 from annotator.search.criteria import TooBroad
 
@@ -30,12 +32,13 @@ def export_data(request: HttpRequest, slug: str) -> HttpResponse:
     """Shows the first rows of the chosen export and how large it is. Downloading it is a step of its own."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
-    form = ExportForm(project, request.GET)
+    form = ExportForm(project, request.GET, by=user)
     shown: Preview | None = None
     if form.is_valid():
         chosen = form.cleaned_data
         try:
-            shown = preview(project, layout=chosen["layout"], format=chosen["format"], filters=form.filters(), by=user)
+            what = {name: chosen[name] for name in ("layout", "format", "gzip")}
+            shown = preview(project, **what, filters=form.filters(), by=user)
         except TooBroad as refusal:
             form.add_error(None, str(refusal))
     columns = list(dict.fromkeys(name for row in shown.first for name in row)) if shown else []
@@ -66,12 +69,13 @@ def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Streams the chosen export."""
     user = user_of(request)
     project = access.reviewed_project(user, slug)
-    form = ExportForm(project, request.GET)
+    form = ExportForm(project, request.GET, by=user)
     if not form.is_valid():
         messages.error(request, _("Nothing was downloaded. Choose from what the page offers."))
         return redirect("export-data", slug)
-    layout, format = form.cleaned_data["layout"], form.cleaned_data["format"]
-    rows = export(project, layout=layout, format=format, filters=form.filters(), by=user)
-    answer = StreamingHttpResponse(streamed(rows), content_type=FORMATS[format])
-    answer["Content-Disposition"] = f'attachment; filename="{project.slug}-{layout}.{format}"'
+    layout, format, gzip = (form.cleaned_data[name] for name in ("layout", "format", "gzip"))
+    rows = export(project, layout=layout, format=format, gzip=gzip, filters=form.filters(), by=user)
+    answer = StreamingHttpResponse(streamed(rows), content_type=content_type(format, gzip=gzip))
+    name = f"{project.slug}-{layout}.{suffix(format, gzip=gzip)}"
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer

@@ -2,6 +2,7 @@
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -11,7 +12,7 @@ from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms.offer import OfferForm
-from annotator.models import Membership, Project, Role
+from annotator.models import Gold, Membership, Project, Role
 from annotator.projects import figures, members
 from annotator.projects.guidelines import acknowledge
 from annotator.refusals import Refusal
@@ -38,7 +39,9 @@ def home(request: HttpRequest) -> HttpResponse:
         foreign = Project.objects.standing().in_use().exclude(memberships__user=user).order_by("-pk")
         others = list(foreign.values_list("pk", flat=True)[:OTHERS_SHOWN])
     numbers = [member.project_id for member in used] + others
-    seen = Project.objects.filter(pk__in=numbers).as_seen_by(user).in_bulk()
+    lessons = Gold.objects.filter(task__project=OuterRef("pk"), use__in=[Gold.Use.PRACTICE, Gold.Use.TEST])
+    chosen = Project.objects.filter(pk__in=numbers).annotate(teaches=Exists(lessons))
+    seen = chosen.as_seen_by(user).in_bulk()
     tasks = figures.states(seen.values(), now=database_now())
     mine = [(member, seen[member.project_id], _pages(member)) for member in used]
     theirs = [(None, seen[pk], pages_of(seen[pk], manages=True)) for pk in others]

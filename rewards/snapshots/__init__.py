@@ -5,9 +5,9 @@
 grows.
 """
 
+from annotator.importing.prompts import is_held_out
 from rewards.snapshots.answers import AGREED, NotEnoughLabels, has_answers, preferred_alone, require_answers
 from rewards.snapshots.building import Step, remove_unfinished, steps, take
-from rewards.snapshots.files import is_held_out
 
 __all__ = [
     "AGREED",

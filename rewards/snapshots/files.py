@@ -11,15 +11,11 @@ from types import TracebackType
 
 import numpy as np
 
+from annotator.importing.prompts import is_held_out
 from rewards.snapshots.lines import Line
 
 PROMPT_BYTES = 16
 """Half of a prompt's hash is kept to count the prompts: no two of them have it in common by chance."""
-
-
-def is_held_out(prompt_hash: str, share: float) -> bool:
-    """Returns whether a prompt is on the validation side: its hash, read as a fraction of 1, is below the share."""
-    return int(prompt_hash[:16], 16) / 16**16 < share
 
 
 class Side:

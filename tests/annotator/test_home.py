@@ -32,6 +32,15 @@ def test_it_says_how_many_tasks_one_has_rated_oneself(project: Project, cast: Ca
     assert shown.own_done == 1
 
 
+def test_practice_is_offered_where_there_is_some(project: Project, cast: Cast, client: Client) -> None:
+    client.force_login(cast.alice)
+    assert "Practice and test" not in client.get("/").content.decode()
+    make_gold(project, use="stream")
+    assert "Practice and test" not in client.get("/").content.decode()
+    make_gold(project, use="practice")
+    assert "Practice and test" in client.get("/").content.decode()
+
+
 def test_it_counts_the_tasks_of_each_state(project: Project, cast: Cast, client: Client) -> None:
     Project.objects.update(base_annotators=1, max_annotators=1, keep=1)
     for name in ("one", "two", "three"):

@@ -9,7 +9,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from annotator.exporting.filters import PARAMETERS, filters_from
-from annotator.exporting.rows import FORMATS, LAYOUTS, export
+from annotator.exporting.formats import FORMATS
+from annotator.exporting.layouts import LAYOUTS
+from annotator.exporting.rows import export
 from annotator.management.projects import named_project
 from annotator.refusals import Refusal
 
@@ -23,6 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--format", default="jsonl", help=", ".join(FORMATS))
         for name, meaning in PARAMETERS.items():
             parser.add_argument(f"--{name}", default=None, help=meaning)
+        parser.add_argument("--gzip", action="store_true", help="pack the file")
         parser.add_argument("--output", default="-", help="a path, or - for standard output")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -30,7 +33,8 @@ class Command(BaseCommand):
         try:
             # Before the file is opened: a layout that does not exist must not empty a file that does.
             filters = filters_from({name: options[name] for name in PARAMETERS if options.get(name) is not None})
-            rows = export(project, layout=options["layout"], format=options["format"], filters=filters)
+            what = {name: options[name] for name in ("layout", "format", "gzip")}
+            rows = export(project, **what, filters=filters)
             to_stdout = options["output"] == "-"
             with nullcontext(sys.stdout.buffer) if to_stdout else Path(options["output"]).open("wb") as file:
                 for row in rows:

@@ -1,0 +1,127 @@
+"""The layouts of annotations: what each rater has said, by response, and with all responses side by side."""
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from annotator.exporting.columns import (
+    BOOLEAN,
+    CHUNK,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    TIME,
+    Row,
+    Type,
+    counted_ratings,
+    current_ratings,
+    named_tiers,
+    ordered,
+    response_name,
+)
+from annotator.exporting.filters import Filters
+from annotator.models import Project, Response, Verdict
+from annotator.projects.pseudonyms import Pseudonyms
+
+_verdict = Verdict.objects.filter(assignment=OuterRef("annotation__assignment")).order_by("-pk").values("decision")[:1]
+_OF_ANNOTATION = {
+    "preference": INTEGER,
+    "justification": TEXT,
+    "active_seconds": NUMBER,
+    "guideline_version": INTEGER,
+    "origin": TEXT,
+    "submitted_at": TIME,
+    "counts": BOOLEAN,
+    "verdict": TEXT,
+    "extra": BOOLEAN,
+}
+
+
+def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each annotation and response, with ids as imported and pseudonyms of the raters.
+
+    `counts` is false for annotations that a reviewer has rejected, for the work of excluded annotators, and for
+    annotations that are `extra` because their task had no slot left. `verdict` is the reviewer's. `ranking` is the
+    annotation's, in tiers, the best first.
+    """
+    ratings = filters.of_time(current_ratings(project, filters, unseen), "annotation__submitted_at")
+    rows = ratings.order_by("response__task", "annotation", "response__position").values(
+        "scores",
+        "checks",
+        "confidence",
+        "safe",
+        "unsafe_category",
+        "annotation",
+        response_pk=F("response"),
+        ranking=F("annotation__ranking"),
+        task=F("response__task__external_id"),
+        response_id_as_imported=F("response__external_id"),
+        position=F("response__position"),
+        annotator=F("annotation__assignment__annotator"),
+        revision=F("annotation__revision"),
+        preference=F("annotation__preference"),
+        justification=F("annotation__justification"),
+        active_seconds=F("annotation__active_seconds"),
+        guideline_version=F("annotation__guideline_version"),
+        origin=F("annotation__origin"),
+        submitted_at=F("annotation__submitted_at"),
+        counts=F("annotation__assignment__counts"),
+        verdict=Coalesce(Subquery(_verdict), Value("")),
+        extra=F("annotation__assignment__extra"),
+    )
+    keys, pseudonyms = project.attribute_keys(), Pseudonyms(project.pk)
+    for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=itemgetter("annotation")):
+        rated = list(group)
+        names = {
+            row["response_pk"]: response_name(row.pop("response_id_as_imported"), row["position"]) for row in rated
+        }
+        for row in rated:
+            del row["annotation"]
+            scores = ordered(row.pop("scores"), keys)
+            order = {"task": row.pop("task"), "response": names[row.pop("response_pk")]}
+            rater = {"annotator": pseudonyms[row.pop("annotator")], "revision": row.pop("revision"), "scores": scores}
+            yield order | rater | row | {"ranking": named_tiers(row["ranking"], names)}
+
+
+def annotation_columns(project: Project) -> Mapping[str, Type]:
+    scores = dict.fromkeys(project.attribute_keys(), INTEGER)
+    head: dict[str, Type] = {"task": TEXT, "response": TEXT, "annotator": TEXT, "revision": INTEGER, "scores": scores}
+    answers: dict[str, Type] = {"checks": [TEXT], "confidence": INTEGER, "safe": BOOLEAN, "unsafe_category": TEXT}
+    return {**head, **answers, "position": INTEGER, **_OF_ANNOTATION, "ranking": [[TEXT]]}
+
+
+def count_ratings(project: Project, filters: Filters) -> int:
+    return int(counted_ratings(project, filters).count())
+
+
+def wide_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each annotation, with a column for each attribute of each response, such as helpfulness_1.
+
+    Responses count from 1, as they were imported.
+    """
+    for _, group in groupby(annotation_rows(project, filters, unseen), key=itemgetter("task", "annotator")):
+        rows = list(group)
+        head = {name: rows[0][name] for name in ("task", "annotator", "revision", *_OF_ANNOTATION, "ranking")}
+        for row in rows:
+            number = row["position"] + 1
+            head[f"response_{number}"] = row["response"]
+            head |= {f"{key}_{number}": score for key, score in row["scores"].items()}
+        yield head
+
+
+def wide_columns(project: Project) -> Mapping[str, Type]:
+    last = Response.objects.filter(task__project=project).aggregate(last=Max("position"))["last"]
+    of_responses: dict[str, Type] = {}
+    for number in range(1, (last or 0) + 2):
+        of_responses[f"response_{number}"] = TEXT
+        of_responses |= {f"{key}_{number}": INTEGER for key in project.attribute_keys()}
+    head = {"task": TEXT, "annotator": TEXT, "revision": INTEGER}
+    return {**head, **of_responses, **_OF_ANNOTATION, "ranking": [[TEXT]]}
+
+
+def count_annotations(project: Project, filters: Filters) -> int:
+    return int(counted_ratings(project, filters).values("annotation").distinct().count())

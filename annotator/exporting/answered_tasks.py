@@ -1,0 +1,174 @@
+"""Reads tasks whole, with texts, labels in force, preference, pairs and votes, for layouts with a row for each task."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from annotator.consensus.rankings import Pair, pairs_of, ranking_of, ranks_of
+from annotator.db.statements import Statement
+from annotator.exporting.filters import Filters
+from annotator.models import TIE, Adjudication, Label, Project, Task
+from annotator.models.label import IN_FORCE_OF_RESPONSE
+
+AT_ONCE = 250
+"""Tasks that are read by one statement, with all their texts."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response; `means` is its label in force, empty if it has none. `name` is its id as imported, or its number."""
+
+    pk: int
+    name: str
+    model: str
+    text: str
+    means: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What one rater who counts prefers, and why."""
+
+    strength: int
+    justification: str
+
+
+@dataclass(frozen=True)
+class AnsweredTask:
+    """A task. `preference` and `pairs` are those in force: the reviewer's, else the raters', else the imported ones.
+
+    `pairs` are ids of responses, the better one first. `votes` are in the order of submission.
+    """
+
+    name: str
+    conversation: list[dict[str, str]]
+    prompt_hash: str
+    language: str
+    metadata: dict[str, Any]
+    responses: Sequence[Answer]
+    preference: int | None
+    pairs: Sequence[Pair]
+    votes: Sequence[Vote]
+
+
+# Everything is looked up task by task, as in the snapshots (rewards/snapshots/lines.py).
+_READ = Statement(
+    f"""
+    SELECT t.external_id, t.conversation, t.prompt_hash, t.language, t.metadata, t.imported_preference, c.preference,
+           c.pairs, coalesce(c.dropped_because, '') <> '', a.preference, a.ranking,
+           (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, r.text, l.means)
+                            ORDER BY r.position)
+            FROM annotator_response r LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true WHERE r.task_id = t.id),
+           (SELECT json_agg(json_build_array(n.preference, n.justification) ORDER BY n.submitted_at, n.id)
+            FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
+            WHERE s.task_id = t.id AND s.counts AND n.is_current AND n.preference IS NOT NULL)
+    FROM annotator_task t
+    LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
+    LEFT JOIN LATERAL (
+        SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
+    ) a ON true
+    WHERE t.id = ANY(%(tasks)s) ORDER BY t.id
+    """,
+    prepared=False,
+)
+
+
+def answered_tasks(project: Project, tasks: QuerySet[Task]) -> Iterator[AnsweredTask]:
+    """Yields the tasks in the order of their ids, some at a time."""
+    after = 0
+    while ids := list(tasks.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:AT_ONCE]):
+        yield from map(_task, _READ.rows(tasks=ids))
+        after = ids[-1]
+
+
+def preferred_tasks(project: Project, filters: Filters) -> QuerySet[Task]:
+    """Selects the tasks of the export that may have a preference or a ranking in force, by when it was made."""
+    tasks: QuerySet[Task] = filters.of_tasks(Task.objects.filter(project=project), project)
+    settled = Adjudication.objects.filter(task=OuterRef("pk"), is_current=True)
+    settled = settled.filter(Q(preference__isnull=False) | Q(ranking__isnull=False))
+    agreed = Q(consensus__dropped_because="") & (Q(consensus__preference__isnull=False) | ~Q(consensus__pairs=[]))
+    if filters.ask_for_a_time():
+        agreed_then = filters.of_time(tasks.filter(agreed), "consensus__computed_at").values("pk")
+        return tasks.filter(Exists(filters.of_time(settled, "made_at")) | Q(pk__in=agreed_then))
+    return tasks.filter(agreed | Q(imported_preference__isnull=False) | Exists(settled))
+
+
+def compared_tasks(project: Project, filters: Filters) -> QuerySet[Task]:
+    """Selects the tasks of the export whose responses may be told apart, by a preference, a ranking or labels."""
+    tasks: QuerySet[Task] = filters.of_tasks(Task.objects.filter(project=project), project)
+    labels = filters.of_time(Label.objects.filter(response__task=OuterRef("pk")), "made_at")
+    preferred = preferred_tasks(project, filters).values("pk")
+    return tasks.filter(Exists(labels) | Q(pk__in=preferred))
+
+
+def _task(row: Sequence[Any]) -> AnsweredTask:
+    (name, conversation, prompt_hash, language, metadata), answers, lists = row[:5], row[5:11], row[11:]
+    imported, agreed, pairs, dropped, settled, ranking = answers
+    responses, votes = (_json(value) or [] for value in lists)
+    ranking = _json(ranking)
+    return AnsweredTask(
+        name=name,
+        conversation=_json(conversation),
+        prompt_hash=prompt_hash,
+        language=language,
+        metadata=_json(metadata) or {},
+        responses=[
+            Answer(pk, imported_id or str(position + 1), model, text, means or {})
+            for pk, imported_id, position, model, text, means in responses
+        ],
+        preference=_preference(settled, None if dropped else agreed, None if dropped else imported),
+        pairs=pairs_of(ranking) if ranking else () if dropped else [(a, b) for a, b in _json(pairs) or []],
+        votes=[Vote(strength, justification) for strength, justification in votes],
+    )
+
+
+def _preference(settled: int | None, agreed: int | None, imported: int | None) -> int | None:
+    """Returns the first that there is; None where it says that neither response is valid."""
+    strength = next((value for value in (settled, agreed, imported) if value is not None), None)
+    return strength if strength is not None and -3 <= strength <= 3 else None
+
+
+def _json(value: Any) -> Any:
+    # Django has psycopg return JSON as text.
+    return json.loads(value) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two responses of a task, and by how much one is better: strengths of a preference, tiers or levels."""
+
+    chosen: Answer
+    rejected: Answer
+    margin: float
+    by: str
+
+
+def comparisons(task: AnsweredTask, attribute: str) -> list[Compared]:
+    """Returns the pairs that the task tells apart: by a ranking, else by its preference, else by labels.
+
+    Labels compare the `attribute`, as in arXiv 2406.08673, section 4. Ties make no pair.
+    """
+    by_id = {answer.pk: answer for answer in task.responses}
+    if task.pairs:
+        ranks = ranks_of(ranking_of(task.pairs, list(by_id)))
+        # Where the pairs form a circle, the better of two may stand lower.
+        return [
+            Compared(by_id[better], by_id[worse], float(max(ranks[worse] - ranks[better], 1)), "ranking")
+            for better, worse in task.pairs
+        ]
+    if task.preference is not None and len(task.responses) == 2:
+        if task.preference == TIE:
+            return []
+        first, second = task.responses
+        pair = (first, second) if task.preference < 0 else (second, first)
+        return [Compared(*pair, float(abs(task.preference)), "preference")]
+    rated = [answer for answer in task.responses if attribute in answer.means]
+    return [
+        Compared(chosen, rejected, chosen.means[attribute] - rejected.means[attribute], "labels")
+        for chosen in rated
+        for rejected in rated
+        if chosen.means[attribute] > rejected.means[attribute]
+    ]

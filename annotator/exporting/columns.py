@@ -1,0 +1,42 @@
+"""What the layouts have in common: the types of their columns, the ratings that they read, and how rows name things."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from annotator.exporting.filters import Filters
+from annotator.models import Annotation, Project, Rating
+
+Row = dict[str, Any]
+CHUNK = 500
+TEXT, INTEGER, NUMBER, BOOLEAN, TIME = "text", "integer", "number", "boolean", "time"
+Type = str | Sequence["Type"] | Mapping[str, "Type"]
+"""The type of a column: one of these words, [type] for a list, or {name: type} for an object."""
+MESSAGES: Type = [{"role": TEXT, "content": TEXT}]
+
+
+def current_ratings(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Any:
+    """Returns the ratings of current annotations, without those of the tasks `unseen`."""
+    current = Annotation.objects.current().for_project(project.pk)
+    ratings = filters.of_tasks(Rating.objects.filter(annotation__in=current), project, "response__task__")
+    return ratings.exclude(response__task__in=unseen)
+
+
+def counted_ratings(project: Project, filters: Filters) -> Any:
+    """Returns the ratings that a layout of ratings would read, as the cheapest query that counts them."""
+    current = Rating.objects.filter(annotation__is_current=True, response__task__project=project)
+    return filters.of_time(filters.of_tasks(current, project, "response__task__"), "annotation__submitted_at")
+
+
+def ordered(scores: dict[str, int], keys: Sequence[str]) -> dict[str, int]:
+    return {key: scores[key] for key in keys if key in scores}
+
+
+def response_name(imported: str, position: int) -> str:
+    """Returns the response's id as imported, or else its number, counted from 1."""
+    return imported or str(position + 1)
+
+
+def named_tiers(ranking: Any, names: Mapping[int, str]) -> list[list[str]] | None:
+    return ranking and [[names[response] for response in tier] for tier in ranking]

@@ -1,0 +1,146 @@
+"""Encodes rows as the bytes of a file: JSON lines, CSV or Parquet, gzipped on request, a part at a time."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryFile
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+
+from annotator.exporting.columns import Row, Type
+from annotator.exporting.spreadsheets import csv_lines
+
+FORMATS = {
+    "jsonl": "application/x-ndjson",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+GZIP = "application/gzip"
+WRITER = Path(__file__).with_name("parquet_process.py")
+AT_ONCE = 100
+"""Rows that are handed to the process that writes Parquet before what it has written is passed on."""
+_PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_CHUNK = 1 << 18
+_LINE_ENDS = {ord(character): json.dumps(character)[1:-1] for character in "\u0085\u2028\u2029"}
+"""Line ends that are valid within JSON texts. Readers that split a file into lines would break a row there."""
+_encode = DjangoJSONEncoder(ensure_ascii=False).encode
+
+
+class WriterFailed(Exception):
+    """The process that writes Parquet has ended early; the message is what it said."""
+
+
+def encoded(rows: Iterable[Row], columns: Mapping[str, Type], *, format: str, gzip: bool = False) -> Iterator[bytes]:
+    """Yields the rows as the bytes of a file."""
+    if format == "csv":
+        parts = csv_lines(_flat(rows, columns), _flat_columns(columns))
+    elif format == "parquet":
+        parts = _parquet(rows, columns)
+    else:
+        parts = json_lines(rows)
+    return _gzipped(parts) if gzip else parts
+
+
+def content_type(format: str, *, gzip: bool) -> str:
+    return GZIP if gzip else FORMATS[format]
+
+
+def suffix(format: str, *, gzip: bool) -> str:
+    return f"{format}.gz" if gzip else format
+
+
+def json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
+    for row in rows:
+        line = _encode(row)
+        yield (line if line.isascii() else line.translate(_LINE_ENDS)).encode() + b"\n"
+
+
+def _flat_columns(columns: Mapping[str, Type]) -> list[str]:
+    """Returns the columns of a table: an object's columns are its values', such as the scores of the attributes."""
+    flat: list[str] = []
+    for name, kind in columns.items():
+        flat += list(kind) if isinstance(kind, Mapping) else [name]
+    return flat
+
+
+def _flat(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[Row]:
+    """Turns objects into columns of their own, and lists into JSON texts."""
+    objects = [name for name, kind in columns.items() if isinstance(kind, Mapping)]
+    for row in rows:
+        flat = dict(row)
+        for name in objects:
+            flat |= flat.pop(name, None) or {}
+        yield {key: _encode(value) if isinstance(value, list) else value for key, value in flat.items()}
+
+
+def _gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
+    # 31: with gzip's head, whose time stays 0, so that the same rows give the same bytes.
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    for part in parts:
+        if packed := packer.compress(part):
+            yield packed
+    yield packer.flush()
+
+
+def _parquet(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[bytes]:
+    """Yields a Parquet file, which a process of its own writes: the web does not load the library.
+
+    Raises:
+        WriterFailed: The process has ended early.
+    """
+    waiting = iter(rows)
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    with TemporaryFile() as errors:
+        # With -P the modules of this folder cannot hide those of the same names that the writer imports.
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(WRITER), json.dumps(columns)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment | {"OMP_NUM_THREADS": "1"},
+        )
+        assert process.stdin
+        assert process.stdout
+        written: SimpleQueue[bytes] = SimpleQueue()
+        # The rows are read in this thread, which holds the database's connection; another one keeps the pipe empty.
+        reader = threading.Thread(target=_pass_on, args=(process.stdout, written), daemon=True)
+        reader.start()
+        try:
+            while some := list(islice(waiting, AT_ONCE)):
+                process.stdin.write(b"".join(json_lines(some)))
+                while not written.empty():
+                    if not (part := written.get()):
+                        raise BrokenPipeError
+                    yield part
+            process.stdin.close()
+            while part := written.get():
+                yield part
+            failed = process.wait() != 0
+        except BrokenPipeError:
+            failed = True
+        finally:
+            process.kill()
+            process.wait()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            reader.join()
+            process.stdout.close()
+        if failed:
+            errors.seek(0)
+            raise WriterFailed(errors.read(2_000).decode(errors="replace"))
+
+
+def _pass_on(pipe: Any, written: SimpleQueue[bytes]) -> None:
+    """Moves what comes out of the pipe into the queue; the end is an empty part."""
+    while part := pipe.read1(_CHUNK):
+        written.put(part)
+    written.put(b"")

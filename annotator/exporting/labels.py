@@ -1,0 +1,62 @@
+"""The layouts of labels: HelpSteer2's rows, and the ratings behind them side by side (docs/formats.md)."""
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from django.db.models import QuerySet
+
+from annotator.exporting.columns import CHUNK, INTEGER, TEXT, Row, Type, counted_ratings, current_ratings, ordered
+from annotator.exporting.filters import Filters
+from annotator.importing.prompts import prompt_from_messages
+from annotator.models import Label, Project
+
+
+def helpsteer2_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each labelled response, with a whole number for each attribute. A task's rows are adjacent."""
+    labels = Label.objects.in_force_while_in_use().for_project(project.pk)
+    chosen = filters.of_tasks(filters.of_time(labels, "made_at"), project, "response__task__")
+    rows = chosen.order_by("response__task", "response__position").values_list(
+        "response__task__conversation", "response__text", "scores"
+    )
+    keys = project.attribute_keys()
+    # Here as below, iterator() reads by a cursor on the server, so the rows never lie in memory together.
+    for conversation, text, scores in rows.iterator(chunk_size=CHUNK):
+        yield {"prompt": prompt_from_messages(conversation), "response": text, **ordered(scores, keys)}
+
+
+def helpsteer2_columns(project: Project) -> Mapping[str, Type]:
+    return {"prompt": TEXT, "response": TEXT, **dict.fromkeys(project.attribute_keys(), INTEGER)}
+
+
+def count_labels(project: Project, filters: Filters) -> int:
+    labels = filters.of_time(Label.objects.in_force_while_in_use().for_project(project.pk), "made_at")
+    return int(filters.of_tasks(labels, project, "response__task__").count())
+
+
+def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each rated response. Each attribute is a list with one rating for each rater that counts.
+
+    The raters have the same order in all lists of a row. A time selects the responses that were rated in it, and their
+    lists are complete.
+    """
+    ratings = current_ratings(project, filters, unseen).filter(annotation__assignment__counts=True)
+    if filters.ask_for_a_time():
+        news = filters.of_time(ratings, "annotation__submitted_at")
+        ratings = ratings.filter(response__in=news.values("response"))
+    ordered = ratings.order_by("response__task", "response__position", "annotation__submitted_at", "annotation")
+    rows = ordered.values_list("response", "response__task__conversation", "response__text", "scores")
+    keys = project.attribute_keys()
+    for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=lambda row: row[0]):
+        raters = list(group)
+        lists = {key: [row[3][key] for row in raters if key in row[3]] for key in keys}
+        yield {"prompt": prompt_from_messages(raters[0][1]), "response": raters[0][2], **lists}
+
+
+def disagreement_columns(project: Project) -> Mapping[str, Type]:
+    return {"prompt": TEXT, "response": TEXT, **{key: [INTEGER] for key in project.attribute_keys()}}
+
+
+def count_rated(project: Project, filters: Filters) -> int:
+    counting = counted_ratings(project, filters).filter(annotation__assignment__counts=True)
+    return int(counting.values("response").distinct().count())

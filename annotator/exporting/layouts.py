@@ -1,0 +1,43 @@
+"""The layouts of exports: what a row is, which columns it has, and how many rows there are."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from django.db.models import QuerySet
+
+from annotator.exporting import annotations, labels, preferences, rankings, scores
+from annotator.exporting.columns import Row, Type
+from annotator.exporting.filters import Filters
+from annotator.models import Project
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a layout is written. `rows` gets the tasks whose single ratings the reader must not see yet.
+
+    `count` counts the rows of few tasks exactly: the filters' `among` names them. `for_managers` marks layouts that say
+    which model wrote a response, and what it is worth, which reviewers are not to know.
+    """
+
+    rows: Callable[[Project, Filters, QuerySet[Any]], Iterator[Row]]
+    columns: Callable[[Project], Mapping[str, Type]]
+    count: Callable[[Project, Filters], int]
+    for_managers: bool = False
+
+
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+    {
+        "helpsteer2": Layout(labels.helpsteer2_rows, labels.helpsteer2_columns, labels.count_labels),
+        "disagreements": Layout(labels.disagreement_rows, labels.disagreement_columns, labels.count_rated),
+        "preference": Layout(preferences.preference_rows, preferences.preference_columns, preferences.count_preferred),
+        "helpsteer3": Layout(preferences.helpsteer3_rows, preferences.helpsteer3_columns, preferences.count_preferred),
+        "dpo": Layout(preferences.dpo_rows, preferences.dpo_columns, preferences.count_compared),
+        "nemo": Layout(preferences.nemo_rows, preferences.nemo_columns, preferences.count_told_apart),
+        "annotations": Layout(annotations.annotation_rows, annotations.annotation_columns, annotations.count_ratings),
+        "wide": Layout(annotations.wide_rows, annotations.wide_columns, annotations.count_annotations),
+        "rankings": Layout(rankings.ranking_rows, rankings.ranking_columns, rankings.count_ranked),
+        "scores": Layout(scores.score_rows, scores.score_columns, scores.count_scores, for_managers=True),
+    }
+)

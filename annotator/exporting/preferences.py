@@ -1,0 +1,180 @@
+"""The layouts of preferences: the rows of HelpSteer2 and HelpSteer3, and what TRL and NeMo RL train on."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from django.db.models import QuerySet
+
+from annotator.consensus.rankings import ranking_of
+from annotator.consensus.rules import Rules, most_similar
+from annotator.exporting.answered_tasks import (
+    AnsweredTask,
+    Compared,
+    Vote,
+    answered_tasks,
+    compared_tasks,
+    comparisons,
+    preferred_tasks,
+)
+from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
+from annotator.exporting.filters import Filters
+from annotator.importing.prompts import is_held_out, prompt_from_messages
+from annotator.models import Project, Task
+
+STATEMENTS: Mapping[int, str] = MappingProxyType(
+    {
+        -3: "Response 1 is much better than Response 2",
+        -2: "Response 1 is better than Response 2",
+        -1: "Response 1 is slightly better than Response 2",
+        0: "Response 1 is as good as Response 2",
+        1: "Response 2 is slightly better than Response 1",
+        2: "Response 2 is better than Response 1",
+        3: "Response 2 is much better than Response 1",
+        -100: "Neither response is valid",
+    }
+)
+
+
+def preference_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each task of two responses with a preference, in HelpSteer2-Preference's fields.
+
+    The elaboration is the first justification of a rater whose strength is the task's, if there is one.
+    """
+    rules = Rules.of(project)
+    for task, preference in _preferred_pairs(project, filters, unseen):
+        similar = [task.votes[place] for place in _most_similar(task, rules)]
+        reasons = [vote.justification for vote in similar if vote.strength == preference and vote.justification]
+        yield {
+            "split": "validation" if is_held_out(task.prompt_hash, project.validation_share) else "train",
+            "prompt": prompt_from_messages(task.conversation),
+            "response_1": task.responses[0].text,
+            "response_2": task.responses[1].text,
+            "preference_strength": preference,
+            "preference_statement": STATEMENTS[preference],
+            "preference_elaboration": reasons[0] if reasons else "",
+            "three_most_similar_preferences": [
+                {
+                    "statement": STATEMENTS[vote.strength],
+                    "elaboration": vote.justification,
+                    "strength": vote.strength,
+                }
+                for vote in similar
+            ],
+            "all_preferences_unprocessed": [
+                {"strength": vote.strength, "justification": vote.justification} for vote in task.votes
+            ],
+        }
+
+
+def preference_columns(_project: Project) -> Mapping[str, Type]:
+    texts = dict.fromkeys(("split", "prompt", "response_1", "response_2"), TEXT)
+    return {
+        **texts,
+        "preference_strength": INTEGER,
+        "preference_statement": TEXT,
+        "preference_elaboration": TEXT,
+        "three_most_similar_preferences": [{"statement": TEXT, "elaboration": TEXT, "strength": INTEGER}],
+        "all_preferences_unprocessed": [{"strength": INTEGER, "justification": TEXT}],
+    }
+
+
+def helpsteer3_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each task of two responses with a preference, in HelpSteer3's fields (arXiv 2505.11475)."""
+    for task, preference in _preferred_pairs(project, filters, unseen):
+        yield {
+            "domain": str(task.metadata.get("domain", "")),
+            "language": task.language,
+            "context": task.conversation,
+            "response1": task.responses[0].text,
+            "response2": task.responses[1].text,
+            "overall_preference": preference,
+            "individual_preference": [
+                {"score": vote.strength, "reasoning": vote.justification} for vote in _valid(task.votes)
+            ],
+        }
+
+
+def helpsteer3_columns(_project: Project) -> Mapping[str, Type]:
+    by_people: Type = [{"score": INTEGER, "reasoning": TEXT}]
+    head: dict[str, Type] = {"domain": TEXT, "language": TEXT, "context": MESSAGES, "response1": TEXT}
+    return {**head, "response2": TEXT, "overall_preference": INTEGER, "individual_preference": by_people}
+
+
+def count_preferred(project: Project, filters: Filters) -> int:
+    nobody_s = Task.objects.none().values("pk")
+    return sum(1 for _ in _preferred_pairs(project, filters, nobody_s))
+
+
+def dpo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each two responses that are told apart, in TRL's conversational form, with a `margin`.
+
+    `by` says what tells them apart: a ranking (the margin is in tiers), a preference (its strength), or labels (levels
+    of the deciding attribute).
+    """
+    for task, pairs in _compared(project, filters):
+        for pair in pairs:
+            yield {
+                "task": task.name,
+                "prompt": task.conversation,
+                "chosen": _turn(pair.chosen.text),
+                "rejected": _turn(pair.rejected.text),
+                "margin": pair.margin,
+                "by": pair.by,
+            }
+
+
+def dpo_columns(_project: Project) -> Mapping[str, Type]:
+    messages = dict.fromkeys(("prompt", "chosen", "rejected"), MESSAGES)
+    return {"task": TEXT, **messages, "margin": NUMBER, "by": TEXT}
+
+
+def count_compared(project: Project, filters: Filters) -> int:
+    return sum(len(pairs) for _, pairs in _compared(project, filters))
+
+
+def nemo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each task whose responses are told apart, in NeMo RL's form: completions with ranks from 0."""
+    for task, pairs in _compared(project, filters):
+        by_id = {answer.pk: answer for pair in pairs for answer in (pair.chosen, pair.rejected)}
+        tiers = ranking_of([(pair.chosen.pk, pair.rejected.pk) for pair in pairs], list(by_id))
+        yield {
+            "context": task.conversation,
+            "completions": [
+                {"rank": rank, "completion": _turn(by_id[response].text)}
+                for rank, tier in enumerate(tiers)
+                for response in tier
+            ],
+        }
+
+
+def nemo_columns(_project: Project) -> Mapping[str, Type]:
+    return {"context": MESSAGES, "completions": [{"rank": INTEGER, "completion": MESSAGES}]}
+
+
+def count_told_apart(project: Project, filters: Filters) -> int:
+    return sum(1 for _ in _compared(project, filters))
+
+
+def _preferred_pairs(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[tuple[AnsweredTask, int]]:
+    for task in answered_tasks(project, preferred_tasks(project, filters).exclude(pk__in=unseen)):
+        if task.preference is not None and len(task.responses) == 2:
+            yield task, task.preference
+
+
+def _most_similar(task: AnsweredTask, rules: Rules) -> tuple[int, ...]:
+    return most_similar([vote.strength for vote in task.votes], rules) if task.votes else ()
+
+
+def _valid(votes: Any) -> list[Vote]:
+    return [vote for vote in votes if -3 <= vote.strength <= 3]
+
+
+def _compared(project: Project, filters: Filters) -> Iterator[tuple[AnsweredTask, list[Compared]]]:
+    for task in answered_tasks(project, compared_tasks(project, filters)):
+        if pairs := comparisons(task, project.spread_attribute):
+            yield task, pairs
+
+
+def _turn(text: str) -> list[dict[str, str]]:
+    return [{"role": "assistant", "content": text}]

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.models import Project
@@ -229,7 +230,7 @@ def held_out(
                 square = ((predicted[response.id].scores[key] - label) * stretch.get(key, 1)) ** 2
                 squares[task.prompt_hash].append(square)
                 by_attribute[key].append(square)
-        for good, bad, _ in better(task, weights):
+        for good, bad, _strength in better(task, weights):
             ahead = predicted[task.responses[good].id].reward - predicted[task.responses[bad].id].reward
             # `not ahead > 0` instead of `ahead < 0`, so that a NaN is wrong.
             pairs[task.prompt_hash].append(0.5 if ahead == 0 else float(not ahead > 0))
@@ -274,7 +275,8 @@ def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> Reward
     if model.is_champion:
         return model
     if model.is_erased():
-        raise FilesErased(f"{model} has been erased with the snapshot that it learnt from. Promote another model.")
+        text = _("%(model)s has been erased with the snapshot that it learnt from. Promote another model.")
+        raise FilesErased(text % {"model": model})
     others = RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk)
     replaced = others.values_list("version", flat=True).first()
     # The old champion steps back first: a constraint allows one in each project at any moment.

@@ -162,9 +162,8 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
     try:
         return _queue(again, retry_of=run.pk)
     except UnusableConfig as unusable:
-        raise UnusableConfig(
-            f"Run {run.pk} cannot be repeated with its settings. Start a new run with other settings. {unusable}"
-        ) from unusable
+        text = _("Run %(run)s cannot be repeated with its settings. Start a new run with other settings. %(reason)s")
+        raise UnusableConfig(text % {"run": run.pk, "reason": unusable}) from unusable
 
 
 def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
@@ -186,10 +185,13 @@ def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
 
 
 def _why_not_now(active: TrainingRun | None) -> str:
-    if active and active.waits_for_decision():
-        return f"Run {active.pk} of {active.project} is waiting for a decision. Promote or reject its model first."
-    run = f"Run {active.pk} of {active.project}" if active else "A run"
-    return f"{run} is in progress. Wait for it or cancel it."
+    if active is None:
+        return _("A run is in progress. Wait for it or cancel it.")
+    words = {"run": active.pk, "project": active.project}
+    if active.waits_for_decision():
+        text = _("Run %(run)s of %(project)s is waiting for a decision. Promote or reject its model first.")
+        return text % words
+    return _("Run %(run)s of %(project)s is in progress. Wait for it or cancel it.") % words
 
 
 def send(run: TrainingRun) -> None:

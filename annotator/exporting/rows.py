@@ -9,6 +9,7 @@ from typing import Any
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import F, OuterRef, Prefetch, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.consensus.rankings import Pair, pairs_of, ranking_of
@@ -54,9 +55,11 @@ def export(
 def require_known(*, layout: str, format: str) -> None:
     """Raises UnknownExport unless there are such a layout and such a format."""
     if layout not in LAYOUTS:
-        raise UnknownExport(f"There is no layout {layout!r}. Layouts: {', '.join(LAYOUTS)}.")
+        text = _("There is no layout %(layout)r. Layouts: %(known)s.")
+        raise UnknownExport(text % {"layout": layout, "known": ", ".join(LAYOUTS)})
     if format not in FORMATS:
-        raise UnknownExport(f"There is no format {format!r}. Formats: {', '.join(FORMATS)}.")
+        text = _("There is no format %(format)r. Formats: %(known)s.")
+        raise UnknownExport(text % {"format": format, "known": ", ".join(FORMATS)})
 
 
 def encoded(rows: Iterator[Row], project: Project, *, layout: str, format: str) -> Iterator[bytes]:
@@ -93,7 +96,7 @@ def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any])
     ordered = ratings.order_by("response__task", "response__position", "annotation__submitted_at", "annotation")
     rows = ordered.values_list("response", "response__task__conversation", "response__text", "scores")
     keys = project.attribute_keys()
-    for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=lambda row: row[0]):
+    for _response, group in groupby(rows.iterator(chunk_size=CHUNK), key=lambda row: row[0]):
         raters = list(group)
         lists = {key: [row[3][key] for row in raters if key in row[3]] for key in keys}
         yield {"prompt": prompt_from_messages(raters[0][1]), "response": raters[0][2], **lists}
@@ -132,7 +135,7 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         extra=F("annotation__assignment__extra"),
     )
     keys, pseudonyms = project.attribute_keys(), Pseudonyms(project.pk)
-    for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=itemgetter("annotation")):
+    for _annotation, group in groupby(rows.iterator(chunk_size=CHUNK), key=itemgetter("annotation")):
         rated = list(group)
         names = {
             row["response_pk"]: _response_name(row.pop("response_id_as_imported"), row["position"]) for row in rated

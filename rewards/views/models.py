@@ -171,7 +171,7 @@ def start_run(request: HttpRequest, slug: str) -> HttpResponse:
         try:
             run = runs.request(project, reason="requested in the workspace", by=user, config=form.config())
         except Refusal as refused:
-            form.refuse(str(refused))
+            form.refuse(refused)
         else:
             messages.success(request, _("Run %(run)s is queued.") % {"run": run.pk})
             return redirect("run", slug, run.pk)

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from annotator.refusals import Refusal
-from rewards import promotion, run_report, scoring
+from rewards import promotion, run_report, scoring, verdict_reasons
 from rewards.models import RewardModel
 
 
@@ -49,4 +49,4 @@ def against(model: RewardModel) -> str:
     verdict = model.run.verdict
     if model.is_champion or model.promoted_at or verdict.get("promote") is not False:
         return ""
-    return f"{verdict['reason']} {run_report.verdict(verdict)}".strip()
+    return f"{verdict_reasons.in_words(verdict['reason'])} {run_report.verdict(verdict)}".strip()

@@ -7,10 +7,12 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotator.models import Project
 from annotator.projects.rubrics import weights_of
 from annotator.refusals import Refusal
+from annotator.web.stored_sentences import in_readers_language
 from rewards.learning.config import PLACES, BadConfig, TrainConfig, parse_config
 
 
@@ -23,6 +25,23 @@ class UnusableConfig(Refusal):
     def __init__(self, text: str, *, setting: str = "") -> None:
         super().__init__(text)
         self.setting = setting
+
+
+FAULTS = (
+    gettext_noop("%(name)s must be greater than 0, not %(given)s"),
+    gettext_noop("%(name)s must not be negative, not %(given)s"),
+    gettext_noop("%(name)s must be at most %(most)s, not %(given)s"),
+    gettext_noop("%(name)s must be one of %(known)s, not %(given)s"),
+    gettext_noop("%(name)s must lie between 0 and 1, not %(given)s"),
+    gettext_noop("%(name)s must name one or more of %(known)s"),
+    gettext_noop("%(name)s must be a list of positive numbers"),
+    gettext_noop("%(name)s cannot be %(given)s"),
+    gettext_noop("unknown keys in the configuration: %(names)s"),
+    gettext_noop("the number of %(name)s"),
+    gettext_noop("each of the %(name)s"),
+    gettext_noop("the size of %(attribute)s in %(name)s"),
+)
+"""What the learning core, which knows of no languages, says against a setting (rewards/learning/config.py)."""
 
 
 def settled(project: Project, asked: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +74,9 @@ def check_config(config: Any) -> TrainConfig:
     except BadConfig as bad:
         text = _("The trainer would refuse these settings: %(reason)s.")
         # What is wrong with a single setting begins with its name.
-        raise UnusableConfig(text % {"reason": bad}, setting=str(bad).split(" ", 1)[0]) from bad
+        raise UnusableConfig(
+            text % {"reason": in_readers_language(str(bad), FAULTS)}, setting=str(bad).split(" ", 1)[0]
+        ) from bad
     if parsed.max_hours > settings.RUN_HOURS:
         text = _("max_hours must be at most %(most)s, the operator's RUN_HOURS, not %(given)s.")
         hours = {"most": f"{settings.RUN_HOURS:g}", "given": f"{parsed.max_hours:g}"}

@@ -98,7 +98,7 @@ def require(queue: str) -> None:
         raise NoWorker(_("Redis does not answer, so no work can be started. Try again in a moment.")) from down
     if not alive:
         text = _(
-            "No worker is running for the queue %(queue)r. Start one: celery -A annotator worker -Q %(queue)s --pool "
+            "No worker is running for the queue '%(queue)s'. Start one: celery -A annotator worker -Q %(queue)s --pool "
             "solo"
         )
         raise NoWorker(text % {"queue": queue})

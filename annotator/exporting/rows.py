@@ -55,10 +55,10 @@ def export(
 def require_known(*, layout: str, format: str) -> None:
     """Raises UnknownExport unless there are such a layout and such a format."""
     if layout not in LAYOUTS:
-        text = _("There is no layout %(layout)r. Layouts: %(known)s.")
+        text = _("There is no layout '%(layout)s'. Layouts: %(known)s.")
         raise UnknownExport(text % {"layout": layout, "known": ", ".join(LAYOUTS)})
     if format not in FORMATS:
-        text = _("There is no format %(format)r. Formats: %(known)s.")
+        text = _("There is no format '%(format)s'. Formats: %(known)s.")
         raise UnknownExport(text % {"format": format, "known": ", ".join(FORMATS)})
 
 

@@ -40,7 +40,7 @@ def require_unmistakable(name: str) -> None:
         raise ValidationError(_("Write the name in letters of one script. This one mixes several."))
     for beginning in RESERVED:
         if any(drawn.startswith(beginning) for drawn in _drawn(name)):
-            text = _("Names that begin with %(beginning)r are reserved for raters that are not people.")
+            text = _("Names that begin with '%(beginning)s' are reserved for raters that are not people.")
             raise ValidationError(text % {"beginning": beginning})
     # Held until the transaction ends: without it, two look-alikes created at once would not see each other.
     locks.waiting_transaction_lock(LOCK)

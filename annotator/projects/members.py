@@ -59,7 +59,7 @@ class UnknownLanguage(Refusal):
             if meant
             else _("Write codes as tasks have them, such as en, de or pt-br.")
         )
-        said = _("%(given)r is not a language's code.") % {"given": given}
+        said = _("'%(given)s' is not a language's code.") % {"given": given}
         super().__init__(f"{said} {hint}")
         self.errors = {"languages": [str(self)]}
 
@@ -209,7 +209,7 @@ def _account(username: str, password: str | None) -> tuple[User, bool]:
     if user:
         return user, False
     if not password:
-        text = _("There is no account %(name)r. Send a password too to create it.")
+        text = _("There is no account '%(name)s'. Send a password too to create it.")
         raise UnknownAccount(text % {"name": username})
     user = _new_user(username, password)
     try:

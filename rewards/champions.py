@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from annotator.refusals import Refusal
-from rewards import promotion, run_report, scoring
+from rewards import promotion, run_report, scoring, verdict_reasons
 from rewards.models import RewardModel
 
 
@@ -31,15 +33,14 @@ def promote(model: RewardModel, *, confirmed: bool, now: datetime) -> Promoted:
     """
     words = against(model)
     if words and not confirmed:
-        raise ConfirmationNeeded(
-            f"{model} was not promoted by its run. {words} Confirm to make it the champion anyway."
-        )
+        text = _("%(model)s was not promoted by its run. %(reason)s Confirm to make it the champion anyway.")
+        raise ConfirmationNeeded(text % {"model": model, "reason": words})
     promotion.promote(model, now=now, overruled=model.run.verdict["reason"] if words else "")
     try:
         scoring.start(model, now=now)
     except Refusal as refused:
         # The promotion stands: `start_due` wakes the lanes when a worker listens and the disk has room.
-        return Promoted(model, f"Scores will follow later. {refused}")
+        return Promoted(model, _("Scores will follow later. %(reason)s") % {"reason": refused})
     return Promoted(model)
 
 
@@ -48,4 +49,4 @@ def against(model: RewardModel) -> str:
     verdict = model.run.verdict
     if model.is_champion or model.promoted_at or verdict.get("promote") is not False:
         return ""
-    return f"{verdict['reason']} {run_report.verdict(verdict)}".strip()
+    return f"{verdict_reasons.in_words(verdict['reason'])} {run_report.verdict(verdict)}".strip()

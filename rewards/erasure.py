@@ -13,6 +13,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.background import failures
@@ -63,7 +64,8 @@ def erase(snapshot: Snapshot, *, now: datetime) -> Snapshot:
         snapshot.erasing_at = now
         snapshot.save(update_fields=["erasing_at"])
     if failed := _remove(_folders(snapshot)):
-        raise NotRemoved(f"Not erased: {_described(failed)} The rest is gone, and this is tried again every minute.")
+        text = _("Not erased: %(folders)s The rest is gone, and this is tried again every minute.")
+        raise NotRemoved(text % {"folders": _described(failed)})
     _finish(snapshot, now=now)
     return snapshot
 
@@ -82,17 +84,18 @@ def _finish(snapshot: Snapshot, *, now: datetime) -> None:
 
 def _check(snapshot: Snapshot) -> None:
     if snapshot.erased_at:
-        raise NothingToErase("This snapshot has been erased already.")
+        raise NothingToErase(_("This snapshot has been erased already."))
     if not snapshot.marked_at:
         raise NothingToErase(
-            "No task of this snapshot has been redacted or deleted since it was taken, so there is nothing to erase."
+            _("No task of this snapshot has been redacted or deleted since it was taken, so there is nothing to erase.")
         )
     champion = RewardModel.objects.filter(run__snapshot=snapshot, is_champion=True).first()
     if champion:
-        raise StillNeeded(f"Version {champion.version}, the champion, learnt from it. Promote another model first.")
+        text = _("Version %(version)s, the champion, learnt from it. Promote another model first.")
+        raise StillNeeded(text % {"version": champion.version})
     run = TrainingRun.objects.active().filter(snapshot=snapshot).first()
     if run:
-        raise StillNeeded(f"Run {run.pk} is using it. Wait until the run ends, or cancel it.")
+        raise StillNeeded(_("Run %(run)s is using it. Wait until the run ends, or cancel it.") % {"run": run.pk})
 
 
 def _folders(snapshot: Snapshot) -> Iterator[Path]:
@@ -114,7 +117,10 @@ def _remove(folders: Iterable[Path]) -> dict[Path, OSError]:
 
 
 def _described(failed: Mapping[Path, OSError]) -> str:
-    return " ".join(f"{path.relative_to(settings.ARTIFACTS)} stays ({why.strerror})." for path, why in failed.items())
+    text = _("%(folder)s stays (%(reason)s).")
+    return " ".join(
+        text % {"folder": path.relative_to(settings.ARTIFACTS), "reason": why.strerror} for path, why in failed.items()
+    )
 
 
 def sweep(*, now: datetime) -> list[Path]:

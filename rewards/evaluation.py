@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.refusals import Refusal
@@ -63,7 +64,7 @@ def record(model: RewardModel, metrics: dict[str, Any], *, name: str) -> Evaluat
 
 def store(model: RewardModel, *, name: str, data_hash: str, metrics: dict[str, Any]) -> Evaluation:
     """Stores the metrics in the one row for this model, name and content of the data."""
-    row, _ = Evaluation.objects.update_or_create(
+    row, _is_new = Evaluation.objects.update_or_create(
         reward_model=model, name=name[:LONGEST_NAME], data_hash=data_hash, defaults={"metrics": metrics}
     )
     return row
@@ -78,9 +79,8 @@ def delete(evaluation: Evaluation) -> None:
     """
     model = evaluation.reward_model
     if is_of_a_run(evaluation):
-        raise BelongsToRun(
-            f"A run judged version {model.version} by this evaluation, so it is kept as long as the model is."
-        )
+        text = _("A run judged version %(version)s by this evaluation, so it is kept as long as the model is.")
+        raise BelongsToRun(text % {"version": model.version})
     evaluation.delete()
     details = {"name": evaluation.name, "data": evaluation.data_hash}
     audit.record("evaluation.deleted", f"model version {model.version}", project=model.project, **details)

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils.text import get_valid_filename
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.background import heartbeats, messages
@@ -91,9 +92,11 @@ def request(model: RewardModel, file: IO[bytes], *, file_name: str, name: str, b
 
 def _require_usable(model: RewardModel) -> None:
     if model.is_erased():
-        raise ModelErased(f"The files of version {model.version} were erased, because it learnt from erased texts.")
+        text = _("The files of version %(version)s were erased, because it learnt from erased texts.")
+        raise ModelErased(text % {"version": model.version})
     if EvaluationJob.objects.active().filter(reward_model__project=model.project_id).count() >= MOST_WAITING:
-        raise TooManyJobs(f"{MOST_WAITING} evaluations are under way or waiting. Wait for them, or remove some.")
+        text = _("%(number)s evaluations are under way or waiting. Wait for them, or remove some.")
+        raise TooManyJobs(text % {"number": MOST_WAITING})
 
 
 def _keep(file: IO[bytes], job: EvaluationJob) -> None:
@@ -101,7 +104,7 @@ def _keep(file: IO[bytes], job: EvaluationJob) -> None:
     with (job.directory() / job.file_name).open("xb") as kept:
         shutil.copyfileobj(file, kept, _CHUNK)
         if not kept.tell():
-            raise EmptyFile("The file is empty.")
+            raise EmptyFile(_("The file is empty."))
 
 
 @transaction.atomic

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotator.web.charts import Chart, Kind, Series
-from annotator.web.numbers import number
+from annotator.web.numbers import number, percent
 from rewards import run_report
 
 
@@ -83,11 +83,11 @@ def _words(curve: Mapping[str, Any]) -> dict[str, str]:
 def _sentence(curve: Mapping[str, Any], words: Mapping[str, str]) -> str:
     outlook = curve["outlook"]
     numbers = {
-        "more": f"{outlook['more']:,}",
-        "count": f"{outlook['labels']:,}",
-        "now": f"{_either(outlook, 'now', 'rmse_now'):.3f}",
-        "then": f"{_either(outlook, 'then', 'rmse_then'):.3f}",
-        **{name: f"{outlook[name]:.3f}" for name in ("low", "high")},
+        "more": number(outlook["more"], 0),
+        "count": number(outlook["labels"], 0),
+        "now": number(_either(outlook, "now", "rmse_now"), 3),
+        "then": number(_either(outlook, "then", "rmse_then"), 3),
+        **{name: number(outlook[name], 3) for name in ("low", "high")},
         **words,
     }
     if not outlook["evidence"]:
@@ -102,7 +102,7 @@ def _sentence(curve: Mapping[str, Any], words: Mapping[str, str]) -> str:
         )
     if outlook.get("probability") is not None:
         text += " " + _("The probability that they lower it at all is %(probability)s.")
-        numbers["probability"] = f"{outlook['probability']:.0%}"
+        numbers["probability"] = percent(outlook["probability"])
     if outlook["evidence"] and outlook["far"]:
         text += " " + _("This reaches far beyond the existing %(count)s %(labels)s, so treat it as a guess.")
     return text % numbers
@@ -120,10 +120,10 @@ def _order(points: list[Mapping[str, Any]], words: Mapping[str, str]) -> str:
         return ""
     text = _("Pairs in the right order: %(few)s with %(fewer)s %(labels)s, %(many)s with %(more)s.")
     return text % {
-        "few": f"{first['accuracy']:.0%}",
-        "fewer": f"{first['labels']:,}",
-        "many": f"{last['accuracy']:.0%}",
-        "more": f"{last['labels']:,}",
+        "few": percent(first["accuracy"]),
+        "fewer": number(first["labels"], 0),
+        "many": percent(last["accuracy"]),
+        "more": number(last["labels"], 0),
         "labels": words["labels"],
     }
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef, Q
 
 from annotator.models import Label, Project
-from rewards import snapshots
+from rewards import run_reasons, snapshots
 from rewards.models import SnapshotTask, TrainingRun
 
 
@@ -21,8 +21,10 @@ class News:
         return self.labels + self.preferences
 
     def __str__(self) -> str:
-        parts = ((self.labels, "new labels"), (self.preferences, "new preferences"))
-        return " and ".join(f"{count} {noun}" for count, noun in parts if count)
+        counts = {"labels": self.labels, "preferences": self.preferences}
+        if self.labels and self.preferences:
+            return run_reasons.BOTH % counts
+        return (run_reasons.NEW_PREFERENCES if self.preferences else run_reasons.NEW_LABELS) % counts
 
 
 def news_since(last: TrainingRun | None, project: Project) -> News:

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
+from rewards import verdict_reasons
 from rewards.learning.data import USUAL_LEVELS, Task, better
 from rewards.learning.paired_gain import Gain, confidence_at, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
@@ -23,8 +25,6 @@ GUARD_TOLERANCE = 0.05
 SQUARES, PAIRS = "mean squared error", "share of pairs in the wrong order"
 ON_SCALE = ("regression", "joint")
 """Last stages of training after which scores are on the scale of the labels; after others only their order counts."""
-NO_EVIDENCE = "No evidence that it is better"
-"""How the reason begins where chance alone could have made the difference."""
 SAME = 1e-9
 """A gain below this is only a rounding error."""
 SMALLEST = 0.001
@@ -151,48 +151,41 @@ def _ruled(
     gain: Gain, candidate: HeldOut, champion: HeldOut | None, *, measure: str, length: Gain | None
 ) -> tuple[bool, str]:
     if gain.prompts < FEWEST_PROMPTS:
-        return (
-            False,
-            f"{gain.prompts} held-out prompts are too few for a judgement. At least {FEWEST_PROMPTS} are needed.",
-        )
+        return False, verdict_reasons.TOO_FEW % {"prompts": gain.prompts, "fewest": FEWEST_PROMPTS}
     if not math.isfinite(gain.mean):
-        return False, "Some of the scores are not numbers."
+        return False, verdict_reasons.NOT_NUMBERS
     if candidate.rmse and candidate.constant >= set(candidate.rmse):
-        return False, "It gives every response the same scores."
+        return False, verdict_reasons.ALL_THE_SAME
     if gain.low <= 0:
-        return False, _no_evidence(gain, measure, "the champion" if champion else "the mean")
+        return False, _no_evidence(gain, measure, verdict_reasons.CHAMPION if champion else verdict_reasons.MEAN)
     if champion is None:
         if length is not None and length.mean <= 0:
-            return False, "It orders pairs no better than the rule that the longer response is the better one."
-        return True, "The first model, and better than predicting the mean on prompts that it has not learnt from."
+            return False, verdict_reasons.NO_BETTER_THAN_LENGTH
+        return True, verdict_reasons.FIRST
     if held_back := _held_back(candidate, champion):
-        return False, f"Better overall, but {held_back}."
-    return True, "Better on prompts that neither model has learnt from, and not clearly worse at anything."
+        return False, held_back
+    return True, verdict_reasons.BETTER
 
 
-def _no_evidence(gain: Gain, measure: str, against: str) -> str:
+def _no_evidence(gain: Gain, measure: str, rival: str) -> str:
     if max(abs(gain.low), abs(gain.high), abs(gain.mean)) < SAME:
-        if measure == PAIRS:
-            return f"On every prompt, it puts as many pairs in the wrong order as {against} does."
-        return f"It predicts the same as {against} on every prompt."
-    reach = "reaches 0 or below" if gain.high >= 0 else "lies below 0"
-    return (
-        f"{NO_EVIDENCE}: the interval of the gain {reach}. "
-        f"These {gain.prompts} prompts would show a gain of about {max(gain.detectable(), SMALLEST):.3f} or more."
-    )
+        said = verdict_reasons.AS_MANY_WRONG if measure == PAIRS else verdict_reasons.SAME_PREDICTIONS
+        return said % {"rival": rival}
+    said = verdict_reasons.REACHES_ZERO if gain.high >= 0 else verdict_reasons.BELOW_ZERO
+    return said % {"prompts": gain.prompts, "gain": f"{max(gain.detectable(), SMALLEST):.3f}"}
 
 
 def _held_back(candidate: HeldOut, champion: HeldOut) -> str:
-    """Returns what a model that is better on the whole has lost; an empty text if nothing."""
+    """Returns why a model that is better on the whole is not promoted: what it has lost; an empty text if nothing."""
     worse = [key for key, value in candidate.rmse.items() if value > champion.rmse.get(key, value) + GUARD_TOLERANCE]
     if worse and candidate.on_scale and champion.on_scale:
-        return f"clearly worse at {', '.join(worse)}"
+        return verdict_reasons.WORSE_AT % {"attributes": ", ".join(worse)}
     silent = sorted(candidate.constant - champion.constant)
     if silent:
-        return f"it gives every response the same {', '.join(silent)}"
+        return verdict_reasons.SAME_ATTRIBUTES % {"attributes": ", ".join(silent)}
     if champion.right - candidate.right > max(1.0, PAIRS_TOLERANCE * candidate.pairs):
         before, after = (f"{measured.right / candidate.pairs:.0%}" for measured in (champion, candidate))
-        return f"it puts fewer pairs in the right order: {after} instead of {before}"
+        return verdict_reasons.FEWER_PAIRS % {"after": after, "before": before}
     return ""
 
 
@@ -229,7 +222,7 @@ def held_out(
                 square = ((predicted[response.id].scores[key] - label) * stretch.get(key, 1)) ** 2
                 squares[task.prompt_hash].append(square)
                 by_attribute[key].append(square)
-        for good, bad, _ in better(task, weights):
+        for good, bad, _strength in better(task, weights):
             ahead = predicted[task.responses[good].id].reward - predicted[task.responses[bad].id].reward
             # `not ahead > 0` instead of `ahead < 0`, so that a NaN is wrong.
             pairs[task.prompt_hash].append(0.5 if ahead == 0 else float(not ahead > 0))
@@ -274,7 +267,8 @@ def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> Reward
     if model.is_champion:
         return model
     if model.is_erased():
-        raise FilesErased(f"{model} has been erased with the snapshot that it learnt from. Promote another model.")
+        text = _("%(model)s has been erased with the snapshot that it learnt from. Promote another model.")
+        raise FilesErased(text % {"model": model})
     others = RewardModel.objects.filter(project=model.project_id, is_champion=True).exclude(pk=model.pk)
     replaced = others.values_list("version", flat=True).first()
     # The old champion steps back first: a constraint allows one in each project at any moment.

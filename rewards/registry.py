@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from annotator.storage.hidden_paths import without_places
 from rewards.models import RewardModel
@@ -33,7 +34,7 @@ def lineage(model: RewardModel) -> dict[str, Any]:
 def verify(model: RewardModel) -> list[str]:
     """Hashes the files of the model and of its snapshot again; returns what is wrong, an empty list if nothing is."""
     if model.is_erased():
-        return ["The files were erased, because the model learnt from texts that had to be erased."]
+        return [_("The files were erased, because the model learnt from texts that had to be erased.")]
     faults = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model)]
     if model.run.snapshot:
         faults += _changed(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
@@ -45,19 +46,20 @@ def _manifest(model: RewardModel) -> Iterator[str]:
     try:
         stored = json.loads(path.read_bytes())
     except (OSError, ValueError):
-        yield f"{_described(path)} cannot be read."
+        yield _("%(file)s cannot be read.") % {"file": _described(path)}
         return
     if stored != model.manifest:
-        yield f"{_described(path)} is not what was registered."
+        yield _("%(file)s is not what was registered.") % {"file": _described(path)}
 
 
 def _changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     for name, digest in sorted(files.items()):
         path = folder / name
         if not path.is_file():
-            yield f"{_described(path)} is missing."
+            yield _("%(file)s is missing.") % {"file": _described(path)}
         elif _sha256(path) != digest:
-            yield f"{_described(path)} is not the file that was written: its sha256 differs."
+            text = _("%(file)s is not the file that was written: its sha256 differs.")
+            yield text % {"file": _described(path)}
 
 
 def _described(path: Path) -> str:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_noop, pgettext
 
-from rewards.promotion import NO_EVIDENCE, PAIRS, SQUARES
+from annotator.web.numbers import number, percent
+from rewards import verdict_reasons
+from rewards.promotion import PAIRS, SQUARES
+from rewards.verdict_reasons import NO_EVIDENCE
 
 DIGITS = 3
 
@@ -23,13 +26,17 @@ def in_words(decision: Mapping[str, Any]) -> str:
         return ""
     gain, before = decision.get("gain"), decision.get("before")
     if not decision.get("prompts") or gain is None or not before:
-        return str(decision["reason"])
+        return verdict_reasons.in_words(decision["reason"])
     return f"{_difference(decision, gain, before)} {_consequence(decision, gain)}"
 
 
 def _difference(decision: Mapping[str, Any], gain: float, before: float) -> str:
     first = decision["against"] != "the champion"
-    numbers = {"prompts": decision["prompts"], "after": f"{1 - before + gain:.1%}", "before": f"{1 - before:.1%}"}
+    numbers = {
+        "prompts": number(decision["prompts"], 0),
+        "after": percent(1 - before + gain, 1),
+        "before": percent(1 - before, 1),
+    }
     if decision.get("measure", SQUARES) == PAIRS:
         if first:
             text = _(
@@ -42,7 +49,7 @@ def _difference(decision: Mapping[str, Any], gain: float, before: float) -> str:
                 "right order, the champion %(before)s."
             )
         return text % numbers
-    numbers["share"] = f"{abs(gain) / before:.1%}"
+    numbers["share"] = percent(abs(gain) / before, 1)
     if first and gain >= 0:
         text = _(
             "On %(prompts)s prompts that it has not learnt from, the squared error of the new model is %(share)s "
@@ -71,7 +78,7 @@ def _consequence(decision: Mapping[str, Any], gain: float) -> str:
         return _("Chance hardly ever does that: the new model may take over.")
     if not decision["reason"].startswith(NO_EVIDENCE):
         # Something else holds it back: too few prompts, a constant score, or what has become worse.
-        return str(decision["reason"])
+        return verdict_reasons.in_words(decision["reason"])
     if gain <= 0:
         return _("It is not promoted.")
     enough = math.ceil(decision["prompts"] * (decision["detectable"] / gain) ** 2) if decision.get("detectable") else 0
@@ -79,38 +86,66 @@ def _consequence(decision: Mapping[str, Any], gain: float) -> str:
         "That may be chance, so it is not promoted: if it is really that much better, about %(enough)s prompts would "
         "show it."
     )
-    return text % {"enough": f"{enough:,}"} if enough else _("That may be chance, so it is not promoted.")
+    return text % {"enough": number(enough, 0)} if enough else _("That may be chance, so it is not promoted.")
 
 
 def verdict(decision: Mapping[str, Any]) -> str:
     """Returns the change in what was measured with its interval, as a sentence; empty where nothing was measured."""
     if not decision.get("prompts") or decision["gain"] is None:
         return ""
-    measure, gain, low, high = decision.get("measure", SQUARES), decision["gain"], decision["low"], decision["high"]
-    if round(gain, DIGITS) == 0:
-        change, suffix = "stays the same", " of the fall"
-    elif gain > 0:
-        change, suffix = f"falls by {gain:.{DIGITS}f}", ""
-    else:
-        # Said as a rise, the interval is that of the rise too: its bounds change sign and place.
-        change, suffix, low, high = f"rises by {-gain:.{DIGITS}f}", "", -high, -low
-    interval = f"{100 * decision.get('confidence', 0.95):.3g} % interval{suffix} {_signed(low)} to {_signed(high)}"
-    sentence = f"The {measure} {change} against {decision['against']} ({interval}, {decision['prompts']} prompts)."
-    look = decision.get("look", 1)
-    again = f"It is comparison {look} with {decision['against']}, and each one needs more evidence than the last."
-    notes = [sentence, again if look > 1 else "", BY_PAIRS if measure == PAIRS else ""]
+    by_pairs, look = decision.get("measure", SQUARES) == PAIRS, decision.get("look", 1)
+    notes = [_change(decision), _again(decision, look) if look > 1 else "", _(BY_PAIRS) if by_pairs else ""]
     return " ".join(note for note in notes if note)
 
 
-BY_PAIRS = (
+BY_PAIRS = gettext_noop(
     "The verdict compares the order of pairs, because the scores of a model whose last stage learnt from preferences "
     "are not on the scale of the labels."
 )
 
 
-def _signed(value: float) -> str:
-    # Adding 0.0 turns a rounded -0.0 into 0.0.
-    return f"{round(value, DIGITS) + 0.0:.{DIGITS}f}".replace("-", "\N{MINUS SIGN}")
+def _change(decision: Mapping[str, Any]) -> str:
+    gain, low, high = decision["gain"], decision["low"], decision["high"]
+    if round(gain, DIGITS) == 0:
+        text = _(
+            "%(measure)s stays the same against %(rival)s (%(confidence)s %% interval of the fall %(low)s to %(high)s, "
+            "%(prompts)s prompts)."
+        )
+    elif gain > 0:
+        text = _(
+            "%(measure)s falls by %(change)s against %(rival)s (%(confidence)s %% interval %(low)s to %(high)s, "
+            "%(prompts)s prompts)."
+        )
+    else:
+        # Said as a rise, the interval is that of the rise too: its bounds change sign and place.
+        low, high = -high, -low
+        text = _(
+            "%(measure)s rises by %(change)s against %(rival)s (%(confidence)s %% interval %(low)s to %(high)s, "
+            "%(prompts)s prompts)."
+        )
+    by_pairs = decision.get("measure", SQUARES) == PAIRS
+    confidence = f"{100 * decision.get('confidence', 0.95):.3g}"
+    return text % {
+        "measure": _("The share of pairs in the wrong order") if by_pairs else _("The mean squared error"),
+        "change": number(abs(gain), DIGITS),
+        "rival": _rival(decision),
+        "confidence": number(float(confidence), len(confidence.partition(".")[2])),
+        "low": number(low, DIGITS),
+        "high": number(high, DIGITS),
+        "prompts": number(decision["prompts"], 0),
+    }
+
+
+def _again(decision: Mapping[str, Any], look: int) -> str:
+    text = _("It is comparison %(look)s with %(rival)s, and each one needs more evidence than the last.")
+    return text % {"look": look, "rival": _rival(decision)}
+
+
+def _rival(decision: Mapping[str, Any]) -> str:
+    """Returns with what the new model was compared, as it stands after “against” and “with”."""
+    if decision["against"] == "the champion":
+        return pgettext("against or with", "the champion")
+    return pgettext("against or with", "predicting the mean")
 
 
 def held_out(manifest: Mapping[str, Any]) -> str:
@@ -127,7 +162,7 @@ def held_out(manifest: Mapping[str, Any]) -> str:
         if by_prompts
         else _("Held out: %(part)s of %(every)s tasks (%(share)s).")
     )
-    return text % {"part": f"{validation:,}", "every": f"{every:,}", "share": f"{validation / every:.0%}"}
+    return text % {"part": number(validation, 0), "every": number(every, 0), "share": percent(validation / every)}
 
 
 def winner(metrics: Mapping[str, Any]) -> str:
@@ -245,7 +280,7 @@ def _pairs(metrics: Mapping[str, Any]) -> str:
     if not pairwise.get("pairs"):
         return ""
     text = _("%(pairs)s pairs (of which the longer response is right in %(share)s)")
-    return text % {"pairs": f"{pairwise['pairs']:,}", "share": f"{pairwise['longer_wins']:.3f}"}
+    return text % {"pairs": number(pairwise["pairs"], 0), "share": number(pairwise["longer_wins"], 3)}
 
 
 def _known(lines: Sequence[Line]) -> list[Line]:
@@ -264,8 +299,8 @@ def losses(events: Sequence[Mapping[str, Any]]) -> str:
     for place, stage in enumerate(stages):
         in_stage = [event for event in events if event.get("stage", "") == stage]
         title = f"{stage}: " if stage else ""
-        lines.append(_line(f"{title}training loss", in_stage, "loss", BLUES[place % len(BLUES)]))
-        dev = _line(f"{title}loss on the dev part", in_stage, "validation_loss", AMBERS[place % len(AMBERS)])
+        lines.append(_line(title + _("training loss"), in_stage, "loss", BLUES[place % len(BLUES)]))
+        dev = _line(title + _("loss on the dev part"), in_stage, "validation_loss", AMBERS[place % len(AMBERS)])
         lines.append({**dev, "pointStyle": "circle", "pointRadius": 3})
     return json.dumps({"datasets": [line for line in lines if line["data"]]})
 

@@ -6,18 +6,42 @@ A backbone is chosen by its name: only the operator says where its files are (RE
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotator.models import Project
 from annotator.projects.rubrics import weights_of
 from annotator.refusals import Refusal
+from annotator.web.stored_sentences import in_readers_language
 from rewards.learning.config import PLACES, BadConfig, TrainConfig, parse_config
 
 
 class UnusableConfig(Refusal):
-    """The trainer would refuse these settings, or the operator does not allow them."""
+    """The trainer would refuse these settings, or the operator does not allow them; `setting` names one of them."""
 
     status = 400
     code = "bad_config"
+
+    def __init__(self, text: str, *, setting: str = "") -> None:
+        super().__init__(text)
+        self.setting = setting
+
+
+FAULTS = (
+    gettext_noop("%(name)s must be greater than 0, not %(given)s"),
+    gettext_noop("%(name)s must not be negative, not %(given)s"),
+    gettext_noop("%(name)s must be at most %(most)s, not %(given)s"),
+    gettext_noop("%(name)s must be one of %(known)s, not %(given)s"),
+    gettext_noop("%(name)s must lie between 0 and 1, not %(given)s"),
+    gettext_noop("%(name)s must name one or more of %(known)s"),
+    gettext_noop("%(name)s must be a list of positive numbers"),
+    gettext_noop("%(name)s cannot be %(given)s"),
+    gettext_noop("unknown keys in the configuration: %(names)s"),
+    gettext_noop("the number of %(name)s"),
+    gettext_noop("each of the %(name)s"),
+    gettext_noop("the size of %(attribute)s in %(name)s"),
+)
+"""What the learning core, which knows of no languages, says against a setting (rewards/learning/config.py)."""
 
 
 def settled(project: Project, asked: dict[str, Any]) -> dict[str, Any]:
@@ -34,25 +58,29 @@ def check_config(config: Any) -> TrainConfig:
         UnusableConfig: a setting is unknown, of the wrong type or beyond its bound.
     """
     if not isinstance(config, dict) or any(place in config for place in PLACES):
-        raise UnusableConfig(
-            f"The trainer's settings are an object of names and values; {' and '.join(PLACES)} are not among them."
-        )
+        text = _("The trainer's settings are an object of names and values; %(one)s and %(other)s are not among them.")
+        raise UnusableConfig(text % dict(zip(("one", "other"), PLACES, strict=True)))
     # A free path or Hub id would let a project's manager read the machine's files, or have it download anything.
     name = config.get("backbone", settings.REWARD_BACKBONE)
     if not isinstance(name, str) or name not in settings.REWARD_BACKBONES:
         names = ", ".join(settings.REWARD_BACKBONES)
-        raise UnusableConfig(
-            f"backbone must be one of these names: {names}. Only the operator can list directories and Hub ids, in "
+        text = _(
+            "backbone must be one of these names: %(names)s. Only the operator can list directories and Hub ids, in "
             "REWARD_BACKBONES."
         )
+        raise UnusableConfig(text % {"names": names}, setting="backbone")
     try:
         parsed = parse_config(TrainConfig, {"snapshot": "-", **config})
     except BadConfig as bad:
-        raise UnusableConfig(f"The trainer would refuse these settings: {bad}.") from bad
-    if parsed.max_hours > settings.RUN_HOURS:
+        text = _("The trainer would refuse these settings: %(reason)s.")
+        # What is wrong with a single setting begins with its name.
         raise UnusableConfig(
-            f"max_hours must be at most {settings.RUN_HOURS:g}, the operator's RUN_HOURS, not {parsed.max_hours:g}."
-        )
+            text % {"reason": in_readers_language(str(bad), FAULTS)}, setting=str(bad).split(" ", 1)[0]
+        ) from bad
+    if parsed.max_hours > settings.RUN_HOURS:
+        text = _("max_hours must be at most %(most)s, the operator's RUN_HOURS, not %(given)s.")
+        hours = {"most": f"{settings.RUN_HOURS:g}", "given": f"{parsed.max_hours:g}"}
+        raise UnusableConfig(text % hours, setting="max_hours")
     return parsed
 
 

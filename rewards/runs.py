@@ -25,7 +25,7 @@ from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 from annotator.storage.hidden_paths import value_without_places, without_places
-from rewards import run_settings, snapshots
+from rewards import run_reasons, run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun
 from rewards.new_labels import news_since
@@ -154,17 +154,17 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
             _("Run %(run)s is in the state “%(state)s”. Only a failed or cancelled run can be retried.") % _state(run)
         )
     again = TrainingRun(project=run.project, requested_by=by, config=run.config)
-    again.reason = f"run {run.pk} again, which {'failed' if run.state == RunState.FAILED else 'was cancelled'}"
+    why = run_reasons.FAILED_BEFORE if run.state == RunState.FAILED else run_reasons.CANCELLED_BEFORE
+    again.reason = why % {"run": run.pk}
     if run.snapshot and not run.snapshot.is_marked():
         again.snapshot = run.snapshot
     elif run.snapshot:
-        again.reason += ", on a new snapshot: tasks of the old one have been redacted or deleted"
+        again.reason = run_reasons.ON_NEW_SNAPSHOT % {"reason": again.reason}
     try:
         return _queue(again, retry_of=run.pk)
     except UnusableConfig as unusable:
-        raise UnusableConfig(
-            f"Run {run.pk} cannot be repeated with its settings. Start a new run with other settings. {unusable}"
-        ) from unusable
+        text = _("Run %(run)s cannot be repeated with its settings. Start a new run with other settings. %(reason)s")
+        raise UnusableConfig(text % {"run": run.pk, "reason": unusable}) from unusable
 
 
 def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
@@ -186,10 +186,13 @@ def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
 
 
 def _why_not_now(active: TrainingRun | None) -> str:
-    if active and active.waits_for_decision():
-        return f"Run {active.pk} of {active.project} is waiting for a decision. Promote or reject its model first."
-    run = f"Run {active.pk} of {active.project}" if active else "A run"
-    return f"{run} is in progress. Wait for it or cancel it."
+    if active is None:
+        return _("A run is in progress. Wait for it or cancel it.")
+    words = {"run": active.pk, "project": active.project}
+    if active.waits_for_decision():
+        text = _("Run %(run)s of %(project)s is waiting for a decision. Promote or reject its model first.")
+        return text % words
+    return _("Run %(run)s of %(project)s is in progress. Wait for it or cancel it.") % words
 
 
 def send(run: TrainingRun) -> None:
@@ -236,11 +239,11 @@ def due(project: Project, *, now: datetime) -> str:
         return ""
     news = news_since(last, project)
     if project.retrain_after_labels and news.total >= project.retrain_after_labels:
-        return f"{news}, and the project retrains after {project.retrain_after_labels}"
+        return run_reasons.ENOUGH_NEWS % {"news": news, "number": project.retrain_after_labels}
     age = now - last.created_at if last else None
     hours = project.retrain_after_hours
     if hours and news.total and age is not None and age >= timedelta(hours=hours):
-        return f"the last run is {age.total_seconds() / 3600:.0f} hours old, and there are {news}"
+        return run_reasons.LONG_AGO % {"hours": f"{age.total_seconds() / 3600:.0f}", "news": news}
     return ""
 
 

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from django.conf import LazySettings
 from django.conf import settings as django_settings
 from django.db import connection
 from django.test import TransactionTestCase
+from django.utils import translation
 from pytest_django import DjangoDbBlocker
 from pytest_django.plugin import blocking_manager_key
 from rest_framework.test import APIClient
@@ -151,6 +152,13 @@ def _static_files_are_found_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", look_once)
         yield
+
+
+@pytest.fixture
+def german() -> Iterator[Mapping[str, str]]:
+    """The reader's language is German; these are the headers by which a request asks for it."""
+    with translation.override("de"):  # afterwards, what a request has left to the thread is gone too
+        yield {"accept-language": "de"}
 
 
 @pytest.fixture(autouse=True)

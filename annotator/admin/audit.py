@@ -153,7 +153,8 @@ class AuditAdmin(ModelAdmin):
 
     @admin.display(description=_("action"), ordering="action")
     def done(self, entry: AuditEntry) -> str:
-        return f"{entry.action} ({gettext('rolled back')})" if is_rollback(entry) else entry.action
+        words = {"action": entry.action}
+        return gettext("%(action)s (rolled back)") % words if is_rollback(entry) else entry.action
 
     @admin.display(description=_("details"))
     def summary(self, entry: AuditEntry) -> str:

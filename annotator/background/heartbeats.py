@@ -15,6 +15,7 @@ from typing import Any
 import redis
 from celery.signals import beat_init, worker_ready, worker_shutting_down
 from django.conf import settings
+from django.utils.translation import gettext as _
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -94,12 +95,13 @@ def require(queue: str) -> None:
         alive = listening()[queue].alive
     except redis.RedisError as down:
         _log.warning("no work can be handed out: %s", down)
-        raise NoWorker("Redis does not answer, so no work can be started. Try again in a moment.") from down
+        raise NoWorker(_("Redis does not answer, so no work can be started. Try again in a moment.")) from down
     if not alive:
-        raise NoWorker(
-            f"No worker is running for the queue {queue!r}. Start one: celery -A annotator worker -Q {queue} --pool "
+        text = _(
+            "No worker is running for the queue '%(queue)s'. Start one: celery -A annotator worker -Q %(queue)s --pool "
             "solo"
         )
+        raise NoWorker(text % {"queue": queue})
 
 
 def beat(name: str, queues: list[str]) -> None:

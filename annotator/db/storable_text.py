@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotator.refusals import Refusal
 
@@ -17,8 +18,8 @@ class Fault:
     position: int
 
 
-NUL = "a NUL character"
-HALF_A_PAIR = "half a character pair"
+NUL = gettext_noop("a NUL character")
+HALF_A_PAIR = gettext_noop("half a character pair")
 
 
 LONGEST_JUSTIFICATION = 20_000
@@ -33,8 +34,9 @@ class UnstorableText(Refusal):
     code = "invalid"
 
     def __init__(self, place: str, fault: Fault) -> None:
-        super().__init__(f"{place} holds {fault.what} at position {fault.position}, which cannot be stored.")
-        self.errors = {place: [f"The text holds {fault.what}, which cannot be stored."]}
+        words = {"place": place, "what": _(fault.what), "position": fault.position}
+        super().__init__(_("%(place)s holds %(what)s at position %(position)s, which cannot be stored.") % words)
+        self.errors = {place: [_("The text holds %(what)s, which cannot be stored.") % words]}
 
 
 class TextTooLong(Refusal):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from django.utils.translation import gettext as _
+
 from annotator import access, audit
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.formats import FORMATS, encoded
@@ -59,8 +61,11 @@ def layouts_for(project: Project, by: User) -> list[str]:
 def require_allowed(project: Project, *, layout: str, format: str, by: User | None) -> None:
     """Raises UnknownExport unless there are such a layout and format, and ForManagers if `by` may not have it."""
     if layout not in LAYOUTS:
-        raise UnknownExport(f"There is no layout {layout!r}. Layouts: {', '.join(LAYOUTS)}.")
+        text = _("There is no layout '%(layout)s'. Layouts: %(known)s.")
+        raise UnknownExport(text % {"layout": layout, "known": ", ".join(LAYOUTS)})
     if format not in FORMATS:
-        raise UnknownExport(f"There is no format {format!r}. Formats: {', '.join(FORMATS)}.")
+        text = _("There is no format '%(format)s'. Formats: %(known)s.")
+        raise UnknownExport(text % {"format": format, "known": ", ".join(FORMATS)})
     if LAYOUTS[layout].for_managers and by is not None and not access.manages(by, project):
-        raise ForManagers(f"Only managers of {project.name} may export the layout {layout!r}.")
+        text = _("Only managers of %(project)s may export the layout '%(layout)s'.")
+        raise ForManagers(text % {"project": project.name, "layout": layout})

@@ -19,6 +19,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F, QuerySet
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.background import heartbeats, messages
@@ -104,7 +105,8 @@ def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by
     artifacts.require_ours()
     disk_space.require_room()
     if ImportJob.objects.with_file(now=now).filter(project=project).count() >= MOST_WITH_FILE:
-        raise TooManyFiles(f"{MOST_WITH_FILE} uploaded files are waiting. Import some of them, or discard them.")
+        text = _("%(number)s uploaded files are waiting. Import some of them, or discard them.")
+        raise TooManyFiles(text % {"number": MOST_WITH_FILE})
     job = ImportJob.objects.create(
         project=project, requested_by=by, file_name=shown_name(file_name), created_at=now, state=State.UPLOADED
     )
@@ -135,7 +137,7 @@ def _keep(read: Callable[[int], bytes], job: ImportJob) -> tuple[str, int]:
             digest.update(block)
             kept.write(block)
         if not kept.tell():
-            raise EmptyFile("The file is empty. Choose a file with one row at least.")
+            raise EmptyFile(_("The file is empty. Choose a file with one row at least."))
         return digest.hexdigest(), kept.tell()
 
 
@@ -182,7 +184,9 @@ def start(job: ImportJob, *, dry_run: bool, mapping: ColumnMapping | None) -> Im
     """
     require_in_use(job.project)
     if not _may_start(job):
-        raise NotStartable("The import is under way, or its file is gone. To import the file again, upload it again.")
+        raise NotStartable(
+            _("The import is under way, or its file is gone. To import the file again, upload it again.")
+        )
     if mapping:
         require_columns(mapping, sample_of(job).columns)
     disk_space.require_room()
@@ -198,7 +202,7 @@ def start(job: ImportJob, *, dry_run: bool, mapping: ColumnMapping | None) -> Im
             **_UNREAD,
         )
         if not started:
-            raise NotStartable("Somebody else has started or cancelled this import a moment ago.")
+            raise NotStartable(_("Somebody else has started or cancelled this import a moment ago."))
         job.errors.all().delete()
         audit.record("import.started", _subject(job), project=job.project, dry_run=dry_run, mapped=bool(mapping))
         messages.send_on_commit("annotator.tasks.run_imports")
@@ -234,7 +238,7 @@ def cancel(job: ImportJob) -> ImportJob:
         # The row's lock waits for the batch that is being written; the worker's next one finds the job cancelled.
         row = ImportJob.objects.select_for_update().get(pk=job.pk)
         if not row.is_active() and not row.was_checked():
-            raise AlreadyEnded("This import has ended. What it imported can be taken back in the list of imports.")
+            raise AlreadyEnded(_("This import has ended. What it imported can be taken back in the list of imports."))
         was_working = row.state == State.WORKING
         row.state, row.finished_at = State.CANCELLED, database_now()
         row.save(update_fields=["state", "finished_at"])

@@ -2,6 +2,8 @@
 
 import re
 
+from django.utils.translation import gettext as _
+
 from annotator import audit
 from annotator.db.retries import in_transaction
 from annotator.importing.mappings import BadMapping, ColumnMapping, mapping_of_text, read_mapping
@@ -35,14 +37,16 @@ def keep(project: Project, name: str, mapping: ColumnMapping, *, by: User | None
     """
     name = " ".join(name.split())
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME or not name.isprintable():
-        raise BadMapping(f"name: Write 1 to {LONGEST_NAME} characters, without braces and slashes.")
+        text = _("name: Write 1 to %(most)s characters, without braces and slashes.")
+        raise BadMapping(text % {"most": LONGEST_NAME})
     # The project's row is locked, so that two at once do not both keep the last one that there is room for.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     others = ImportMapping.objects.filter(project=project).exclude(name=name)
     if others.count() >= MOST:
-        raise TooManyMappings(f"The project keeps {MOST} mappings already. Delete one of them.")
+        text = _("The project keeps %(number)s mappings already. Delete one of them.")
+        raise TooManyMappings(text % {"number": MOST})
     fields = {"columns": mapping.as_json(), "by": by}
-    row, _ = ImportMapping.objects.update_or_create(project=project, name=name, defaults=fields)
+    row, _is_new = ImportMapping.objects.update_or_create(project=project, name=name, defaults=fields)
     audit.record("import_mapping.kept", f"mapping {name}", project=project, columns=mapping.as_json())
     return row
 
@@ -68,6 +72,7 @@ def mapping_named(project: Project, name_or_json: str) -> ColumnMapping | None:
     row = ImportMapping.objects.filter(project=project, name=text).first() if len(text) <= LONGEST_NAME else None
     if row is None:
         names = ImportMapping.objects.filter(project=project).values_list("name", flat=True)[:20]
-        kept = f"It keeps {', '.join(names)}." if names else "It keeps none."
-        raise UnknownMapping(f"mapping: The project keeps no mapping of this name. {kept}")
+        kept = _("It keeps %(names)s.") % {"names": ", ".join(names)} if names else _("It keeps none.")
+        unknown = _("mapping: The project keeps no mapping of this name.")
+        raise UnknownMapping(f"{unknown} {kept}")
     return read_mapping(row.columns)

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from annotator.db.storable_text import fault_in
 from annotator.importing.field_checks import MOST_RESPONSES, BadRow, shown, storable_text
 from annotator.importing.prompts import messages_from_prompt
@@ -93,23 +95,24 @@ def read_mapping(value: Any) -> ColumnMapping:
     """Reads the JSON of a mapping. Raises BadMapping."""
     if not isinstance(value, dict):
         raise BadMapping(
-            'The mapping must be an object like {"prompt": "question", "responses": [{"text": "answer"}]}.'
+            _('The mapping must be an object like {"prompt": "question", "responses": [{"text": "answer"}]}.')
         )
-    _require_known(value, (*_TEXTS, "responses", "rest", "fewer"), "The mapping")
+    _require_known(value, (*_TEXTS, "responses", "rest", "fewer"), _("The mapping"))
     given = value.get("responses")
     if not isinstance(given, list) or not given:
-        raise BadMapping("responses: Choose a column for one response at least.")
+        raise BadMapping(_("responses: Choose a column for one response at least."))
     if len(given) > MOST_RESPONSES:
-        raise BadMapping(f"responses: A task has at most {MOST_RESPONSES} responses.")
+        raise BadMapping(_("responses: A task has at most %(most)s responses.") % {"most": MOST_RESPONSES})
     rest, fewer = value.get("rest", KEPT), value.get("fewer", False)
     if rest not in (KEPT, IGNORED):
-        raise BadMapping(f"rest: Write {KEPT!r} or {IGNORED!r}, not {shown(rest)}.")
+        text = _("rest: Write %(kept)r or %(ignored)r, not %(given)s.")
+        raise BadMapping(text % {"kept": KEPT, "ignored": IGNORED, "given": shown(rest)})
     if not isinstance(fewer, bool):
-        raise BadMapping(f"fewer: Write true or false, not {shown(fewer)}.")
+        raise BadMapping(_("fewer: Write true or false, not %(given)s.") % {"given": shown(fewer)})
     responses = tuple(_response(response, f"responses[{number}]") for number, response in enumerate(given))
     texts = {name: _name(value.get(name, ""), name) for name in _TEXTS}
     if bool(texts["prompt"]) == bool(texts["messages"]):
-        raise BadMapping("Choose a column for the prompt, or one for the messages, and not both.")
+        raise BadMapping(_("Choose a column for the prompt, or one for the messages, and not both."))
     return ColumnMapping(responses=responses, rest=rest, fewer=fewer, **texts)
 
 
@@ -118,31 +121,36 @@ def mapping_of_text(text: str | bytes) -> ColumnMapping:
     try:
         return read_mapping(json.loads(text))
     except (ValueError, RecursionError) as wrong:
-        raise BadMapping(f"The mapping is not JSON: {wrong}.") from wrong
+        raise BadMapping(_("The mapping is not JSON: %(error)s.") % {"error": wrong}) from wrong
 
 
 def _response(value: Any, name: str) -> ResponseColumns:
     if not isinstance(value, dict):
-        raise BadMapping(f'{name}: Write an object like {{"text": "answer_1"}}, not {shown(value)}.')
+        text = _('%(name)s: Write an object like {"text": "answer_1"}, not %(given)s.')
+        raise BadMapping(text % {"name": name, "given": shown(value)})
     _require_known(value, _OF_RESPONSES, name)
     columns = {key: _name(value.get(key, ""), f"{name}.{key}") for key in _OF_RESPONSES}
     if not columns["text"]:
-        raise BadMapping(f"{name}.text: Choose the column of the response's text.")
+        raise BadMapping(_("%(name)s.text: Choose the column of the response's text.") % {"name": name})
     if columns["model"] and columns["model_name"]:
-        raise BadMapping(f"{name}: Give a column for the model's name or the name itself, not both.")
+        text = _("%(name)s: Give a column for the model's name or the name itself, not both.")
+        raise BadMapping(text % {"name": name})
     return ResponseColumns(**columns)
 
 
 def _require_known(value: Mapping[str, Any], known: Sequence[str], what: str) -> None:
     if unknown := [key for key in value if key not in known]:
-        raise BadMapping(f"{what} has an unknown field {shown(unknown[0])}. Known are {', '.join(known)}.")
+        text = _("%(what)s has an unknown field %(field)s. Known are %(known)s.")
+        raise BadMapping(text % {"what": what, "field": shown(unknown[0]), "known": ", ".join(known)})
 
 
 def _name(value: Any, name: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_COLUMN:
-        raise BadMapping(f"{name}: Write a column's name of at most {LONGEST_COLUMN} characters, not {shown(value)}.")
+        text = _("%(name)s: Write a column's name of at most %(most)s characters, not %(given)s.")
+        raise BadMapping(text % {"name": name, "most": LONGEST_COLUMN, "given": shown(value)})
     if fault := fault_in(value):
-        raise BadMapping(f"{name}: The name holds {fault.what}, which cannot be stored.")
+        text = _("%(name)s: The name holds %(what)s, which cannot be stored.")
+        raise BadMapping(text % {"name": name, "what": _(fault.what)})
     return value
 
 
@@ -180,7 +188,8 @@ def require_columns(mapping: ColumnMapping, columns: Sequence[str]) -> None:
     missing = [name for name in mapping.columns() if name not in columns]
     if columns and missing:
         there = ", ".join(map(shown, columns[:20])) + (", ..." if len(columns) > 20 else "")
-        raise MissingColumn(f"The mapping names the column {shown(missing[0])}, which the file lacks. It has {there}.")
+        text = _("The mapping names the column %(column)s, which the file lacks. It has %(others)s.")
+        raise MissingColumn(text % {"column": shown(missing[0]), "others": there})
 
 
 def _mapped(raw: RawRow, mapping: ColumnMapping) -> RawRow:

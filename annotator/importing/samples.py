@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from django.utils.translation import gettext_noop
+
 from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import ColumnMapping, columns_of, mapped_rows
 from annotator.importing.rows import Rejected, TaskRow
@@ -29,11 +31,16 @@ SHOWN = 8_000
 """Characters of one text that a preview shows."""
 TURNS_SHOWN = 20
 """The last turns of a conversation that a preview shows."""
+NOTES = READ_AS_A_WHOLE, NO_ROW, GONE = (
+    gettext_noop("A gzipped Parquet file is read as a whole, so none of its rows can be shown beforehand."),
+    gettext_noop("The file has no row that can be shown."),
+    gettext_noop("The file's first rows are not there any more."),
+)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The first rows of a file. Without any row, `note` says why there is none to show."""
+    """The first rows of a file. Without any row, `note` is one of NOTES, which says why there is none to show."""
 
     rows: Sequence[RawRow]
     note: str = ""
@@ -113,7 +120,7 @@ def take(path: Path) -> Sample:
     """Reads the first rows of the file. Raises UnreadableFile."""
     with path.open("rb") as file:
         if _is_zipped_parquet(file):
-            return Sample([], "A gzipped Parquet file is read as a whole, so none of its rows can be shown beforehand.")
+            return Sample([], READ_AS_A_WHOLE)
         rows: list[RawRow] = []
         weight = 0
         with suppress(_EndOfHead), closing(_rows(file)) as found:
@@ -122,7 +129,7 @@ def take(path: Path) -> Sample:
                 weight += row.size
                 if weight > MOST_BYTES:
                     break
-        return Sample(rows, "" if rows else "The file has no row that can be shown.")
+        return Sample(rows, "" if rows else NO_ROW)
 
 
 def _is_zipped_parquet(file: BinaryIO) -> bool:
@@ -164,5 +171,5 @@ def kept(path: Path) -> Sample:
     try:
         content = json.loads(path.read_text(encoding="ascii"))
     except (OSError, ValueError):
-        return Sample([], "The file's first rows are not there any more.")
+        return Sample([], GONE)
     return Sample([RawRow(**row) for row in content["rows"]], content["note"])

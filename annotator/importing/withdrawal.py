@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.background import failures, heartbeats, messages
@@ -29,6 +30,7 @@ from annotator.models import (
 )
 from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
+from annotator.web.numbers import number
 
 BATCH = 500
 FEW = 500
@@ -132,10 +134,11 @@ def begin(import_row: Import, *, by: User | None, now: datetime) -> Import:
     require_in_use(import_row.project)
     preview = withdrawal_preview(import_row)
     if preview.rated:
-        raise AlreadyRated(
-            f"{preview.rated:,} of the {preview.tasks:,} tasks of this import have been rated, so it cannot be "
-            "taken back. Retire the tasks that nobody should rate any more."
+        text = _(
+            "%(rated)s of the %(tasks)s tasks of this import have been rated, so it cannot be taken back. Retire the "
+            "tasks that nobody should rate any more."
         )
+        raise AlreadyRated(text % {"rated": number(preview.rated, 0), "tasks": number(preview.tasks, 0)})
     import_row.taken_back_at, import_row.taken_back_by = now, by
     import_row.save(update_fields=["taken_back_at", "taken_back_by"])
     audit.record(

@@ -18,7 +18,7 @@ from annotator.settings import LANGUAGE_CODE, LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCALE = ROOT / "locale"
-CODE = ("annotator/**/*.py", "rewards/*.py", "rewards/admin/*.py", "rewards/views/*.py")
+CODE = ("annotator/**/*.py", "rewards/**/*.py")
 KEYWORDS: dict[str, tuple[int | tuple[int, str], ...] | None] = {
     "_": None,
     "gettext": None,

@@ -8,6 +8,7 @@ import unicodedata
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 from annotator.db import locks
 
@@ -33,20 +34,23 @@ def require_unmistakable(name: str) -> None:
         return
     if unicodedata.normalize("NFKC", name) != name:
         raise ValidationError(
-            "Write the name in ordinary letters. Some of its characters are variants of other characters."
+            _("Write the name in ordinary letters. Some of its characters are variants of other characters.")
         )
     if len(_scripts(name)) > 1:
-        raise ValidationError("Write the name in letters of one script. This one mixes several.")
+        raise ValidationError(_("Write the name in letters of one script. This one mixes several."))
     for beginning in RESERVED:
         if any(drawn.startswith(beginning) for drawn in _drawn(name)):
-            raise ValidationError(f"Names that begin with {beginning!r} are reserved for raters that are not people.")
+            text = _("Names that begin with '%(beginning)s' are reserved for raters that are not people.")
+            raise ValidationError(text % {"beginning": beginning})
     # Held until the transaction ends: without it, two look-alikes created at once would not see each other.
     locks.waiting_transaction_lock(LOCK)
     drawn = set(_drawn(name))
     # Imported raters, who may be many, are left out: a name that looks like one of theirs was refused above.
     usernames = accounts.exclude(username__startswith=RESERVED[0]).values_list("username", flat=True)
     if any(drawn & set(_drawn(username)) for username in usernames.iterator()):
-        raise ValidationError("The name looks like that of another account. Choose one that cannot be mistaken for it.")
+        raise ValidationError(
+            _("The name looks like that of another account. Choose one that cannot be mistaken for it.")
+        )
 
 
 def _drawn(name: str) -> tuple[str, str]:

@@ -17,12 +17,12 @@ class AuditEntry(models.Model):
     actor = models.CharField(max_length=150, blank=True, help_text="username; empty: the system itself")
     via = models.CharField(max_length=20, help_text="page, rest, admin, command or worker")
     token = models.CharField(
-        _("token"), max_length=25, blank=True, help_text="the first characters of the token's digest"
+        _("token"), max_length=25, blank=True, help_text=_("the first characters of the token's digest")
     )
-    project = models.CharField(_("project"), max_length=50, blank=True, help_text="its slug at the time")
+    project = models.CharField(_("project"), max_length=50, blank=True, help_text=_("its slug at the time"))
     project_id = models.BigIntegerField(null=True, blank=True, help_text="its number, which no later project gets")
     action = models.CharField(max_length=40)
-    subject = models.CharField(_("subject"), max_length=300, help_text="what was changed, like: task t-17")
+    subject = models.CharField(_("subject"), max_length=300, help_text=_("what was changed, like: task t-17"))
     details = models.JSONField(default=dict)
 
     class Meta:

@@ -264,7 +264,7 @@ class Project(models.Model):
             models.CheckConstraint(
                 condition=Q(max_annotators__gte=F("base_annotators")),
                 name="max_annotators_reach_base",
-                violation_error_message="Max annotators must be at least base annotators.",
+                violation_error_message=_("Max annotators must be at least base annotators."),
             ),
             models.CheckConstraint(condition=Q(base_annotators__gte=1, keep__gte=1), name="somebody_annotates"),
             models.CheckConstraint(

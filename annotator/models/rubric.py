@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Func, Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotator.models.scores import FEWEST_LEVELS, MOST_LEVELS
@@ -60,7 +61,8 @@ class Rubric(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        # Those that came with the product are translated. The translation of an empty text is the catalogue's header.
+        return gettext(self.name) if self.name else ""
 
 
 class _HowMany(Func):

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.models import Project
@@ -36,4 +37,4 @@ def require_in_use(project: Project) -> None:
     """Raises Archived if the project is archived."""
     # Asks the database: the instance may have been read before somebody archived the project.
     if not Project.objects.in_use().filter(pk=project.pk).exists():
-        raise Archived(f"{project.name} is archived. A manager can bring it back.")
+        raise Archived(_("%(project)s is archived. A manager can bring it back.") % {"project": project.name})

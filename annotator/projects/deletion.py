@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from annotator import audit
 from annotator.background import failures, messages
@@ -17,6 +19,7 @@ from annotator.db.retries import in_transaction
 from annotator.models import Project, Tally, Task
 from annotator.projects.staff import follow_roles
 from annotator.refusals import Refusal
+from annotator.web.numbers import number
 
 AT_ONCE = 200
 AT_THE_DOOR = 1000
@@ -32,9 +35,14 @@ class Contents:
     models: int
 
     def __str__(self) -> str:
-        counts = ((self.tasks, "task"), (self.annotations, "annotation"), (self.models, "reward model"))
-        tasks, annotations, models = (f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in counts)
-        return f"{tasks}, {annotations} and {models}"
+        counts = {
+            "tasks": ngettext("%(number)s task", "%(number)s tasks", self.tasks) % {"number": number(self.tasks, 0)},
+            "annotations": ngettext("%(number)s annotation", "%(number)s annotations", self.annotations)
+            % {"number": number(self.annotations, 0)},
+            "models": ngettext("%(number)s reward model", "%(number)s reward models", self.models)
+            % {"number": number(self.models, 0)},
+        }
+        return _("%(tasks)s, %(annotations)s and %(models)s") % counts
 
 
 class NotArchived(Refusal):
@@ -63,9 +71,11 @@ def delete(project: Project, *, confirm: str, now: datetime) -> bool:
     """
     would_go = contents(project)
     if project.archived_at is None:
-        raise NotArchived(f"{project.name} has {would_go}. Archive it first. A deleted project cannot be brought back.")
+        text = _("%(project)s has %(contents)s. Archive it first. A deleted project cannot be brought back.")
+        raise NotArchived(text % {"project": project.name, "contents": would_go})
     if confirm not in (project.slug, project.name):
-        raise NotConfirmed(f"This deletes {would_go} permanently. To confirm, give the project's slug, {project.slug}.")
+        text = _("This deletes %(contents)s permanently. To confirm, give the project's slug, %(slug)s.")
+        raise NotConfirmed(text % {"contents": would_go, "slug": project.slug})
     _mark(project, would_go, now=now)
     if would_go.tasks <= AT_THE_DOOR:
         finish(project.pk)
@@ -82,7 +92,7 @@ def _mark(project: Project, would_go: Contents, *, now: datetime) -> None:
     if archived.update(deleted_at=now):
         audit.record("project.deleted", f"project {project.slug}", project=project, **vars(would_go))
     elif Project.objects.standing().filter(pk=project.pk).exists():
-        raise NotArchived(f"{project.name} has just been brought back.")
+        raise NotArchived(_("%(project)s has just been brought back.") % {"project": project.name})
 
 
 # Portion by portion ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Literal
 from django.db import transaction
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotator import audit
@@ -68,8 +69,9 @@ _TEMPLATE = Path(__file__).parent / "guidelines_template.md"
 
 
 def template() -> str:
-    """Returns a text to begin new guidelines with."""
-    return _TEMPLATE.read_text(encoding="utf-8")
+    """Returns a text to begin new guidelines with, in the reader's language where it is translated."""
+    translated = _TEMPLATE.with_suffix(f".{get_language()}.md")
+    return (translated if translated.is_file() else _TEMPLATE).read_text(encoding="utf-8")
 
 
 @transaction.atomic

@@ -54,8 +54,13 @@ class UnknownLanguage(Refusal):
     code = "invalid"
 
     def __init__(self, given: str, *, meant: str = "") -> None:
-        hint = f"Write {meant}." if meant else "Write codes as tasks have them, such as en, de or pt-br."
-        super().__init__(f"{given!r} is not a language's code. {hint}")
+        hint = (
+            _("Write %(code)s.") % {"code": meant}
+            if meant
+            else _("Write codes as tasks have them, such as en, de or pt-br.")
+        )
+        said = _("'%(given)s' is not a language's code.") % {"given": given}
+        super().__init__(f"{said} {hint}")
         self.errors = {"languages": [str(self)]}
 
 
@@ -189,9 +194,8 @@ def require_other_managers(user: User) -> None:
 def _require_another_manager(member: Membership) -> None:
     managers = member.project.memberships.filter(role=Role.MANAGER, user__is_active=True)
     if member.role == Role.MANAGER and not managers.exclude(pk=member.pk).exists():
-        raise LastManager(
-            f"{member.user.username} is the last manager of {member.project.name}. Make somebody else a manager first."
-        )
+        text = _("%(name)s is the last manager of %(project)s. Make somebody else a manager first.")
+        raise LastManager(text % {"name": member.user.username, "project": member.project.name})
 
 
 def _named(member: Membership) -> str:
@@ -205,7 +209,8 @@ def _account(username: str, password: str | None) -> tuple[User, bool]:
     if user:
         return user, False
     if not password:
-        raise UnknownAccount(f"There is no account {username!r}. Send a password too to create it.")
+        text = _("There is no account '%(name)s'. Send a password too to create it.")
+        raise UnknownAccount(text % {"name": username})
     user = _new_user(username, password)
     try:
         # A savepoint: after an IntegrityError without one, PostgreSQL would refuse the rest of the transaction.

@@ -28,7 +28,7 @@ class RubricText:
 
 HELPSTEER2 = RubricText(
     key="helpsteer2",
-    name="HelpSteer2: five attributes",
+    name=_("HelpSteer2: five attributes"),
     attributes=(
         AttributeText(
             "helpfulness",
@@ -112,7 +112,7 @@ def _aspect(key: str, question: str, low: str, high: str) -> AttributeText:
 
 HELPSTEER_2D = RubricText(
     key="helpsteer2d",
-    name="HelpSteer-2D: five aspects of each segment",
+    name=_("HelpSteer-2D: five aspects of each segment"),
     attributes=(
         _aspect("helpfulness", "Does this segment serve the request?", "No use at all", "Fully serves it"),
         _aspect("correctness", "Is what this segment says right?", "Wrong", "Right"),

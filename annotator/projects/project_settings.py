@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from annotator import assignment, audit
 from annotator.consensus import ProtocolPreview, protocol_preview
@@ -33,7 +34,8 @@ class ChangedMeanwhile(Refusal):
     code = "changed_meanwhile"
 
     def __init__(self, names: list[str]) -> None:
-        super().__init__(f"Somebody else has changed these settings meanwhile: {', '.join(names)}.")
+        text = _("Somebody else has changed these settings meanwhile: %(names)s.")
+        super().__init__(text % {"names": ", ".join(names)})
         self.names = names
 
 
@@ -151,5 +153,5 @@ def _save(project: Project, *, update_fields: list[str] | None = None) -> None:
             project.save(update_fields=update_fields)
     except IntegrityError as broken:
         if Project.objects.filter(slug=project.slug).exclude(pk=project.pk).exists():
-            raise InvalidProject({"slug": ["Another project has this slug. Choose another one."]}) from broken
+            raise InvalidProject({"slug": [_("Another project has this slug. Choose another one.")]}) from broken
         raise

@@ -193,7 +193,7 @@ def _text_faults(text: str, longest: int) -> Iterator[str]:
     if len(text) > longest:
         yield _("This text is too long. At most %(most)s characters can be stored.") % {"most": longest}
     if fault := fault_in(text):
-        yield _("The text holds %(what)s, which cannot be stored.") % {"what": fault.what}
+        yield _("The text holds %(what)s, which cannot be stored.") % {"what": _(fault.what)}
 
 
 def _scales_in_use(project: Project) -> dict[str, int]:

@@ -20,6 +20,7 @@ from annotator.db.statements import Statement
 from annotator.models import Assignment, BulkChange, ChangedTask, Gold, Label, Project, Report, Task, User
 from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
+from annotator.web.numbers import number
 
 AT_ONCE = 200
 AT_THE_DOOR = 1_000
@@ -173,7 +174,7 @@ def finish_all(*, now: datetime) -> int:
 def _require_possible(tasks: Sequence[int], action: str, priority: int | None) -> None:
     if len(tasks) > MOST_TASKS:
         text = _("At most %(most)s tasks are changed at once. Add a filter that selects fewer.")
-        raise TooManyTasks(text % {"most": f"{MOST_TASKS:,}"})
+        raise TooManyTasks(text % {"most": number(MOST_TASKS, 0)})
     if (priority is None) == (action == Action.PRIORITY):
         raise BadPriority(
             _("Write the new priority.") if priority is None else "Only the action `priority` takes a priority."

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.models import Installation
@@ -45,11 +46,16 @@ def problem(known: UUID | None) -> str:
     mark = marked_as()
     if mark == known:
         return ""
-    fault = "belong to another installation" if mark else f"lack the file {marker().name} that marks them"
-    return (
-        f"The artifacts of this process {fault}: VAR_DIR must be the folder that all processes share. If the "
-        "folder is right (restored or moved), `manage.py adopt_artifacts` marks it."
+    if mark:
+        return _(
+            "The artifacts of this process belong to another installation: VAR_DIR must be the folder that all "
+            "processes share. If the folder is right (restored or moved), `manage.py adopt_artifacts` marks it."
+        )
+    text = _(
+        "The artifacts of this process lack the file %(file)s that marks them: VAR_DIR must be the folder that all "
+        "processes share. If the folder is right (restored or moved), `manage.py adopt_artifacts` marks it."
     )
+    return text % {"file": marker().name}
 
 
 def known_id() -> UUID | None:
@@ -81,7 +87,7 @@ def mark_new() -> None:
 @transaction.atomic
 def adopt() -> None:
     """Makes this process's folder the installation's, so that others are refused. The operator decides this."""
-    row, _ = Installation.objects.get_or_create(pk=1, defaults={"artifacts_id": uuid4()})
+    row, _is_new = Installation.objects.get_or_create(pk=1, defaults={"artifacts_id": uuid4()})
     marker().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Within the transaction: if the marker cannot be written, the database keeps no id that no folder has.
     marker().write_text(f"{row.artifacts_id}\n")

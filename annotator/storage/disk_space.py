@@ -13,8 +13,10 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from annotator.refusals import Refusal
+from annotator.web.numbers import number
 
 MEGABYTE = 10**6
 
@@ -38,7 +40,8 @@ class Shortage:
     def __str__(self) -> str:
         # Free is rounded down and needed up, so that the two never look equal.
         free, needed = self.free // MEGABYTE, -(-self.needed // MEGABYTE)
-        return f"{self.folder} has {free:,} MB free, and {needed:,} MB are needed"
+        text = _("%(folder)s has %(free)s MB free, and %(needed)s MB are needed")
+        return text % {"folder": self.folder, "free": number(free, 0), "needed": number(needed, 0)}
 
 
 def shortages(*, extra: int = 0) -> list[Shortage]:
@@ -60,7 +63,8 @@ def require_room(*, extra: int = 0) -> None:
         DiskNearlyFull: A disk would have less than DISK_RESERVE_MB left.
     """
     if short := shortages(extra=extra):
-        raise DiskNearlyFull(f"The disk is nearly full: {'; '.join(map(str, short))}. Try again when there is room.")
+        text = _("The disk is nearly full: %(folders)s. Try again when there is room.")
+        raise DiskNearlyFull(text % {"folders": "; ".join(map(str, short))})
 
 
 def for_pages(request: HttpRequest) -> dict[str, Any]:
@@ -72,8 +76,8 @@ def _folders() -> Iterator[tuple[str, Path]]:
     """Yields the folders to watch, with their names in messages."""
     # The folder of the artifacts may not exist yet; then it will be made in the nearest parent that does.
     candidates = [settings.ARTIFACTS, *settings.ARTIFACTS.parents]
-    yield "the folder of the artifacts", next(path for path in candidates if path.exists())
+    yield _("the folder of the artifacts"), next(path for path in candidates if path.exists())
     if settings.DATABASE_DIR:
-        yield "the folder of the database", Path(settings.DATABASE_DIR)
+        yield _("the folder of the database"), Path(settings.DATABASE_DIR)
     # Uploads are stored there while they arrive.
-    yield "the folder for temporary files", Path(tempfile.gettempdir())
+    yield _("the folder for temporary files"), Path(tempfile.gettempdir())

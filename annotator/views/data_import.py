@@ -154,7 +154,7 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
             shown = samples.preview(job.project, sample, mapping)
     return {
         "columns": sample.columns,
-        "note": sample.note,
+        "note": _(sample.note) if sample.note else "",
         "preview": shown,
         "tasks": [
             {

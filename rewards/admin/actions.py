@@ -14,7 +14,7 @@ from annotator import access
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
-from rewards import champions, erasure, registry, runs
+from rewards import champions, erasure, registry, run_reasons, runs
 from rewards.access import managed_model, managed_run, managed_snapshot
 
 
@@ -24,7 +24,7 @@ def retrain(request: HttpRequest, slug: str) -> HttpResponse:
     """Starts a run, or shows why it cannot be started."""
     project = access.managed_project(user_of(request), slug)
     try:
-        run = runs.request(project, reason=f"requested by {request.user}", by=user_of(request))
+        run = runs.request(project, reason=run_reasons.BY % {"name": request.user}, by=user_of(request))
     except Refusal as refused:
         messages.error(request, str(refused))
         return redirect("admin:index")

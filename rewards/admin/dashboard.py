@@ -16,7 +16,7 @@ from annotator.db.clock import database_now
 from annotator.launch.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
 from annotator.views.navigation import Entry, pages_of, places_of
-from rewards import learning_curve, scoring, snapshots
+from rewards import learning_curve, run_reasons, scoring, snapshots
 from rewards.models import RewardModel, TrainingRun
 
 PROJECTS_SHOWN = 10
@@ -58,6 +58,7 @@ class Card:
     headline: Headline | None
     scoring: scoring.Progress | None
     run: TrainingRun | None
+    reason: str
     outlook: str
     paused: list[Membership]
     has_answers: bool
@@ -82,9 +83,10 @@ def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
 
 def _card(project: Any) -> Card:
     measured = list(kappas(project, now=database_now()).values())
-    names = {attribute.key: attribute.name for attribute in project.attributes_for()}
+    names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
     outlook = learning_curve.summary(champion.run.metrics) if champion else None
+    run = TrainingRun.objects.filter(project=project).first()
     return Card(
         project=project,
         share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
@@ -93,7 +95,8 @@ def _card(project: Any) -> Card:
         champion=champion,
         headline=_headline(champion) if champion else None,
         scoring=scoring.progress(champion) if champion else None,
-        run=TrainingRun.objects.filter(project=project).first(),
+        run=run,
+        reason=run_reasons.in_words(run.reason) if run else "",
         outlook=outlook.sentence if outlook else "",
         has_answers=snapshots.has_answers(project),
         paused=list(project.memberships.filter(paused_at__isnull=False).select_related("user")),

@@ -6,6 +6,8 @@ memory.
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from annotator.models import Project, Response
 from annotator.refusals import Refusal
 from rewards.models import RewardModel, Score, ScoringPass
@@ -41,7 +43,8 @@ def champion(project: Project) -> RewardModel:
     """Returns the project's champion; raises NoChampion where it has none."""
     model = RewardModel.objects.filter(project=project, is_champion=True).first()
     if not model:
-        raise NoChampion(f"{project.name} has no champion yet. Retrain it, or promote a model.")
+        text = _("%(project)s has no champion yet. Retrain it, or promote a model.")
+        raise NoChampion(text % {"project": project.name})
     return model
 
 

@@ -1,6 +1,7 @@
 """Says what there is to learn from: labels in force, and preferences or rankings of tasks without labels."""
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from annotator.models import Label, Project, Response, Task
 from annotator.refusals import Refusal
@@ -25,9 +26,8 @@ def has_answers(project: Project) -> bool:
 def require_answers(project: Project) -> None:
     """Raises NotEnoughLabels where there is nothing to learn from; it reads one label at most."""
     if not has_answers(project):
-        raise NotEnoughLabels(
-            f"There are no labels and no preferences in {project.name} yet. Rate tasks, or import some."
-        )
+        text = _("There are no labels and no preferences in %(project)s yet. Rate tasks, or import some.")
+        raise NotEnoughLabels(text % {"project": project.name})
 
 
 def preferred_alone(project: Project) -> QuerySet[Response]:

@@ -34,6 +34,7 @@ from rewards import (
     model_figures,
     registry,
     run_progress,
+    run_reasons,
     run_report,
     runs,
     scoring,
@@ -169,9 +170,9 @@ def start_run(request: HttpRequest, slug: str) -> HttpResponse:
     form = RunForm(project, request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
-            run = runs.request(project, reason="requested in the workspace", by=user, config=form.config())
+            run = runs.request(project, reason=run_reasons.IN_WORKSPACE, by=user, config=form.config())
         except Refusal as refused:
-            form.refuse(str(refused))
+            form.refuse(refused)
         else:
             messages.success(request, _("Run %(run)s is queued.") % {"run": run.pk})
             return redirect("run", slug, run.pk)
@@ -200,6 +201,7 @@ def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     page = {
         **_live(row, manages=access.manages(user, project)),
         "metrics": model_figures.in_words(row.metrics.get("candidate") or {}),
+        "reason": run_reasons.in_words(row.reason),
         "in_words": run_report.in_words(row.verdict),
         "evidence": run_report.verdict(row.verdict),
         "winner": run_report.winner(row.metrics),

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.models import Project
+from annotator.refusals import Refusal
 from rewards import run_settings
 from rewards.learning.config import (
     DEVICES,
@@ -134,11 +135,10 @@ class RunForm(forms.Form):
         # A field that was emptied asks for the usual value.
         return {name: value for name, value in given.items() if value is not None and value != self.usual[name]}
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, refused: Refusal) -> None:
         """Shows a refusal at the setting that it names, else above the form."""
-        at = why.partition(": ")[2].split(" ", 1)[0]
-        name = at if at in self.fields else next((one for one in SETTINGS if why.startswith(f"{one} ")), None)
-        self.add_error(name if name in self.fields else None, why)
+        name = refused.setting if isinstance(refused, run_settings.UnusableConfig) else ""
+        self.add_error(name if name in self.fields else None, str(refused))
 
 
 def _usual(project: Project) -> dict[str, Any]:

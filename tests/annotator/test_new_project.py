@@ -1,5 +1,6 @@
 """The page that creates a project, from scratch or as a copy."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -30,6 +31,12 @@ def test_a_manager_creates_a_project_and_lands_on_its_overview(carol: Client, ca
     assert project.memberships.get().role == Role.MANAGER
     assert Guideline.objects.get(project=project).text == "# Read"
     assert AuditEntry.objects.get(action="project.created", project="our-talks").actor == "carol"
+
+
+def test_what_the_product_brings_is_in_the_language_of_the_reader(carol: Client, german: Mapping[str, str]) -> None:
+    page = carol.get("/new-project/", headers=german).content.decode()
+    assert "Eine Skala für die Qualität insgesamt" in page
+    assert "# Richtlinien für Bewertende" in page
 
 
 @pytest.mark.parametrize("key", PRESETS)

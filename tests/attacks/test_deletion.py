@@ -1,6 +1,6 @@
 """Nothing is lost by one call: a project is archived first, and deleted when its slug is typed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -12,6 +12,7 @@ from annotator.gold import qualification
 from annotator.importing import import_rows
 from annotator.models import Annotation, Assignment, AuditEntry, Project, Task, User
 from annotator.models.public_ids import response_number
+from annotator.projects import deletion
 from annotator.refusals import Refusal
 from rewards import runs
 from tests.builders import NOW, claimed, json_lines, make_gold, make_task, rate, submission, task_row
@@ -92,6 +93,15 @@ def test_one_call_deletes_nothing(rated: Project, carol: APIClient) -> None:
         assert "1 task, 1 annotation and 0 reward models" in answer.json()["detail"]
         assert answer.json()["detail"].endswith("Send it as ?confirm=talk.")
     assert Annotation.objects.count() == 1
+
+
+def test_what_would_go_is_counted_in_the_language_of_the_reader(
+    rated: Project, german: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletion, "contents", lambda _: deletion.Contents(1_200, 1, 0))
+    refused = r"Talk enthält 1\.200 Aufgaben, 1 Bewertung und 0 Belohnungsmodelle\. Archivieren Sie"
+    with pytest.raises(deletion.NotArchived, match=refused):
+        deletion.delete(rated, confirm="talk", now=NOW)
 
 
 def test_the_typed_slug_deletes(rated: Project, carol: APIClient) -> None:

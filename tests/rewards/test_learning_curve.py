@@ -37,15 +37,16 @@ def test_it_says_what_the_next_labels_would_bring() -> None:
     outlook = told()
     assert outlook.sentence == (
         "The next 1,000 labels would lower the RMSE from about 0.900 to 0.850, by 0.020 to 0.080 (95 % interval). "
-        "The probability that they lower it at all is 99%."
+        "The probability that they lower it at all is 99\N{NO-BREAK SPACE}%."
     )
-    assert outlook.order == "Pairs in the right order: 55% with 40 labels, 70% with 225."
+    few, many = "55\N{NO-BREAK SPACE}%", "70\N{NO-BREAK SPACE}%"
+    assert outlook.order == f"Pairs in the right order: {few} with 40 labels, {many} with 225."
 
 
 def test_a_flat_curve_is_no_evidence() -> None:
     said = told(evidence=False, low=-0.01, high=0.02).sentence
     assert said.startswith("It is uncertain whether the next 1,000 labels would lower the RMSE from 0.900")
-    assert "between -0.010 and 0.020 (95 % interval)" in said
+    assert "between \N{MINUS SIGN}0.010 and 0.020 (95 % interval)" in said
 
 
 def test_far_ahead_is_a_guess() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,19 @@ def test_a_model_that_the_gate_turned_down_repeats_its_words_and_asks(carol: Cli
     assert AuditEntry.objects.get(action="model.promoted").details["overruled"] == AGAINST["reason"]
 
 
+def test_the_gates_words_are_said_in_the_language_of_the_reader(
+    carol: Client, project: Project, german: Mapping[str, str]
+) -> None:
+    model, evidence = judged_model(project), " These 40 prompts would show a gain of about 0.050 or more."
+    verdict = AGAINST | {"reason": f"{AGAINST['reason']}{evidence}", "look": 2}
+    TrainingRun.objects.filter(pk=model.run_id).update(state=RunState.REJECTED, verdict=verdict)
+    page = carol.get(f"/projects/talk/models/{model.pk}/", headers=german).content.decode()
+    assert "Kein Beleg dafür, dass es besser ist" in page
+    assert "einen Gewinn von etwa 0,050 oder mehr zeigen" in page
+    assert "sinkt gegenüber dem Champion um 0,010 (95-%-Intervall −0,100 bis 0,120, 40 Prompts)" in page
+    assert "Es ist der 2. Vergleich mit dem Champion" in page
+
+
 def test_a_manager_rejects_what_waits(carol: Client, project: Project) -> None:
     model = waiting_model(project)
     carol.post(f"/projects/talk/models/{model.pk}/reject/")
@@ -402,6 +416,24 @@ def test_a_second_run_is_refused_with_a_reason(carol: Client, labelled: Project)
     assert answer.status_code == 422
     assert "is in progress. Wait for it or cancel it." in answer.content.decode()
     assert TrainingRun.objects.count() == 1
+
+
+def test_a_refused_run_is_explained_in_the_language_of_the_reader(
+    carol: Client, labelled: Project, german: Mapping[str, str]
+) -> None:
+    start(carol, **FORM | CHOSEN)
+    answer = carol.post("/projects/labelled/models/runs/start/", FORM | CHOSEN, headers=german)
+    run = TrainingRun.objects.get()
+    assert f"Lauf {run.pk} von {labelled} ist im Gange. Warten Sie auf ihn" in answer.content.decode()
+
+
+def test_a_wrong_setting_is_explained_in_the_language_of_the_reader(
+    carol: Client, labelled: Project, german: Mapping[str, str]
+) -> None:
+    wrong = FORM | CHOSEN | {"alphas": "-1"}
+    page = carol.post("/projects/labelled/models/runs/start/", wrong, headers=german).content.decode()
+    assert 'id="id_alphas_error"' in page
+    assert "Einstellungen ablehnen: alphas muss eine Liste positiver Zahlen sein." in page
 
 
 # What stands behind the pages ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from annotator.models import AuditEntry, Project
-from rewards import promotion
+from rewards import promotion, verdict_reasons
 from rewards.learning.data import Response, Task, Turn
 from rewards.learning.paired_gain import Gain, paired_gain
 from rewards.models import RewardModel
@@ -90,6 +90,16 @@ def test_other_guards_hold_back_a_promotion(candidate: dict[str, Any], said: str
     verdict = decide(replace(held_out(0.5), **candidate), champion, MEAN)
     assert not verdict.promote
     assert said in verdict.reason
+
+
+@pytest.mark.usefixtures("german")
+@pytest.mark.parametrize("reason", verdict_reasons.REASONS)
+def test_every_reason_is_said_in_the_language_of_the_reader(reason: str) -> None:
+    fields = {"prompts": 4, "fewest": 5, "rival": "the mean", "gain": "0.050", "attributes": "wit"}
+    stored = reason % {**fields, "before": "64%", "after": "60%"}
+    said = verdict_reasons.in_words(stored)
+    assert said != stored
+    assert ("0,050" in said, "der Mittelwert" in said or "rival" not in reason) == ("gain)s" in reason, True)
 
 
 @pytest.mark.parametrize(("pairs", "before", "after"), [(100, 64, 61), (10, 6, 5)])

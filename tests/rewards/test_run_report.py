@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from rewards import run_report
-from rewards.promotion import NO_EVIDENCE, PAIRS, SQUARES
+from rewards.promotion import PAIRS, SQUARES
+from rewards.verdict_reasons import NO_EVIDENCE
 
 VERDICT = {"gain": 0.1234, "low": 0.05, "high": 0.2, "against": "the champion", "prompts": 40}
 
@@ -41,26 +42,31 @@ DECISION = VERDICT | {
 
 
 def in_words(**fields: Any) -> str:
-    return run_report.in_words(DECISION | fields)
+    return breakable(run_report.in_words(DECISION | fields))
+
+
+def breakable(text: str) -> str:
+    """Returns the text with ordinary spaces, which can be read in a test."""
+    return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_a_decision_is_two_sentences_for_people() -> None:
     assert in_words() == (
-        "On 40 prompts that neither has learnt from, the squared error of the new model is 15.4% smaller than the "
+        "On 40 prompts that neither has learnt from, the squared error of the new model is 15.4 % smaller than the "
         "champion’s. Chance hardly ever does that: the new model may take over."
     )
     unproved = {"promote": False, "reason": f"{NO_EVIDENCE}: the interval of the gain reaches 0 or below."}
     said = in_words(**unproved, against="predicting the mean", low=-0.1)
-    assert said.startswith("On 40 prompts that it has not learnt from, the squared error of the new model is 15.4%")
+    assert said.startswith("On 40 prompts that it has not learnt from, the squared error of the new model is 15.4 %")
     assert said.endswith("if it is really that much better, about 27 prompts would show it.")
     said = in_words(**unproved, gain=-0.2, low=-0.4)
-    assert said.endswith("25.0% larger than the champion’s. It is not promoted.")
+    assert said.endswith("25.0 % larger than the champion’s. It is not promoted.")
 
 
 def test_pairs_are_put_in_the_right_order() -> None:
     said = in_words(measure=PAIRS, before=0.5, gain=0.08, against="predicting the mean")
-    assert "puts 58.0% of the pairs in the right order, where the toss of a coin would put 50.0%." in said
-    assert "the champion 70.0%" in in_words(measure=PAIRS, before=0.3, gain=0.08)
+    assert "puts 58.0 % of the pairs in the right order, where the toss of a coin would put 50.0 %." in said
+    assert "the champion 70.0 %" in in_words(measure=PAIRS, before=0.3, gain=0.08)
 
 
 def test_whatever_else_holds_a_model_back_is_said() -> None:
@@ -148,9 +154,9 @@ def test_runs_without_measures_have_no_table() -> None:
 
 def test_it_counts_the_prompts_that_are_held_out() -> None:
     counts = {"train_tasks": 60, "validation_tasks": 20}
-    assert run_report.held_out({"counts": counts}) == "Held out: 20 of 80 tasks (25%)."
+    assert breakable(run_report.held_out({"counts": counts})) == "Held out: 20 of 80 tasks (25 %)."
     prompts = {"train_prompts": 30, "validation_prompts": 10}
-    assert run_report.held_out({"counts": counts | prompts}) == "Held out: 10 of 40 prompts (25%)."
+    assert breakable(run_report.held_out({"counts": counts | prompts})) == "Held out: 10 of 40 prompts (25 %)."
     assert run_report.held_out({}) == ""
 
 

@@ -7,7 +7,7 @@ from django.conf import LazySettings
 from django.core.exceptions import ImproperlyConfigured
 
 from annotator.launch import environment
-from rewards.run_settings import UnusableConfig, for_trainer, hours_allowed
+from rewards.run_settings import UnusableConfig, check_config, for_trainer, hours_allowed
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,26 @@ def test_the_worker_looks_up_where_a_backbone_lies(settings: LazySettings) -> No
 def test_a_run_may_have_less_time_than_all(settings: LazySettings, own: dict[str, Any], allowed: float) -> None:
     settings.RUN_HOURS = 24
     assert hours_allowed(own) == allowed
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"patience": 0}, "patience muss größer als 0 sein, nicht 0."),
+        ({"seed": -1}, "seed darf nicht negativ sein (angegeben ist -1)."),
+        ({"epochs": 10**6}, "epochs darf höchstens 10.000 sein, nicht 1.000.000."),
+        ({"dev_share": 2.5}, "dev_share muss zwischen 0 und 1 liegen (angegeben ist 2,5)."),
+        ({"schedule": "x"}, "schedule muss einer dieser Werte sein: constant, cosine, nicht x."),
+        ({"stages": []}, "stages muss einen oder mehrere dieser Werte nennen: "),
+        ({"stages": ["regression"] * 99}, "die Anzahl von stages darf höchstens "),
+        ({"alphas": [1e300]}, "jeder Wert von alphas darf höchstens "),
+        ({"attribute_weights": {"wit": 1e300}}, "die Größe von wit in attribute_weights darf höchstens "),
+        ({"seed": "x"}, 'seed kann nicht "x" sein.'),
+        ({"sead": 1}, "unbekannte Schlüssel in den Einstellungen: sead."),
+    ],
+)
+@pytest.mark.usefixtures("german")
+def test_what_the_learning_core_refuses_is_said_in_the_language_of_the_reader(config: Any, said: str) -> None:
+    with pytest.raises(UnusableConfig) as refused:
+        check_config(config)
+    assert str(refused.value).startswith(f"Das Training würde diese Einstellungen ablehnen: {said}")

@@ -10,9 +10,10 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import NoWorker, QueueHealth
 from annotator.celery import app
 from annotator.models import Label, Project, Task
-from rewards import promotion, registry, runs, snapshots, tasks, training
+from rewards import promotion, registry, run_reasons, runs, snapshots, tasks, training
 from rewards.learning.config import TrainConfig, config_hash, parse_config
 from rewards.models import RewardModel, RunState, TrainingRun
+from rewards.new_labels import News
 from rewards.run_settings import UnusableConfig, check_config, settled
 from tests.annotator.models.test_constraints import make_model
 from tests.builders import NOW, imported, label_row, make_project
@@ -256,6 +257,34 @@ def test_a_retry_leaves_a_snapshot_alone_that_holds_redacted_text(db: None, cast
     again = runs.retry(TrainingRun.objects.get(pk=cancelled.pk), by=cast.carol)
     assert again.snapshot is None
     assert "on a new snapshot" in again.reason
+
+
+@pytest.mark.usefixtures("german")
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ("requested by zoe", "angefordert von zoe"),
+        ("run 5 again, which failed", "noch einmal Lauf 5, der fehlgeschlagen war"),
+        (
+            "run 5 again, which was cancelled, on a new snapshot: tasks of the old one have been redacted or deleted",
+            (
+                "noch einmal Lauf 5, der abgebrochen worden war, mit einem neuen Snapshot: Aufgaben des alten wurden "
+                "geschwärzt oder gelöscht"
+            ),
+        ),
+        (
+            f"{News(80, 3)}, and the project retrains after 80",
+            "80 neue Labels und 3 neue Präferenzen, und das Projekt trainiert neu nach 80",
+        ),
+        (
+            f"the last run is 30 hours old, and there are {News(0, 3)}",
+            "der letzte Lauf ist 30 Stunden alt, und es gibt 3 neue Präferenzen",
+        ),
+        ("more labels came in", "more labels came in"),
+    ],
+)
+def test_the_reason_is_said_in_the_language_of_the_reader(stored: str, said: str) -> None:
+    assert run_reasons.in_words(stored) == said
 
 
 def test_what_has_not_failed_is_not_retried(project: Project, cast: Cast) -> None:

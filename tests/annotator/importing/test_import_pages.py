@@ -4,6 +4,7 @@ import html
 import io
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -180,6 +181,11 @@ def test_an_upload_leads_to_its_page(project: Project, carol: Client) -> None:
 def test_the_page_says_why_it_takes_no_file(carol: Client, content: bytes | None, why: str) -> None:
     answer = send(carol, content) if content is not None else carol.post(PAGE)
     assert (answer.status_code, why in answer.content.decode()) == (422, True)
+
+
+def test_the_page_refuses_a_file_in_the_language_of_the_reader(carol: Client, german: Mapping[str, str]) -> None:
+    answer = carol.post(PAGE, {"file": SimpleUploadedFile("rows.csv", b"")}, headers=german)
+    assert "Die Datei ist leer. Wählen Sie eine Datei mit mindestens einer Zeile." in answer.content.decode()
 
 
 def test_a_file_that_cannot_be_read_says_so_on_its_page(carol: Client) -> None:

@@ -1,7 +1,7 @@
 """The tab People: who may open its pages, and what managers do on them."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -221,6 +221,13 @@ def test_the_last_manager_stays(project: Project, cast: Cast, carol: Client) -> 
     assert (answer.status_code, "last manager" in text(answer)) == (422, True)
     assert "last manager" in text(carol.post(f"{TALK}/people/carol/dismiss/", follow=True))
     assert Membership.objects.get(user=cast.carol).role == Role.MANAGER
+
+
+def test_a_refusal_is_said_in_the_language_of_the_reader(
+    project: Project, cast: Cast, carol: Client, german: Mapping[str, str]
+) -> None:
+    answer = carol.post(f"{TALK}/people/carol/dismiss/", headers=german, follow=True)
+    assert "Außer carol leitet niemand Talk. Geben Sie zuerst jemand anderem die Leitung." in text(answer)
 
 
 def test_a_manager_s_role_is_offered(project: Project, cast: Cast, carol: Client) -> None:

@@ -56,7 +56,7 @@ function options(chart, plotWidth) {
   const text = { color: colour("--quiet"), fontFamily: getComputedStyle(document.body).fontFamily };
   const line = { lineStyle: { color: colour("--line") } };
   const places = { type: "category", data: chart.places, inverse: sideways, axisLabel: { ...text, hideOverlap: !sideways, width: sideways ? 130 : undefined, overflow: "truncate", ...(few && broken) }, axisLine: line, axisTick: { show: false }, name: sideways || few ? "" : chart.place_label, nameLocation: "middle", nameGap: 28, nameTextStyle: text };
-  const values = { type: "value", min: chart.minimum, max: chart.maximum, scale: chart.kind === "line" || sideways, axisLabel: { ...text, formatter: (value) => value.toLocaleString(language) }, splitLine: line, name: chart.value_label, nameLocation: "middle", nameGap: sideways ? 28 : 42, nameTextStyle: text };
+  const values = { type: "value", min: chart.minimum, max: chart.maximum, minInterval: chart.digits ? undefined : 1, scale: chart.kind === "line" || sideways, axisLabel: { ...text, formatter: (value) => value.toLocaleString(language) }, splitLine: line, name: chart.value_label, nameLocation: "middle", nameGap: sideways ? 28 : 42, nameTextStyle: text };
   const series = chart.series.map((one, place) => drawn(chart, one, place, chart.series.length));
   for (const [place, one] of chart.series.entries()) if (one.low.length) series.push(intervals(chart, one, place, chart.series.length));
   const marked = Object.entries(chart.marks);

@@ -77,8 +77,8 @@ def test_export_labels_writes_a_file(project: Project, tmp_path: Path) -> None:
 
 
 def test_an_unknown_layout_lists_those_that_exist(project: Project) -> None:
-    with pytest.raises(CommandError, match="Layouts: helpsteer2, disagreements, annotations"):
-        call_command("export_labels", "talk", layout="parquet")
+    with pytest.raises(CommandError, match="Layouts: helpsteer2, disagreements, preference"):
+        call_command("export_labels", "talk", layout="sheets")
 
 
 def test_agreement_prints_a_table(project: Project, cast: Cast) -> None:

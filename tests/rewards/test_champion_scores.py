@@ -1,8 +1,15 @@
 """What the champion says about tasks, on the pages of the human half: for managers only."""
 
+import io
+import json
+
+import pyarrow.parquet
 import pytest
 from django.test import Client
 
+from annotator.exporting.filters import EVERYTHING
+from annotator.exporting.layouts import LAYOUTS
+from annotator.exporting.rows import export
 from annotator.models import Project, Role, Task
 from annotator.search import criteria
 from annotator.search.criteria import Criteria, matching
@@ -89,3 +96,23 @@ def test_the_story_names_the_versions_that_scored_the_task(
     task = Task.objects.get(external_id="low")
     shown = client.get(f"/projects/talk/data/tasks/{task.public_id}/").content.decode()
     assert f"Scored by model version {champion.version}" in shown
+
+
+def test_the_champions_scores_are_exported(project: Project) -> None:
+    task = make_task(project, "one")
+    earlier, champion = make_model(project), make_model(project, is_champion=True)
+    for response in task.responses.all():
+        for model, reward in ((champion, 1.5), (earlier, -3.0)):
+            scores = {"verbosity": 0.5, "helpfulness": 2.25, "gone": 1.0}
+            Score.objects.create(reward_model=model, response=response, scores=scores, reward=reward)
+    lines = b"".join(export(project, layout="scores", format="jsonl")).splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert all(row.pop("scored_at") for row in rows)
+    scores = {"helpfulness": 2.25, "verbosity": 0.5}
+    assert rows == [
+        {"task": "one", "response": name, "model": model, "reward": 1.5, "scores": scores, "version": champion.version}
+        for name, model in (("1", "model-0"), ("2", "model-1"))
+    ]
+    table = pyarrow.parquet.read_table(io.BytesIO(b"".join(export(project, layout="scores", format="parquet"))))
+    assert [row["scores"]["helpfulness"] for row in table.to_pylist()] == [2.25, 2.25]
+    assert LAYOUTS["scores"].count(project, EVERYTHING) == 2

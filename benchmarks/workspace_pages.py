@@ -69,6 +69,7 @@ def _in(project: "Project", *paths: str) -> list[str]:
 
 
 def _of_tasks(project: "Project") -> list[str]:
+    from annotator.exporting.layouts import LAYOUTS
     from annotator.models import Import
 
     newest = project.tasks.order_by("-pk").values_list("pk", flat=True)[0]
@@ -76,8 +77,9 @@ def _of_tasks(project: "Project") -> list[str]:
     paths = [f"data/?source={imports[-1]}", f"data/?source={imports[0]}"]
     paths += [f"data/?after={newest // 2}", f"data/?state=complete&after={newest // 2}"]
     paths += [f"data/tasks/{task.public_id}/" for task in _tasks(project)]
-    paths += [f"data/export/?layout={layout}" for layout in ("disagreements", "annotations", "rankings")]
-    return _in(project, *paths, "data/export/?since=2024-01-01")
+    paths += [f"data/export/?layout={layout}" for layout in LAYOUTS if layout != "helpsteer2"]
+    parts = ("since=2024-01-01", "state=complete&language=en", f"language={RARE_LANGUAGE}", f"source={imports[0]}")
+    return _in(project, *paths, *(f"data/export/?{part}" for part in parts))
 
 
 def _tasks(project: "Project") -> "Iterator[Task]":

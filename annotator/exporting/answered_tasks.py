@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from annotator.consensus.rankings import Pair, pairs_of, ranking_of, ranks_of
 from annotator.db.statements import Statement
 from annotator.exporting.filters import Filters
-from annotator.models import TIE, Adjudication, Label, Project, Task
+from annotator.models import TIE, Adjudication, Consensus, Label, Project, Task
 from annotator.models.label import IN_FORCE_OF_RESPONSE
 
 AT_ONCE = 250
@@ -86,22 +86,28 @@ def answered_tasks(project: Project, tasks: QuerySet[Task]) -> Iterator[Answered
 
 def preferred_tasks(project: Project, filters: Filters) -> QuerySet[Task]:
     """Selects the tasks of the export that may have a preference or a ranking in force, by when it was made."""
-    tasks: QuerySet[Task] = filters.of_tasks(Task.objects.filter(project=project), project)
-    settled = Adjudication.objects.filter(task=OuterRef("pk"), is_current=True)
-    settled = settled.filter(Q(preference__isnull=False) | Q(ranking__isnull=False))
-    agreed = Q(consensus__dropped_because="") & (Q(consensus__preference__isnull=False) | ~Q(consensus__pairs=[]))
-    if filters.ask_for_a_time():
-        agreed_then = filters.of_time(tasks.filter(agreed), "consensus__computed_at").values("pk")
-        return tasks.filter(Exists(filters.of_time(settled, "made_at")) | Q(pk__in=agreed_then))
-    return tasks.filter(agreed | Q(imported_preference__isnull=False) | Exists(settled))
+    return _exported(project, filters).filter(_are_preferred(filters))
 
 
 def compared_tasks(project: Project, filters: Filters) -> QuerySet[Task]:
     """Selects the tasks of the export whose responses may be told apart, by a preference, a ranking or labels."""
-    tasks: QuerySet[Task] = filters.of_tasks(Task.objects.filter(project=project), project)
     labels = filters.of_time(Label.objects.filter(response__task=OuterRef("pk")), "made_at")
-    preferred = preferred_tasks(project, filters).values("pk")
-    return tasks.filter(Exists(labels) | Q(pk__in=preferred))
+    return _exported(project, filters).filter(Exists(labels) | _are_preferred(filters))
+
+
+def _exported(project: Project, filters: Filters) -> QuerySet[Task]:
+    tasks: QuerySet[Task] = filters.of_tasks(Task.objects.filter(project=project), project)
+    return tasks
+
+
+def _are_preferred(filters: Filters) -> Q:
+    # Looked up task by task, as a page shows the first few only.
+    agreed = Consensus.objects.filter(task=OuterRef("pk"), dropped_because="")
+    agreed = agreed.filter(Q(preference__isnull=False) | ~Q(pairs=[]))
+    settled = Adjudication.objects.filter(task=OuterRef("pk"), is_current=True)
+    settled = settled.filter(Q(preference__isnull=False) | Q(ranking__isnull=False))
+    then = Exists(filters.of_time(agreed, "computed_at")) | Exists(filters.of_time(settled, "made_at"))
+    return then if filters.ask_for_a_time() else then | Q(imported_preference__isnull=False)
 
 
 def _task(row: Sequence[Any]) -> AnsweredTask:

@@ -28,6 +28,20 @@ def test_a_level_is_one_more_than_its_score() -> None:
     assert [level(position) for position in (0, 6, 2.5, None)] == [1, 7, 3.5, None]
 
 
+@pytest.mark.parametrize(
+    ("levels", "shown"), [(("No", "Yes"), ["No", "Yes"]), (("No", "Yes, and in full"), ["1", "2"])]
+)
+def test_a_few_short_words_stand_for_their_numbers(
+    project: Project, cast: Cast, client: Client, levels: tuple[str, ...], shown: list[str]
+) -> None:
+    rubrics.publish(project, RubricText("criteria", "Criteria", (AttributeText("right", "Right", levels),)))
+    make_task(project, responses=1)
+    client.force_login(cast.alice)
+    page = client.get("/projects/talk/annotate/").content.decode()
+    assert re.findall(r'<span class="number">([^<]*)</span>', page) == shown
+    assert ("worded" in page) == (shown == ["No", "Yes"])
+
+
 def test_the_agreement_matrix_begins_at_one(project: Project, cast: Cast, carol: Client) -> None:
     make_task(project)
     for user in cast.annotators:

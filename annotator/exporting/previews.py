@@ -67,7 +67,7 @@ def preview(
         rows = max(round(counted * tasks / max(len(sample), 1)), len(head))
     # Parquet takes a process to write; its size is much like that of gzipped lines.
     packed = format == "parquet"
-    columns = LAYOUTS[layout].columns(project)
+    columns = LAYOUTS[layout].columns(project) if format == "csv" else {}
     parts = encoded(head, columns, format="jsonl" if packed else format, gzip=gzip or packed)
     size = sum(map(len, parts))
     if len(head) < rows:

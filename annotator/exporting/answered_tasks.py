@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -13,8 +14,8 @@ from annotator.exporting.filters import Filters
 from annotator.models import TIE, Adjudication, Consensus, Label, Project, Task
 from annotator.models.label import IN_FORCE_OF_RESPONSE
 
-AT_ONCE = 250
-"""Tasks that are read by one statement, with all their texts."""
+FIRST, AT_ONCE, COUNTED_AT_ONCE = 120, 250, 5_000
+"""Tasks that are read by one statement: the first and the following ones with all their texts, or without texts."""
 
 
 @dataclass(frozen=True)
@@ -55,32 +56,40 @@ class AnsweredTask:
 
 
 # Everything is looked up task by task, as in the snapshots (rewards/snapshots/lines.py).
-_READ = Statement(
-    f"""
-    SELECT t.external_id, t.conversation, t.prompt_hash, t.language, t.metadata, t.imported_preference, c.preference,
-           c.pairs, coalesce(c.dropped_because, '') <> '', a.preference, a.ranking,
-           (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, r.text, l.means)
-                            ORDER BY r.position)
-            FROM annotator_response r LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true WHERE r.task_id = t.id),
-           (SELECT json_agg(json_build_array(n.preference, n.justification) ORDER BY n.submitted_at, n.id)
-            FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
-            WHERE s.task_id = t.id AND s.counts AND n.is_current AND n.preference IS NOT NULL)
-    FROM annotator_task t
-    LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
-    LEFT JOIN LATERAL (
-        SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
-    ) a ON true
-    WHERE t.id = ANY(%(tasks)s) ORDER BY t.id
-    """,
+_READ = """
+SELECT t.external_id, {conversation}, t.prompt_hash, t.language, t.metadata, t.imported_preference, c.preference,
+       c.pairs, coalesce(c.dropped_because, '') <> '', a.preference, a.ranking,
+       (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, {text}, l.means) ORDER BY r.position)
+        FROM annotator_response r LEFT JOIN LATERAL ({in_force}) l ON true WHERE r.task_id = t.id),
+       (SELECT json_agg(json_build_array(n.preference, n.justification) ORDER BY n.submitted_at, n.id)
+        FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
+        WHERE {votes} AND s.task_id = t.id AND s.counts AND n.is_current AND n.preference IS NOT NULL)
+FROM annotator_task t
+LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
+) a ON true
+WHERE t.id = ANY(%(tasks)s) ORDER BY t.id
+"""
+_WHOLE = Statement(
+    _READ.format(conversation="t.conversation", text="r.text", votes="true", in_force=IN_FORCE_OF_RESPONSE),
     prepared=False,
+)
+_WITHOUT_TEXTS = Statement(
+    _READ.format(conversation="'[]'", text="''", votes="false", in_force=IN_FORCE_OF_RESPONSE), prepared=False
 )
 
 
-def answered_tasks(project: Project, tasks: QuerySet[Task]) -> Iterator[AnsweredTask]:
-    """Yields the tasks in the order of their ids, some at a time."""
+def answered_tasks(tasks: QuerySet[Task], *, texts: bool = True) -> Iterator[AnsweredTask]:
+    """Yields the tasks in the order of their ids, some at a time; to count them takes no texts and no votes."""
     after = 0
-    while ids := list(tasks.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:AT_ONCE]):
-        yield from map(_task, _READ.rows(tasks=ids))
+    # A page shows the first rows only.
+    sizes = chain([FIRST], repeat(AT_ONCE)) if texts else repeat(COUNTED_AT_ONCE)
+    for size in sizes:
+        ids = list(tasks.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:size])
+        yield from map(_task, (_WHOLE if texts else _WITHOUT_TEXTS).rows(tasks=ids) if ids else ())
+        if len(ids) < size:
+            break
         after = ids[-1]
 
 

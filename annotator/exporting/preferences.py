@@ -102,8 +102,7 @@ def helpsteer3_columns(_project: Project) -> Mapping[str, Type]:
 
 
 def count_preferred(project: Project, filters: Filters) -> int:
-    nobody_s = Task.objects.none().values("pk")
-    return sum(1 for _ in _preferred_pairs(project, filters, nobody_s))
+    return sum(1 for _ in _with_preference(preferred_tasks(project, filters), texts=False))
 
 
 def dpo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -130,7 +129,7 @@ def dpo_columns(_project: Project) -> Mapping[str, Type]:
 
 
 def count_compared(project: Project, filters: Filters) -> int:
-    return sum(len(pairs) for _, pairs in _compared(project, filters))
+    return sum(len(pairs) for _, pairs in _compared(project, filters, texts=False))
 
 
 def nemo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -153,11 +152,15 @@ def nemo_columns(_project: Project) -> Mapping[str, Type]:
 
 
 def count_told_apart(project: Project, filters: Filters) -> int:
-    return sum(1 for _ in _compared(project, filters))
+    return sum(1 for _ in _compared(project, filters, texts=False))
 
 
 def _preferred_pairs(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[tuple[AnsweredTask, int]]:
-    for task in answered_tasks(project, preferred_tasks(project, filters).exclude(pk__in=unseen)):
+    return _with_preference(preferred_tasks(project, filters).exclude(pk__in=unseen))
+
+
+def _with_preference(tasks: QuerySet[Task], *, texts: bool = True) -> Iterator[tuple[AnsweredTask, int]]:
+    for task in answered_tasks(tasks, texts=texts):
         if task.preference is not None and len(task.responses) == 2:
             yield task, task.preference
 
@@ -170,8 +173,10 @@ def _valid(votes: Any) -> list[Vote]:
     return [vote for vote in votes if -3 <= vote.strength <= 3]
 
 
-def _compared(project: Project, filters: Filters) -> Iterator[tuple[AnsweredTask, list[Compared]]]:
-    for task in answered_tasks(project, compared_tasks(project, filters)):
+def _compared(
+    project: Project, filters: Filters, *, texts: bool = True
+) -> Iterator[tuple[AnsweredTask, list[Compared]]]:
+    for task in answered_tasks(compared_tasks(project, filters), texts=texts):
         if pairs := comparisons(task, project.spread_attribute):
             yield task, pairs
 

@@ -51,14 +51,16 @@ def preview(
     """
     require_allowed(project, layout=layout, format=format, by=by)
     tasks = project.tasks.count()
+    first = filters
     # Without this, rows of a few tasks would be looked for among the rows of all.
     if filters.restrict_tasks() and tasks > COUNTED_TASKS:
-        filters = replace(filters, among=_first_chosen(project, filters, by))
+        ids = _first_chosen(project, filters, by)
+        first = Filters(since=filters.since, until=filters.until, among=ids)
     with transaction.atomic():
-        head = list(islice(LAYOUTS[layout].rows(project, filters, tasks_held_by(by)), MEASURED))
-    if filters.among is not None and len(filters.among) <= COUNTED_TASKS:
-        rows, exact = LAYOUTS[layout].count(project, filters), True
-    elif len(head) < MEASURED and filters.among is None:
+        head = list(islice(LAYOUTS[layout].rows(project, first, tasks_held_by(by)), MEASURED))
+    if first.among is not None and len(first.among) <= COUNTED_TASKS:
+        rows, exact = LAYOUTS[layout].count(project, first), True
+    elif len(head) < MEASURED and first.among is None:
         rows, exact = len(head), True
     else:
         sample = _sample(project, tasks)
@@ -77,14 +79,10 @@ def preview(
 
 def _first_chosen(project: Project, filters: Filters, by: User) -> Sequence[int]:
     """Returns the ids of the tasks that the filters choose; one more than COUNTED_TASKS if there are more."""
-    states = [filters.state] if filters.state else list(STATES)
-    ids: list[int] = []
-    for state in states:
-        criteria = Criteria(state=state, language=filters.language, source=filters.source)
-        with searching():
-            tasks = matching(project, criteria, reader=by).tasks
-            ids += tasks.order_by("pk").values_list("pk", flat=True)[: COUNTED_TASKS + 1 - len(ids)]
-    return ids
+    criteria = Criteria(state=filters.state, language=filters.language, source=filters.source)
+    with searching():
+        tasks = matching(project, criteria, reader=by).tasks.filter(state__in=STATES)
+        return list(tasks.order_by("pk").values_list("pk", flat=True)[: COUNTED_TASKS + 1])
 
 
 _ENDS = Statement("SELECT min(id), max(id) FROM annotator_task WHERE project_id = %(project)s", prepared=False)

@@ -58,7 +58,7 @@ def addresses(project: "Project", name: str) -> list[str]:
     pages += _in(
         project, *(f"data/?{urlencode(chosen)}" for chosen in (*FILTERS, *(FILTERS_OF_MANAGERS if managed else ())))
     )
-    pages += _of_tasks(project)
+    pages += _of_tasks(project, managed=managed)
     pages += _of_models(project)
     pages += _of_reviews(project)
     return pages + (_of_managers(project) if managed else _in(project, f"people/{_pseudonym(project)}/"))
@@ -68,7 +68,7 @@ def _in(project: "Project", *paths: str) -> list[str]:
     return [f"/projects/{project.slug}/{path}" for path in paths]
 
 
-def _of_tasks(project: "Project") -> list[str]:
+def _of_tasks(project: "Project", *, managed: bool) -> list[str]:
     from annotator.exporting.layouts import LAYOUTS
     from annotator.models import Import
 
@@ -77,7 +77,8 @@ def _of_tasks(project: "Project") -> list[str]:
     paths = [f"data/?source={imports[-1]}", f"data/?source={imports[0]}"]
     paths += [f"data/?after={newest // 2}", f"data/?state=complete&after={newest // 2}"]
     paths += [f"data/tasks/{task.public_id}/" for task in _tasks(project)]
-    paths += [f"data/export/?layout={layout}" for layout in LAYOUTS if layout != "helpsteer2"]
+    layouts = [name for name, layout in LAYOUTS.items() if managed or not layout.for_managers]
+    paths += [f"data/export/?layout={name}" for name in layouts]
     parts = ("since=2024-01-01", "state=complete&language=en", f"language={RARE_LANGUAGE}", f"source={imports[0]}")
     return _in(project, *paths, *(f"data/export/?{part}" for part in parts))
 

@@ -62,10 +62,8 @@ def place_in_the_queue(item: pytest.Item) -> tuple[int, int]:
         return 0, 0
     if "storm" in groups:
         return 1, 0
-    # The browser's tests, which mostly wait, are mixed with those that compute. Short tests come last, so that the
-    # workers end together.
-    short = not item.get_closest_marker("slow")
-    return 2 + short, zlib.crc32(item.nodeid.partition("::")[0].encode())
+    # The browser's tests, which mostly wait, are mixed with those that compute.
+    return 2, zlib.crc32(item.nodeid.partition("::")[0].encode())
 
 
 @pytest.hookimpl(wrapper=True)

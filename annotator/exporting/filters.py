@@ -7,8 +7,9 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from annotator.models import Import, Project, Task
+from annotator.models import Project, Task
 from annotator.projects import languages
+from annotator.search.criteria import of_import
 from annotator.web.query_parameters import BadParameter, Parameters, choice, number, text
 
 STATES = (Task.State.OPEN, Task.State.COMPLETE)
@@ -40,7 +41,7 @@ class Filters:
         if self.language:
             wanted &= Q(**{f"{path}language": self.language})
         if self.source:
-            wanted &= _of_import(project, self.source, path)
+            wanted &= of_import(project, self.source, path)
         if self.among is not None:
             wanted &= Q(**{f"{path}id__in": self.among})
         return rows.filter(wanted)
@@ -95,10 +96,3 @@ def _moment(parameters: Parameters, name: str) -> datetime | None:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise BadParameter(name, "Write a time like 2026-01-31T12:00:00Z.") from None
-
-
-def _of_import(project: Project, number: int, path: str) -> Q:
-    # The import itself has no index on the tasks: the range of their ids finds them.
-    row = Import.objects.filter(project=project, pk=number).first()
-    ids = (row.first_task or 0, row.last_task or 0) if row else (0, 0)
-    return Q(**{f"{path}id__range": ids, f"{path}from_import": number})

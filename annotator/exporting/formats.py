@@ -18,6 +18,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.exporting.columns import Row, Type
 from annotator.exporting.spreadsheets import csv_lines
+from annotator.importing.parquet import PASSED_ON
 
 FORMATS = {
     "jsonl": "application/x-ndjson",
@@ -28,7 +29,6 @@ GZIP = "application/gzip"
 WRITER = Path(__file__).with_name("parquet_process.py")
 AT_ONCE = 100
 """Rows that are handed to the process that writes Parquet before what it has written is passed on."""
-_PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _CHUNK = 1 << 18
 _LINE_ENDS = {ord(character): json.dumps(character)[1:-1] for character in "\u0085\u2028\u2029"}
 """Line ends that are valid within JSON texts. Readers that split a file into lines would break a row there."""
@@ -98,7 +98,7 @@ def _parquet(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[bytes
         WriterFailed: The process has ended early.
     """
     waiting = iter(rows)
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     with TemporaryFile() as errors:
         # With -P the modules of this folder cannot hide those of the same names that the writer imports.
         process = subprocess.Popen(

@@ -164,7 +164,7 @@ def matching(project: Project, criteria: Criteria, *, reader: User) -> Matches:
         found = _with_words(found.tasks, project, criteria)
     tasks = found.tasks
     if criteria.source:
-        tasks = _of_import(tasks, project, criteria.source)
+        tasks = tasks.filter(of_import(project, criteria.source))
     if criteria.state:
         tasks = tasks.filter(state=criteria.state)
     if criteria.spread:
@@ -176,11 +176,12 @@ def matching(project: Project, criteria: Criteria, *, reader: User) -> Matches:
     return Matches(tasks, found.at_least if criteria.asks_for_words_alone() else 0)
 
 
-def _of_import(tasks: QuerySet[Task], project: Project, number: int) -> QuerySet[Task]:
+def of_import(project: Project, number: int, path: str = "") -> Q:
+    """Returns the condition for the tasks of an import; `path` leads from a row to its task."""
     # The import itself has no index on the tasks: the range of their ids finds them, in their order.
     row = Import.objects.filter(project=project, pk=number).first()
     ids = (row.first_task or 0, row.last_task or 0) if row else (0, 0)
-    return tasks.filter(pk__range=ids, from_import=number)
+    return Q(**{f"{path}id__range": ids, f"{path}from_import": number})
 
 
 # PostgreSQL has no statistics of rare words, and would read the tasks one by one, from the newest, to find them. So the

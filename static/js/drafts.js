@@ -51,9 +51,10 @@ function keep(form, names) {
 }
 
 // Sent to the server.
-function say(template) {
-  const line = document.getElementById("saved");
-  const time = new Date().toLocaleTimeString(document.documentElement.lang);
+function say(template, at = new Date()) {
+  const line = document.getElementById("saved"), language = document.documentElement.lang;
+  const today = at.toDateString() === new Date().toDateString();
+  const time = today ? at.toLocaleTimeString(language) : at.toLocaleString(language);
   line.textContent = line.dataset[template].replace("{time}", time);
   line.classList.toggle("unsent", !["saved", "back"].includes(template));
 }
@@ -148,6 +149,7 @@ function restore() {
   const left = entries.filter(([name, made]) => made.base + 1 >= base || made.at > base || !answered(form, name));
   fill(form, left);
   write(form, Object.fromEntries(left));
+  if (base && !left.length) say("saved", new Date(base - skew));
   send(form);
 }
 

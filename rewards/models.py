@@ -41,10 +41,14 @@ class Snapshot(models.Model):
         ]
 
     def __str__(self) -> str:
-        counts = self.manifest.get("counts", {})
-        preferences = counts.get("train_preferences", 0) + counts.get("validation_preferences", 0)
-        size = f"{self.labels} labels, {preferences} preferences" if preferences else f"{self.labels} labels"
+        size = f"{self.labels} labels, {self.preferences} preferences" if self.preferences else f"{self.labels} labels"
         return f"{self.content_hash[:12]} ({size})"
+
+    @property
+    def preferences(self) -> int:
+        """The tasks with a preference."""
+        counts = self.manifest.get("counts", {})
+        return int(counts.get("train_preferences", 0) + counts.get("validation_preferences", 0))
 
     def directory(self) -> Path:
         return settings.ARTIFACTS / self.path

@@ -9,9 +9,15 @@ let library;
 const specification = (figure) => JSON.parse(figure.querySelector("script[type='application/json']").textContent);
 const written = (value, digits) => value == null ? "–" : value.toLocaleString(language, { maximumFractionDigits: digits, minimumFractionDigits: digits });
 
+// Points lie beside their names; so do a few bars whose names would be broken within a word below them.
+function lies(chart, plotWidth) {
+  const widest = 6.5 * Math.max(...chart.places.flatMap((name) => name.split(/\s+/)).map((word) => word.length));
+  return chart.kind === "points" || (named(chart) && widest > plotWidth / chart.places.length - 8);
+}
+const named = (chart) => ["bar", "stacked"].includes(chart.kind) && chart.places.length <= 8;
+
 // A line from the low to the high end of each interval, across the direction of the places.
-function intervals(chart, series, place, count) {
-  const upright = chart.kind !== "points";
+function intervals(chart, series, place, count, upright) {
   return {
     type: "custom", name: series.name, silent: true, tooltip: { show: false }, z: 3, encode: upright ? { x: 0, y: [1, 2] } : { x: [1, 2], y: 0 },
     data: series.low.map((low, at) => low == null ? null : [at, low, series.high[at]]).filter(Boolean),
@@ -49,23 +55,23 @@ function drawn(chart, series, place, count) {
 }
 
 function options(chart, plotWidth) {
-  const sideways = chart.kind === "points", many = chart.series.length > 1;
+  const sideways = lies(chart, plotWidth), many = chart.series.length > 1;
   // Few named bars keep all their names, each broken within its bar's width.
-  const few = ["bar", "stacked"].includes(chart.kind) && chart.places.length <= 8;
+  const few = !sideways && named(chart);
   const broken = { interval: 0, hideOverlap: false, overflow: "break", width: Math.max(36, (plotWidth - 90) / chart.places.length - 4), fontSize: 11, lineHeight: 13 };
   const text = { color: colour("--quiet"), fontFamily: getComputedStyle(document.body).fontFamily };
   const line = { lineStyle: { color: colour("--line") } };
-  const places = { type: "category", data: chart.places, inverse: sideways, axisLabel: { ...text, hideOverlap: !sideways, width: sideways ? 130 : undefined, overflow: "truncate", ...(few && broken) }, axisLine: line, axisTick: { show: false }, name: sideways || few ? "" : chart.place_label, nameLocation: "middle", nameGap: 28, nameTextStyle: text };
-  const values = { type: "value", min: chart.minimum, max: chart.maximum, minInterval: chart.digits ? undefined : 1, scale: chart.kind === "line" || sideways, axisLabel: { ...text, formatter: (value) => value.toLocaleString(language) }, splitLine: line, name: chart.value_label, nameLocation: "middle", nameGap: sideways ? 28 : 42, nameTextStyle: text };
+  const places = { type: "category", data: chart.places, inverse: sideways, axisLabel: { ...text, hideOverlap: !sideways, interval: sideways ? 0 : undefined, width: sideways ? Math.min(160, plotWidth * 0.4) : undefined, overflow: named(chart) ? "break" : "truncate", lineHeight: 13, ...(few && broken) }, axisLine: line, axisTick: { show: false }, name: sideways || few ? "" : chart.place_label, nameLocation: "middle", nameGap: 28, nameTextStyle: text };
+  const values = { type: "value", min: chart.minimum, max: chart.maximum, minInterval: chart.digits ? undefined : 1, scale: ["line", "points"].includes(chart.kind), splitNumber: plotWidth < 360 ? 3 : 5, axisLabel: { ...text, hideOverlap: true, formatter: (value) => value.toLocaleString(language) }, splitLine: line, name: chart.value_label, nameLocation: "middle", nameGap: sideways ? 28 : 42, nameTextStyle: text };
   const series = chart.series.map((one, place) => drawn(chart, one, place, chart.series.length));
-  for (const [place, one] of chart.series.entries()) if (one.low.length) series.push(intervals(chart, one, place, chart.series.length));
+  for (const [place, one] of chart.series.entries()) if (one.low.length) series.push(intervals(chart, one, place, chart.series.length, !sideways));
   const marked = Object.entries(chart.marks);
   if (marked.length && series.length) {
     const axis = sideways ? "xAxis" : "yAxis";
     series[0].markLine = { silent: true, symbol: "none", lineStyle: { color: colour("--quiet"), type: "dashed" }, label: { ...text, formatter: "{b}", position: "insideEndTop" }, data: marked.map(([name, value]) => ({ name, [axis]: value })) };
   }
   return {
-    animation: false, textStyle: text, grid: { left: 12, right: 16, top: many ? 40 : 16, bottom: few ? 8 : 34, containLabel: true },
+    animation: false, textStyle: text, grid: { left: 12, right: 16, top: many ? 40 : 16, bottom: few || (sideways && !chart.value_label) ? 8 : 34, outerBoundsMode: "same", outerBoundsContain: "all" },
     legend: many ? { type: "scroll", top: 0, textStyle: { ...text, color: colour("--ink") }, data: chart.series.map((one) => one.name) } : undefined,
     tooltip: { trigger: sideways ? "item" : "axis", renderMode: "richText", valueFormatter: (value) => written(Array.isArray(value) ? value.at(-1) : value, chart.digits) },
     xAxis: sideways ? values : places, yAxis: sideways ? places : values, series,

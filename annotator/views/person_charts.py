@@ -13,6 +13,7 @@ from annotator.quality import own_work, person_work
 from annotator.quality.findings import Finding, findings
 from annotator.quality.person_work import Interval, Volume, WithOthers
 from annotator.review.queue import submissions
+from annotator.views.agreement_charts import day_name
 from annotator.web.charts import Chart, Kind, Series
 from annotator.web.numbers import number
 
@@ -64,14 +65,14 @@ def work_of(project: Project, user: User, *, done: int, reader: User) -> Work:
 def _volume_charts(volume: Volume) -> list[Chart]:
     if not any(count for _week, count in volume.weeks):
         return []
-    weeks = [date_format(week, "d M Y") for week, _count in volume.weeks]
+    weeks = [date_format(week, "SHORT_DATE_FORMAT") for week, _count in volume.weeks]
     tasks = _("tasks")
     charts = [
         Chart(
             name="tasks-by-day",
             title=_("Tasks rated each day"),
             kind=Kind.BAR,
-            places=[date_format(day, "d M") for day, _count in volume.days],
+            places=[day_name(day) for day, _count in volume.days],
             series=[Series(tasks, [count for _day, count in volume.days])],
             place_label=_("day"),
         ),

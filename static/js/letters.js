@@ -7,6 +7,7 @@ const letters = (sheet) => document.querySelectorAll(`.letters a[href="#${sheet.
 export const isAway = (sheet) => NARROW.matches && sheet.classList.contains("away");
 
 export function reveal(sheet) {
+  if (!document.querySelector(".letters")) return; // a page without the switch shows every response
   for (const other of sheets()) {
     other.classList.toggle("away", other !== sheet);
     for (const letter of letters(other)) {

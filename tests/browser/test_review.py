@@ -112,3 +112,13 @@ def test_submissions_are_narrowed_by_a_form(open_page: Open, rita: User) -> None
     page.get_by_label("Verdict").select_option("Accepted")
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_text("There are no such submissions.")).to_be_visible()
+
+
+def test_a_phone_shows_every_response(open_page: Open, rita: User) -> None:
+    page = open_page(rita, viewport={"width": 360, "height": 800})
+    page.goto(f"/projects/talk/review/{Task.objects.earliest('pk').public_id}/")
+    for letter in "AB":
+        expect(page.get_by_role("heading", name=f"Response {letter}", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Settle and next").click()
+    page.get_by_role("alert").get_by_role("link").last.click()
+    expect(page.get_by_role("heading", name="Response A", exact=True)).to_be_visible()

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.db.clock import database_now
 from annotator.db.statement_timeouts import long_statements, streamed
-from annotator.exporting.filters import PARAMETERS, filters_from
+from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS, content_type, suffix
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
@@ -165,7 +165,8 @@ class Export(APIView):
         format = request.query_params.get("format", "jsonl")
         gzip = flag(request.query_params, "gzip")
         filters = filters_from(request.query_params)
-        rows = export(project, layout=layout, format=format, gzip=gzip, filters=filters, by=user)
+        fields = fields_from(request.query_params)
+        rows = export(project, layout=layout, format=format, gzip=gzip, filters=filters, fields=fields, by=user)
         answer = StreamingHttpResponse(streamed(rows), content_type=content_type(format, gzip=gzip))
         name = f"{project.slug}-{layout}.{suffix(format, gzip=gzip)}"
         answer["Content-Disposition"] = f'attachment; filename="{name}"'

@@ -1,4 +1,4 @@
-"""Which rows an export takes."""
+"""Which rows and fields an export takes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from annotator.models import Project, Task
+from annotator.models import Label, Project, Task
 from annotator.projects import languages
 from annotator.search.criteria import of_import
 from annotator.web.query_parameters import BadParameter, Parameters, choice, number, text
@@ -22,6 +22,7 @@ class Filters:
 
     `since` and `until` are the moments between which a row was made, without `until` itself. `state`, `language` (a
     code) and `source` (the id of an import of the project) are those of the row's task, and `among` are ids of tasks.
+    `label_source` is where labels come from; only layouts of labels know it.
     """
 
     since: datetime | None = None
@@ -30,6 +31,7 @@ class Filters:
     language: str = ""
     source: int | None = None
     among: Sequence[int] | None = None
+    label_source: str = ""
 
     def restrict_tasks(self) -> bool:
         """Returns whether rows are left out because of their tasks."""
@@ -46,6 +48,11 @@ class Filters:
             wanted &= Q(**{f"{path}id__in": self.among})
         return rows.filter(wanted)
 
+    def of_labels(self, labels: QuerySet[Label]) -> QuerySet[Label]:
+        """Keeps the labels that were made in the time, and come from where they should."""
+        in_time: QuerySet[Label] = self.of_time(labels, "made_at")
+        return in_time.filter(source=self.label_source) if self.label_source else in_time
+
     def of_time(self, rows: QuerySet[Any], field: str) -> Any:
         """Keeps the rows that were made in the time."""
         after = rows.filter(**{f"{field}__gte": self.since}) if self.since else rows
@@ -54,7 +61,8 @@ class Filters:
     def for_audit(self) -> dict[str, Any]:
         """Returns the filters in use, with times as texts."""
         times = {"since": self.since and self.since.isoformat(), "until": self.until and self.until.isoformat()}
-        all_of_them = times | {"state": self.state, "language": self.language, "source": self.source}
+        names = ("state", "language", "source", "label_source")
+        all_of_them = times | {name: getattr(self, name) for name in names}
         return {name: value for name, value in all_of_them.items() if value}
 
     def ask_for_a_time(self) -> bool:
@@ -68,8 +76,10 @@ PARAMETERS = {
     "state": f"only rows of tasks that are {' or '.join(STATES)}",
     "language": "only rows of tasks in this language, by its code or English name",
     "source": "only rows of tasks from the import with this id",
+    "label_source": f"only labels that are {' or '.join(Label.Source.values)}; for layouts of labels",
+    "fields": "only these fields of each row, such as prompt,response, in this order",
 }
-"""The names and meanings of what `filters_from` reads."""
+"""The names and meanings of what `filters_from` and `fields_from` read."""
 
 
 def filters_from(parameters: Parameters) -> Filters:
@@ -83,7 +93,14 @@ def filters_from(parameters: Parameters) -> Filters:
         state=choice(parameters, "state", ["", *STATES], default=""),
         language=languages.code_of(language),
         source=number(parameters, "source"),
+        label_source=choice(parameters, "label_source", ["", *Label.Source.values], default=""),
     )
+
+
+def fields_from(parameters: Parameters) -> tuple[str, ...]:
+    """Reads the fields that rows should have; none means all."""
+    names = (name.strip() for name in text(parameters, "fields").split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _moment(parameters: Parameters, name: str) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Encodes rows as the bytes of a file: JSON lines, CSV or Parquet, gzipped on request, a part at a time."""
+"""Encodes rows as the bytes of a file, a part at a time: JSON lines, a JSON list, CSV or Parquet, packed on request."""
 
 import json
 import os
@@ -22,8 +22,10 @@ from annotator.importing.parquet import PASSED_ON
 
 FORMATS = {
     "jsonl": "application/x-ndjson",
+    "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
+    "zip": "application/zip",
 }
 GZIP = "application/gzip"
 WRITER = Path(__file__).with_name("parquet_process.py")
@@ -45,23 +47,33 @@ def encoded(rows: Iterable[Row], columns: Mapping[str, Type], *, format: str, gz
         parts = csv_lines(_flat(rows, columns), _flat_columns(columns))
     elif format == "parquet":
         parts = _parquet(rows, columns)
+    elif format == "json":
+        parts = _json_list(rows)
     else:
         parts = json_lines(rows)
-    return _gzipped(parts) if gzip else parts
+    return gzipped(parts) if gzip else parts
 
 
 def content_type(format: str, *, gzip: bool) -> str:
-    return GZIP if gzip else FORMATS[format]
+    return GZIP if gzip and format != "zip" else FORMATS[format]
 
 
 def suffix(format: str, *, gzip: bool) -> str:
-    return f"{format}.gz" if gzip else format
+    return f"{format}.gz" if gzip and format != "zip" else format
 
 
 def json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
     for row in rows:
         line = _encode(row)
         yield (line if line.isascii() else line.translate(_LINE_ENDS)).encode() + b"\n"
+
+
+def _json_list(rows: Iterable[Row]) -> Iterator[bytes]:
+    before = b"[\n"
+    for line in json_lines(rows):
+        yield before + line[:-1]
+        before = b",\n"
+    yield b"\n]\n" if before != b"[\n" else b"[]\n"
 
 
 def _flat_columns(columns: Mapping[str, Type]) -> list[str]:
@@ -82,7 +94,7 @@ def _flat(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[Row]:
         yield {key: _encode(value) if isinstance(value, list) else value for key, value in flat.items()}
 
 
-def _gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
+def gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
     # 31: with gzip's head, whose time stays 0, so that the same rows give the same bytes.
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     for part in parts:

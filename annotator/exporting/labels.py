@@ -8,21 +8,31 @@ from django.db.models import QuerySet
 
 from annotator.exporting.columns import CHUNK, INTEGER, TEXT, Row, Type, counted_ratings, current_ratings, ordered
 from annotator.exporting.filters import Filters
-from annotator.importing.prompts import prompt_from_messages
+from annotator.importing.prompts import is_held_out, prompt_from_messages
 from annotator.models import Label, Project
 
+_HASH = ("response__task__prompt_hash",)
 
-def helpsteer2_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
+
+def helpsteer2_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each labelled response, with a whole number for each attribute. A task's rows are adjacent."""
+    return labelled_rows(project, filters, unseen)
+
+
+def labelled_rows(
+    project: Project, filters: Filters, _unseen: QuerySet[Any], *, held_out: bool | None = None
+) -> Iterator[Row]:
+    """Yields the rows of `helpsteer2_rows`, or those of them whose prompts snapshots hold out, or those of the rest."""
     labels = Label.objects.in_force_while_in_use().for_project(project.pk)
-    chosen = filters.of_tasks(filters.of_time(labels, "made_at"), project, "response__task__")
+    chosen = filters.of_tasks(filters.of_labels(labels), project, "response__task__")
     rows = chosen.order_by("response__task", "response__position").values_list(
-        "response__task__conversation", "response__text", "scores"
+        "response__task__conversation", "response__text", "scores", *_HASH[held_out is None :]
     )
     keys = project.attribute_keys()
     # Here as below, iterator() reads by a cursor on the server, so the rows never lie in memory together.
-    for conversation, text, scores in rows.iterator(chunk_size=CHUNK):
-        yield {"prompt": prompt_from_messages(conversation), "response": text, **ordered(scores, keys)}
+    for conversation, text, scores, *prompt in rows.iterator(chunk_size=CHUNK):
+        if held_out is None or is_held_out(prompt[0], project.validation_share) == held_out:
+            yield {"prompt": prompt_from_messages(conversation), "response": text, **ordered(scores, keys)}
 
 
 def helpsteer2_columns(project: Project) -> Mapping[str, Type]:
@@ -30,7 +40,7 @@ def helpsteer2_columns(project: Project) -> Mapping[str, Type]:
 
 
 def count_labels(project: Project, filters: Filters) -> int:
-    labels = filters.of_time(Label.objects.in_force_while_in_use().for_project(project.pk), "made_at")
+    labels = filters.of_labels(Label.objects.in_force_while_in_use().for_project(project.pk))
     return int(filters.of_tasks(labels, project, "response__task__").count())
 
 

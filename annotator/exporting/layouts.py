@@ -18,18 +18,20 @@ class Layout:
     """How a layout is written. `rows` gets the tasks whose single ratings the reader must not see yet.
 
     `count` counts the rows of few tasks exactly: the filters' `among` names them. `for_managers` marks layouts that say
-    which model wrote a response, and what it is worth, which reviewers are not to know.
+    which model wrote a response, and what it is worth, which reviewers are not to know. `of_labels` marks those whose
+    rows are labels, which know the filters' `label_source`.
     """
 
     rows: Callable[[Project, Filters, QuerySet[Any]], Iterator[Row]]
     columns: Callable[[Project], Mapping[str, Type]]
     count: Callable[[Project, Filters], int]
     for_managers: bool = False
+    of_labels: bool = False
 
 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
-        "helpsteer2": Layout(labels.helpsteer2_rows, labels.helpsteer2_columns, labels.count_labels),
+        "helpsteer2": Layout(labels.helpsteer2_rows, labels.helpsteer2_columns, labels.count_labels, of_labels=True),
         "disagreements": Layout(labels.disagreement_rows, labels.disagreement_columns, labels.count_rated),
         "preference": Layout(preferences.preference_rows, preferences.preference_columns, preferences.count_preferred),
         "helpsteer3": Layout(preferences.helpsteer3_rows, preferences.helpsteer3_columns, preferences.count_preferred),

@@ -12,7 +12,7 @@ from annotator.exporting.columns import Row
 from annotator.exporting.filters import EVERYTHING, STATES, Filters
 from annotator.exporting.formats import encoded
 from annotator.exporting.layouts import LAYOUTS
-from annotator.exporting.rows import require_allowed
+from annotator.exporting.rows import chosen_columns, require_allowed, with_fields
 from annotator.models import Project, User
 from annotator.review.blindness import tasks_held_by
 from annotator.search.criteria import Criteria, matching, searching
@@ -40,24 +40,31 @@ class Preview:
 
 
 def preview(
-    project: Project, *, layout: str, format: str, gzip: bool = False, filters: Filters = EVERYTHING, by: User
+    project: Project,
+    *,
+    layout: str,
+    format: str,
+    gzip: bool = False,
+    filters: Filters = EVERYTHING,
+    fields: Sequence[str] = (),
+    by: User,
 ) -> Preview:
     """Reads the first rows of an export and estimates its size. It is no export, so the audit gets no entry.
 
     Raises:
-        UnknownExport: There is no such layout or format.
-        ForManagers: The person may not have this layout.
+        UnknownExport, UnknownField, NoLabels, ForManagers: As for `export`.
         TooBroad: It takes too long to find the tasks.
     """
-    require_allowed(project, layout=layout, format=format, by=by)
+    require_allowed(project, layout=layout, format=format, filters=filters, by=by)
+    columns = chosen_columns(project, layout, format, fields)
     tasks = project.tasks.count()
     first = filters
     # Without this, rows of a few tasks would be looked for among the rows of all.
     if filters.restrict_tasks() and tasks > COUNTED_TASKS:
         ids = _first_chosen(project, filters, by)
-        first = Filters(since=filters.since, until=filters.until, among=ids)
+        first = replace(filters, state="", language="", source=None, among=ids)
     with transaction.atomic():
-        head = list(islice(LAYOUTS[layout].rows(project, first, tasks_held_by(by)), MEASURED))
+        head = list(with_fields(islice(LAYOUTS[layout].rows(project, first, tasks_held_by(by)), MEASURED), fields))
     if first.among is not None and len(first.among) <= COUNTED_TASKS:
         rows, exact = LAYOUTS[layout].count(project, first), True
     elif len(head) < MEASURED and first.among is None:
@@ -67,9 +74,8 @@ def preview(
         counted = LAYOUTS[layout].count(project, replace(filters, among=sample))
         exact = len(sample) == tasks
         rows = max(round(counted * tasks / max(len(sample), 1)), len(head))
-    # Parquet takes a process to write; its size is much like that of gzipped lines.
-    packed = format == "parquet"
-    columns = LAYOUTS[layout].columns(project) if format == "csv" else {}
+    # Parquet takes a process to write; its size is much like that of gzipped lines, as a zip's is.
+    packed = format in ("parquet", "zip")
     parts = encoded(head, columns, format="jsonl" if packed else format, gzip=gzip or packed)
     size = sum(map(len, parts))
     if len(head) < rows:

@@ -1,10 +1,12 @@
 """Stage 10 exports what people and the champion have said, in every layout and format, in constant memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from django.utils.translation import gettext as _
 
 from annotator import access, audit
+from annotator.exporting.columns import Row, Type
+from annotator.exporting.file_sets import helpsteer2_files
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.formats import FORMATS, encoded
 from annotator.exporting.layouts import LAYOUTS
@@ -18,6 +20,20 @@ class UnknownExport(Refusal):
 
     status = 400
     code = "unknown_export"
+
+
+class UnknownField(Refusal):
+    """The layout has no such field; the message lists those that it has."""
+
+    status = 400
+    code = "unknown_field"
+
+
+class NoLabels(Refusal):
+    """The rows of the layout are no labels, so they have no source of labels."""
+
+    status = 400
+    code = "no_labels"
 
 
 class ForManagers(Refusal):
@@ -34,22 +50,44 @@ def export(
     format: str,
     gzip: bool = False,
     filters: Filters = EVERYTHING,
+    fields: Sequence[str] = (),
     by: User | None = None,
 ) -> Iterator[bytes]:
-    """Streams the project's rows in the layout, encoded in the format.
+    """Streams the project's rows in the layout, encoded in the format, with all their fields or the chosen ones.
 
     Other people's single ratings of a task are left out while the person `by` is rating that task.
 
     Raises:
         UnknownExport: There is no such layout or format; raised before the first byte.
+        UnknownField: The layout has no such field.
+        NoLabels: The filters choose labels, and the layout has none.
         ForManagers: The person `by` may not have this layout.
     """
     # This function is no generator: a refusal has to come, and the audit entry be written, before the answer begins.
-    require_allowed(project, layout=layout, format=format, by=by)
-    chosen = {"layout": layout, "format": format, **filters.for_audit()}
+    require_allowed(project, layout=layout, format=format, filters=filters, by=by)
+    columns = chosen_columns(project, layout, format, fields)
+    chosen = {"layout": layout, "format": format, **filters.for_audit(), **({"fields": list(fields)} if fields else {})}
     audit.record("labels.exported", f"layout {layout}", project=project, **chosen)
+    if format == "zip":
+        return helpsteer2_files(project, filters, tasks_held_by(by))
     rows = LAYOUTS[layout].rows(project, filters, tasks_held_by(by))
-    return encoded(rows, LAYOUTS[layout].columns(project), format=format, gzip=gzip)
+    return encoded(with_fields(rows, fields), columns, format=format, gzip=gzip)
+
+
+def chosen_columns(project: Project, layout: str, format: str, fields: Sequence[str]) -> Mapping[str, Type]:
+    """Returns the layout's columns, or those of them that are chosen, in the order chosen. Raises UnknownField."""
+    if format == "zip" and fields:
+        raise UnknownField(_("The files of a zip have all their fields. Choose another format to have only some."))
+    columns = LAYOUTS[layout].columns(project)
+    if unknown := [name for name in fields if name not in columns]:
+        text = _("There is no field '%(field)s' in the layout '%(layout)s'. Fields: %(known)s.")
+        raise UnknownField(text % {"field": unknown[0], "layout": layout, "known": ", ".join(columns)})
+    return {name: columns[name] for name in fields} if fields else columns
+
+
+def with_fields(rows: Iterable[Row], fields: Sequence[str]) -> Iterable[Row]:
+    """Returns the rows with these fields; with all of theirs if there are none."""
+    return ({name: row[name] for name in fields if name in row} for row in rows) if fields else rows
 
 
 def layouts_for(project: Project, by: User) -> list[str]:
@@ -58,14 +96,20 @@ def layouts_for(project: Project, by: User) -> list[str]:
     return [name for name, layout in LAYOUTS.items() if manages or not layout.for_managers]
 
 
-def require_allowed(project: Project, *, layout: str, format: str, by: User | None) -> None:
-    """Raises UnknownExport unless there are such a layout and format, and ForManagers if `by` may not have it."""
+def require_allowed(project: Project, *, layout: str, format: str, filters: Filters, by: User | None) -> None:
+    """Raises UnknownExport, NoLabels or ForManagers, as `export` does."""
     if layout not in LAYOUTS:
         text = _("There is no layout '%(layout)s'. Layouts: %(known)s.")
         raise UnknownExport(text % {"layout": layout, "known": ", ".join(LAYOUTS)})
     if format not in FORMATS:
         text = _("There is no format '%(format)s'. Formats: %(known)s.")
         raise UnknownExport(text % {"format": format, "known": ", ".join(FORMATS)})
+    if format == "zip" and layout != "helpsteer2":
+        raise UnknownExport(_("A zip holds the files of the layout helpsteer2. Choose that layout or another format."))
+    if filters.label_source and not LAYOUTS[layout].of_labels:
+        text = _("The rows of the layout '%(layout)s' are no labels. label_source goes with: %(known)s.")
+        known = ", ".join(name for name in LAYOUTS if LAYOUTS[name].of_labels)
+        raise NoLabels(text % {"layout": layout, "known": known})
     if LAYOUTS[layout].for_managers and by is not None and not access.manages(by, project):
         text = _("Only managers of %(project)s may export the layout '%(layout)s'.")
         raise ForManagers(text % {"project": project.name, "layout": layout})

@@ -10,11 +10,11 @@ from django.utils.timezone import make_aware
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotator.exporting.filters import STATES, Filters
+from annotator.exporting.filters import STATES, Filters, fields_from
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import layouts_for
-from annotator.models import Import, Project, Task, User
+from annotator.models import Import, Label, Project, Task, User
 from annotator.projects import languages
 from annotator.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria
 from annotator.web.query_parameters import as_number
@@ -52,7 +52,20 @@ LAYOUT_TEXTS = {
     ),
     "scores": gettext_lazy("A row for each response that the reward model in use has scored, with its reward."),
 }
-FORMAT_TEXTS = {"jsonl": gettext_lazy("JSON lines"), "csv": "CSV", "parquet": "Parquet"}
+FORMAT_TEXTS = {
+    "jsonl": gettext_lazy("JSON lines"),
+    "json": gettext_lazy("One JSON list"),
+    "csv": "CSV",
+    "parquet": "Parquet",
+    "zip": gettext_lazy("HelpSteer2's set of files (zip)"),
+}
+LABEL_SOURCES = {
+    Label.Source.CONSENSUS: gettext_lazy("Annotators agreed"),
+    Label.Source.ADJUDICATED: gettext_lazy("A reviewer settled them"),
+    Label.Source.IMPORTED: gettext_lazy("They were imported"),
+}
+PART = ("since", "until", "state", "language", "source", "label_source", "only")
+"""The fields by which an export takes only a part."""
 _MANAGERS = ("model", "reward_from", "reward_to")
 
 
@@ -154,6 +167,13 @@ class ExportForm(forms.Form):
     state = forms.ChoiceField(label=gettext_lazy("State of the task"), required=False)
     language = forms.CharField(label=gettext_lazy("Language"), required=False, max_length=40)
     source = forms.TypedChoiceField(label=gettext_lazy("Import"), required=False, coerce=int, empty_value=None)
+    label_source = forms.ChoiceField(label=gettext_lazy("Where labels come from"), required=False)
+    only = forms.CharField(
+        label=gettext_lazy("Fields"),
+        required=False,
+        max_length=1_000,
+        help_text=gettext_lazy("Their names, with commas between them, as the preview shows them. Empty: all."),
+    )
 
     def __init__(self, project: Project, data: Mapping[str, str], *, by: User) -> None:
         # Bound from the start: the page opens with a preview.
@@ -163,9 +183,17 @@ class ExportForm(forms.Form):
         states = [(state.value, str(state.label)) for state in STATES]
         _offer(self, "state", [("", _("Any")), *states])
         _offer(self, "source", [("", _("Any")), *_imports(project, str(self.data.get("source", "")))])
+        _offer(
+            self,
+            "label_source",
+            [("", _("Anywhere")), *((str(name), str(LABEL_SOURCES[name])) for name in Label.Source)],
+        )
 
     def clean_language(self) -> str:
         return _language(self.cleaned_data["language"])
+
+    def clean_only(self) -> tuple[str, ...]:
+        return fields_from({"fields": self.cleaned_data["only"]})
 
     def clean(self) -> dict[str, Any]:
         first, last = self.cleaned_data.get("since"), self.cleaned_data.get("until")
@@ -182,11 +210,12 @@ class ExportForm(forms.Form):
             state=data["state"],
             language=data["language"],
             source=data["source"],
+            label_source=data["label_source"],
         )
 
     def more_is_chosen(self) -> bool:
         """Returns whether one of the filters is in use, which stand folded away."""
-        return any(self.data.get(name) for name in ("since", "until", "state", "language", "source"))
+        return any(self.data.get(name) for name in PART)
 
     def layouts(self) -> list[tuple[BoundWidget, str]]:
         """Returns the radio buttons of the layouts, each with what the layout is for."""

@@ -18,7 +18,7 @@ from annotator.db.statement_timeouts import streamed
 from annotator.exporting.columns import Row
 from annotator.exporting.formats import content_type, suffix
 from annotator.exporting.previews import Preview, preview
-from annotator.exporting.rows import export
+from annotator.exporting.rows import NoLabels, UnknownExport, UnknownField, export
 from annotator.forms.data import ExportForm
 from annotator.search.criteria import TooBroad
 
@@ -38,9 +38,11 @@ def export_data(request: HttpRequest, slug: str) -> HttpResponse:
         chosen = form.cleaned_data
         try:
             what = {name: chosen[name] for name in ("layout", "format", "gzip")}
-            shown = preview(project, **what, filters=form.filters(), by=user)
-        except TooBroad as refusal:
+            shown = preview(project, **what, filters=form.filters(), fields=chosen["only"], by=user)
+        except (TooBroad, NoLabels, UnknownExport) as refusal:
             form.add_error(None, str(refusal))
+        except UnknownField as refusal:
+            form.add_error("only", str(refusal))
     columns = list(dict.fromkeys(name for row in shown.first for name in row)) if shown else []
     context = {
         "project": project,
@@ -73,8 +75,12 @@ def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
     if not form.is_valid():
         messages.error(request, _("Nothing was downloaded. Choose from what the page offers."))
         return redirect("export-data", slug)
-    layout, format, gzip = (form.cleaned_data[name] for name in ("layout", "format", "gzip"))
-    rows = export(project, layout=layout, format=format, gzip=gzip, filters=form.filters(), by=user)
+    layout, format, gzip, only = (form.cleaned_data[name] for name in ("layout", "format", "gzip", "only"))
+    try:
+        rows = export(project, layout=layout, format=format, gzip=gzip, filters=form.filters(), fields=only, by=user)
+    except (NoLabels, UnknownExport, UnknownField) as refusal:
+        messages.error(request, f"{_('Nothing was downloaded.')} {refusal}")
+        return redirect("export-data", slug)
     answer = StreamingHttpResponse(streamed(rows), content_type=content_type(format, gzip=gzip))
     name = f"{project.slug}-{layout}.{suffix(format, gzip=gzip)}"
     answer["Content-Disposition"] = f'attachment; filename="{name}"'

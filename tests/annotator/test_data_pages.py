@@ -44,6 +44,11 @@ WRONG_EXPORTS = [
     {"language": "xx-nope"},
     {"state": "retired"},
     {"source": "1"},
+    {"label_source": "guessed"},
+    {"label_source": "imported", "layout": "annotations"},
+    {"only": "prompt,nothing"},
+    {"only": "prompt", "format": "zip"},
+    {"format": "zip", "layout": "annotations"},
 ]
 QUARANTINE = f"{DATA}quarantine/"
 EXPORT = f"{DATA}export/"
@@ -526,6 +531,16 @@ def test_a_large_part_is_estimated(carol: Client, monkeypatch: pytest.MonkeyPatc
     shown = text(carol, EXPORT, layout="helpsteer2", state="complete")
     assert "About 14 rows" in shown
     assert "The first 10 rows" in shown
+
+
+@pytest.mark.usefixtures("labelled")
+def test_some_fields_are_shown_and_downloaded(carol: Client) -> None:
+    chosen = {"layout": "helpsteer2", "format": "csv", "only": "helpfulness, prompt", "label_source": "consensus"}
+    shown = carol.get(EXPORT, chosen)
+    assert shown.context["columns"] == ["helpfulness", "prompt"]
+    file = carol.get(FILE, chosen).getvalue().decode()
+    assert file.splitlines()[0] == "helpfulness,prompt"
+    assert file.count("\r\n") == shown.context["preview"].rows + 1
 
 
 @pytest.mark.parametrize("wrong", WRONG_EXPORTS)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from annotator.exporting.filters import PARAMETERS, filters_from
+from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--layout", default="helpsteer2", help=", ".join(LAYOUTS))
         parser.add_argument("--format", default="jsonl", help=", ".join(FORMATS))
         for name, meaning in PARAMETERS.items():
-            parser.add_argument(f"--{name}", default=None, help=meaning)
+            parser.add_argument(f"--{name.replace('_', '-')}", default=None, help=meaning)
         parser.add_argument("--gzip", action="store_true", help="pack the file")
         parser.add_argument("--output", default="-", help="a path, or - for standard output")
 
@@ -32,9 +32,9 @@ class Command(BaseCommand):
         project = named_project(options["project"])
         try:
             # Before the file is opened: a layout that does not exist must not empty a file that does.
-            filters = filters_from({name: options[name] for name in PARAMETERS if options.get(name) is not None})
+            given = {name: options[name] for name in PARAMETERS if options.get(name) is not None}
             what = {name: options[name] for name in ("layout", "format", "gzip")}
-            rows = export(project, **what, filters=filters)
+            rows = export(project, **what, filters=filters_from(given), fields=fields_from(given))
             to_stdout = options["output"] == "-"
             with nullcontext(sys.stdout.buffer) if to_stdout else Path(options["output"]).open("wb") as file:
                 for row in rows:

@@ -1,9 +1,11 @@
 """Labels and annotations out, row by row, and back in."""
 
 import csv
+import gzip
 import io
 import json
 import tracemalloc
+import zipfile
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -17,9 +19,10 @@ from annotator.annotation import ResponseRating, Submission
 from annotator.exporting.filters import Filters
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
-from annotator.exporting.rows import UnknownExport, export
+from annotator.exporting.rows import NoLabels, UnknownExport, UnknownField, export
 from annotator.exporting.spreadsheets import cell_of_text
 from annotator.importing import import_rows
+from annotator.importing.prompts import is_held_out, prompt_hash
 from annotator.models import Label, Project, Task
 from annotator.review import adjudicate, judge
 from tests.builders import (
@@ -40,6 +43,7 @@ from tests.builders import (
 )
 from tests.conftest import Cast
 
+ROWS = [format for format in FORMATS if format != "zip"]
 LATER = NOW + timedelta(hours=1)
 AWKWARD = [
     "two\nlines\r\nand\rmore",
@@ -137,7 +141,7 @@ def test_an_annotation_keeps_all_that_was_answered(project: Project, cast: Cast)
 
 
 @pytest.mark.parametrize("layout", [name for name, layout in LAYOUTS.items() if not layout.for_managers])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ROWS)
 def test_no_export_names_a_person_or_a_model(project: Project, layout: str, format: str) -> None:
     people = [make_user(f"person-{n}", first_name="Petra", email="petra@example.org") for n in range(3)]
     ranking = [[response.pk] for response in make_task(project, responses=3).responses.all()]
@@ -262,7 +266,7 @@ def imported_elsewhere() -> int:
 # Formats ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ROWS)
 def test_labels_come_back_as_they_went(project: Project, format: str) -> None:
     prompts = [f"{text}\n<extra_id_1>Assistant\n{text}\n<extra_id_1>User\n{text}" for text in AWKWARD]
     pairs = [(prompt, f"{text}{n}", n) for prompt, text in zip(prompts, AWKWARD, strict=True) for n in (0, 3)]
@@ -273,7 +277,7 @@ def test_labels_come_back_as_they_went(project: Project, format: str) -> None:
     assert labels(copy) == labels(project)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ROWS)
 def test_disagreements_come_back_as_they_went(project: Project, format: str) -> None:
     lists = [ratings_row(text, text, [0, 4, n, 3], helpfulness=[4, 3, 0, n]) for n, text in enumerate(AWKWARD[:5])]
     assert imported(project, *lists).rejected == []
@@ -349,7 +353,7 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", ROWS)
 def test_twenty_thousand_rows_leave_in_constant_memory(project: Project, format: str) -> None:
     import_rows(project, json_lines(*many(20_000)), now=NOW)
     with connection.cursor() as cursor:
@@ -360,3 +364,85 @@ def test_twenty_thousand_rows_leave_in_constant_memory(project: Project, format:
     tracemalloc.stop()
     assert size > 10_000_000 or format == "parquet"
     assert peak < 4_000_000
+
+
+# Parts of rows ---------------------------------------------------------------------------------------------
+
+
+def test_fields_are_chosen_in_their_order(project: Project) -> None:
+    imported(project, label_row("p", "a"))
+    (row,) = rows(project, fields=("verbosity", "response"))
+    assert list(row) == ["verbosity", "response"]
+    header, _ = exported(project, "helpsteer2", "csv", fields=("verbosity", "response")).decode().splitlines()
+    assert header == "verbosity,response"
+
+
+def test_a_field_of_many_columns_is_one_of_them(project: Project, cast: Cast) -> None:
+    make_task(project, "t", responses=1)
+    rate(project, cast.alice, 2)
+    assert rows(project, "annotations", fields=("scores",)) == [{"scores": dict.fromkeys(ATTRIBUTES, 2)}]
+    header, cells = exported(project, "annotations", "csv", fields=("task", "scores")).decode().splitlines()
+    assert (header, cells) == (",".join(["task", *ATTRIBUTES]), "t,2,2,2,2,2")
+
+
+def test_an_unknown_field_is_refused_with_those_that_there_are(project: Project) -> None:
+    with pytest.raises(UnknownField, match=r"'model'.*prompt, response, helpfulness"):
+        export(project, layout="helpsteer2", format="jsonl", fields=("prompt", "model"))
+
+
+@pytest.mark.parametrize("source", Label.Source)
+def test_labels_are_chosen_by_where_they_come_from(project: Project, cast: Cast, source: Label.Source) -> None:
+    imported(project, label_row("p", "imported"))
+    for name in ("consensus", "adjudicated"):
+        task = make_task(project, name, responses=1)
+        for user in cast.annotators:
+            rate(project, user, 4)
+    scores = {response.pk: dict.fromkeys(ATTRIBUTES, 1) for response in task.responses.all()}
+    adjudicate(task.pk, scores=scores, reason="slip", by=cast.carol, now=LATER)
+    filters = Filters(label_source=source)
+    (row,) = rows(project, filters=filters)
+    levels = {Label.Source.IMPORTED: 3, Label.Source.CONSENSUS: 4, Label.Source.ADJUDICATED: 1}
+    assert row["helpfulness"] == levels[source]
+    assert LAYOUTS["helpsteer2"].count(project, filters) == 1
+
+
+def test_a_layout_without_labels_has_no_source_of_labels(project: Project) -> None:
+    with pytest.raises(NoLabels, match="label_source goes with: helpsteer2"):
+        export(project, layout="annotations", format="jsonl", filters=Filters(label_source="imported"))
+
+
+def test_a_json_list_holds_what_json_lines_hold(project: Project) -> None:
+    assert json.loads(exported(project, format="json")) == []
+    imported(project, label_row("p", "a"), label_row("p", "b"))
+    assert json.loads(exported(project, format="json")) == rows(project)
+
+
+def test_a_zip_holds_helpsteer2_s_set_of_files(project: Project, cast: Cast) -> None:
+    imported(project, *(label_row(f"p{number}", "a") for number in range(60)))
+    make_task(project, "rated", responses=2)
+    rate(project, cast.alice, [1, 2])
+    packed = exported(project, format="zip")
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert archive.testzip() is None
+        files = {name: gzip.decompress(archive.read(name)).splitlines() for name in archive.namelist()}
+    assert list(files) == [
+        "train.jsonl.gz",
+        "validation.jsonl.gz",
+        "disagreements/disagreements.jsonl.gz",
+        "preference/preference.jsonl.gz",
+    ]
+    held_out = [json.loads(line) for line in files["validation.jsonl.gz"]]
+    kept = [json.loads(line) for line in files["train.jsonl.gz"]]
+    assert 0 < len(held_out) < len(kept)
+    assert sorted(row["prompt"] for row in held_out + kept) == sorted(row["prompt"] for row in rows(project))
+    hashes = [prompt_hash([{"role": "user", "content": row["prompt"]}]) for row in held_out]
+    assert all(is_held_out(one, project.validation_share) for one in hashes)
+    assert len(files["disagreements/disagreements.jsonl.gz"]) == 2
+    assert exported(project, format="zip") == packed
+
+
+def test_a_zip_is_of_helpsteer2_alone_and_whole(project: Project) -> None:
+    with pytest.raises(UnknownExport, match="layout helpsteer2"):
+        export(project, layout="annotations", format="zip")
+    with pytest.raises(UnknownField, match="all their fields"):
+        export(project, layout="helpsteer2", format="zip", fields=("prompt",))

@@ -6,7 +6,19 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from annotator.exporting.columns import CHUNK, INTEGER, TEXT, Row, Type, counted_ratings, current_ratings, ordered
+from annotator.exporting.columns import (
+    CHUNK,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    TIME,
+    Row,
+    Type,
+    counted_ratings,
+    current_ratings,
+    ordered,
+    response_name,
+)
 from annotator.exporting.filters import Filters
 from annotator.importing.prompts import is_held_out, prompt_from_messages
 from annotator.models import Label, Project
@@ -37,6 +49,50 @@ def labelled_rows(
 
 def helpsteer2_columns(project: Project) -> Mapping[str, Type]:
     return {"prompt": TEXT, "response": TEXT, **dict.fromkeys(project.attribute_keys(), INTEGER)}
+
+
+def label_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each labelled response with its texts, ids and model, and each attribute's score and mean.
+
+    A score is the mean, rounded to a whole number; halves are rounded up.
+    """
+    labels = Label.objects.in_force_while_in_use().for_project(project.pk)
+    chosen = filters.of_tasks(filters.of_labels(labels), project, "response__task__")
+    rows = chosen.order_by("response__task", "response__position").values_list(
+        "response__task__external_id",
+        "response__external_id",
+        "response__position",
+        "response__task__language",
+        "response__model",
+        "response__task__conversation",
+        "response__text",
+        "scores",
+        "means",
+        "source",
+        "made_at",
+    )
+    keys = project.attribute_keys()
+    for task, imported, position, language, model, messages, text, scores, means, source, at in rows.iterator(CHUNK):
+        means_by_name = {f"{key}_mean": mean for key, mean in ordered(means, keys).items()}
+        yield {
+            "task": task,
+            "response": response_name(imported, position),
+            "language": language,
+            "model": model,
+            "prompt": prompt_from_messages(messages),
+            "text": text,
+            **ordered(scores, keys),
+            **means_by_name,
+            "source": source,
+            "made_at": at,
+        }
+
+
+def label_columns(project: Project) -> Mapping[str, Type]:
+    keys = project.attribute_keys()
+    texts = dict.fromkeys(("task", "response", "language", "model", "prompt", "text"), TEXT)
+    means = {f"{key}_mean": NUMBER for key in keys}
+    return {**texts, **dict.fromkeys(keys, INTEGER), **means, "source": TEXT, "made_at": TIME}
 
 
 def count_labels(project: Project, filters: Filters) -> int:

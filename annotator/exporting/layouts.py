@@ -32,6 +32,9 @@ class Layout:
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
         "helpsteer2": Layout(labels.helpsteer2_rows, labels.helpsteer2_columns, labels.count_labels, of_labels=True),
+        "labels": Layout(
+            labels.label_rows, labels.label_columns, labels.count_labels, for_managers=True, of_labels=True
+        ),
         "disagreements": Layout(labels.disagreement_rows, labels.disagreement_columns, labels.count_rated),
         "preference": Layout(preferences.preference_rows, preferences.preference_columns, preferences.count_preferred),
         "helpsteer3": Layout(preferences.helpsteer3_rows, preferences.helpsteer3_columns, preferences.count_preferred),

@@ -22,7 +22,12 @@ from annotator.web.query_parameters import as_number
 IMPORTS_SHOWN = 50
 LAYOUT_TEXTS = {
     "helpsteer2": gettext_lazy(
-        "A row for each labelled response, with its agreed scores. For training a reward model."
+        "A row for each labelled response, with its agreed scores, rounded to whole levels. For training a reward "
+        "model."
+    ),
+    "labels": gettext_lazy(
+        "The same with ids, language and the model that wrote the response, and the means before they are rounded. For "
+        "analyses of your own."
     ),
     "disagreements": gettext_lazy(
         "A row for each rated response, with the scores of all its raters side by side. For studying agreement."

@@ -280,8 +280,10 @@ def _of_json(value: Any) -> Any:
 
 
 _PROMPTS = ("prompt", "question", "instruction", "input", "query", "request", "user")
-_ANSWERS = re.compile(r"(?:response|answer|completion|output|reply|chosen|rejected|generation)s?", re.IGNORECASE)
-_MODELS = re.compile(r"models?", re.IGNORECASE)
+_ANSWER = r"(?:response|answer|completion|output|reply|chosen|rejected|generation)s?"
+_ANSWERS = re.compile(rf"{_ANSWER}|.*[\W_]{_ANSWER}(?:[\W_]?(?:\d+|[a-z]))?$", re.IGNORECASE)
+"""Names such as `response_1`, `answer_a_text` and `model_a_answer`."""
+_MODELS = re.compile(rf"models?(?!.*[\W_]{_ANSWER})", re.IGNORECASE)
 
 
 def guessed(columns: Sequence[str]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from annotator.background import heartbeats
 from annotator.background.heartbeats import QUEUES
 from annotator.db.statements import Statement
 from annotator.models import Project
+from annotator.projects.guidelines import blanks
 from annotator.storage import disk_space
 
 MANY = 1_000
@@ -35,6 +36,7 @@ class Problem(StrEnum):
     NO_ANNOTATORS = "no_annotators"
     ALL_PAUSED = "all_paused"
     NOBODY_QUALIFIED = "nobody_qualified"
+    TOO_FEW_ANNOTATORS = "too_few_annotators"
     NO_TEST = "no_test"
     NO_STREAM = "no_stream"
     NO_GUIDELINES = "no_guidelines"
@@ -42,7 +44,7 @@ class Problem(StrEnum):
 
 @dataclass(frozen=True)
 class Found:
-    """A problem; `detail` names what it concerns: a queue, or the work that fails with its error."""
+    """A problem; `detail` names what it concerns: a queue, the work that fails with its error, the people needed."""
 
     problem: Problem
     detail: str = ""
@@ -51,7 +53,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the database knows. `able` may claim tasks; `reviews` and `quarantined` stop at MANY + 1."""
+    """What the database knows. `able` may claim tasks; `reviews` and `quarantined` stop at MANY + 1.
+
+    `guidelines` says whether there are some, without what a template leaves to be written.
+    """
 
     tasks: bool
     annotators: int
@@ -77,7 +82,9 @@ SELECT
     people.annotators, people.able, people.unpaused,
     (SELECT count(DISTINCT s.annotator_id) FROM annotator_assignment s JOIN annotator_task t ON t.id = s.task_id
      WHERE s.state = 'leased' AND t.project_id = p.id),
-    EXISTS (SELECT FROM annotator_guideline g WHERE g.project_id = p.id),
+    EXISTS (SELECT FROM annotator_guideline g WHERE g.project_id = p.id
+        AND g.version = (SELECT max(version) FROM annotator_guideline WHERE project_id = p.id)
+        AND NOT EXISTS (SELECT FROM unnest(%(blanks)s::text[]) AS b (blank) WHERE position(b.blank IN g.text) > 0)),
     EXISTS (SELECT FROM annotator_task t JOIN annotator_gold g ON g.task_id = t.id
             WHERE t.project_id = p.id AND t.state = 'gold' AND g.use = 'test'),
     EXISTS (SELECT FROM annotator_task t JOIN annotator_gold g ON g.task_id = t.id
@@ -105,7 +112,7 @@ WHERE p.id = %(project)s
 
 def facts(project: Project) -> Facts:
     """Reads what the database knows about who can work, and what waits for whom."""
-    row = list(_FACTS.row(project=project.pk, many=MANY + 1) or ())
+    row = list(_FACTS.row(project=project.pk, many=MANY + 1, blanks=blanks()) or ())
     row[-1] = json.loads(row[-1])
     return Facts(*row)
 
@@ -147,5 +154,7 @@ def _of_people(project: Project, known: Facts) -> Iterator[Found]:
         yield Found(Problem.ALL_PAUSED, number=known.annotators)
     elif not known.able and known.test_gold:
         yield Found(Problem.NOBODY_QUALIFIED)
+    if 0 < known.unpaused < project.max_annotators:
+        yield Found(Problem.TOO_FEW_ANNOTATORS, str(project.max_annotators), known.unpaused)
     if project.qualification_required and not known.test_gold:
         yield Found(Problem.NO_TEST)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -72,6 +73,13 @@ def template() -> str:
     """Returns a text to begin new guidelines with, in the reader's language where it is translated."""
     translated = _TEMPLATE.with_suffix(f".{get_language()}.md")
     return (translated if translated.is_file() else _TEMPLATE).read_text(encoding="utf-8")
+
+
+@cache
+def blanks() -> list[str]:
+    """Returns the lines that the templates, in each language, leave to be written by whoever uses them."""
+    texts = (file.read_text(encoding="utf-8") for file in _TEMPLATE.parent.glob(f"{_TEMPLATE.stem}*.md"))
+    return [line for text in texts for line in text.splitlines() if line.startswith("*(")]
 
 
 @transaction.atomic

@@ -145,10 +145,10 @@ def _faults(text: RubricText, in_use: Mapping[str, int]) -> Iterator[tuple[str, 
             yield (
                 f"{place}.levels",
                 _(
-                    "Responses have been rated by %(key)s with %(levels)s levels. Keep as many, or give the attribute "
-                    "another key: it is another scale."
+                    "Responses have been rated by %(attribute)s with %(levels)s levels. Keep as many, or give the "
+                    "attribute another key: it is another scale."
                 )
-                % {"key": attribute.key, "levels": levels},
+                % {"attribute": _(attribute.name), "levels": levels},
             )
 
 

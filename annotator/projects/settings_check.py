@@ -110,19 +110,23 @@ def _of_rubric(rubric: Rubric, project: Project | None) -> list[str]:
 
 
 def _of_spread(candidate: Project, changed: set[str]) -> list[tuple[str, str]]:
-    rows = candidate.rubric.attributes.filter(scope="response").order_by("position").values_list("key", "levels")
-    scales = {key: len(levels) for key, levels in rows}
+    rows = (
+        candidate.rubric.attributes.filter(scope="response").order_by("position").values_list("key", "name", "levels")
+    )
+    scales = {key: (_(name), len(levels)) for key, name, levels in rows}
     deciding = candidate.spread_attribute
     if deciding not in scales:
         text = _("The rubric %(key)s has no attribute %(attribute)s. It has %(others)s.")
         words = {"key": candidate.rubric.key, "attribute": deciding, "others": ", ".join(scales)}
         return [("spread_attribute", text % words)]
-    text = _("%(attribute)s has %(levels)s levels, so no two ratings are further apart than %(widest)s.")
-    widest = scales[deciding] - 1
+    text = _(
+        "%(attribute)s has %(levels)s levels, so two ratings are at most %(widest)s apart. Write a smaller number."
+    )
+    name, levels = scales[deciding]
     return [
-        (name, text % {"attribute": deciding, "levels": scales[deciding], "widest": widest})
-        for name in ("escalate_above", "drop_above")
-        if {name, "spread_attribute"} & changed and getattr(candidate, name) > widest
+        (field, text % {"attribute": name, "levels": levels, "widest": levels - 1})
+        for field in ("escalate_above", "drop_above")
+        if {field, "spread_attribute"} & changed and getattr(candidate, field) >= levels
     ]
 
 

@@ -20,10 +20,11 @@ def sentence(kind: Kind, evidence: Evidence, names: Names) -> str:
 
 
 def _speeding(evidence: Evidence, names: Names) -> str:
+    digits = 0 if evidence["seconds"] >= 10 else 1
     return _(
         "%(hurried)s of %(timed)s tasks with a known duration took less than a quarter of the time that reading their "
         "texts takes at %(speed)s words a minute. Half of all tasks took less than %(seconds)s seconds."
-    ) % {**evidence, "speed": WORDS_A_MINUTE, "seconds": number(evidence["seconds"], 0)}
+    ) % {**evidence, "speed": WORDS_A_MINUTE, "seconds": number(evidence["seconds"], digits)}
 
 
 def _straight_lining(evidence: Evidence, names: Names) -> str:

@@ -90,6 +90,7 @@ def _named(project: Project, change: Change, before: RubricText, after: RubricTe
     """Returns the attributes of a change by their names, and the one that will decide on more annotators.
 
     `never_above` is the widest spread of that one, if no spread of it would ask for more annotators any longer.
+    `keep_keys` are the attributes that get another name, with their keys.
     """
     names = {one.key: _(one.name) for text in (before, after) for one in text.attributes}
     lists = {
@@ -98,7 +99,10 @@ def _named(project: Project, change: Change, before: RubricText, after: RubricTe
     widest = max(len(one.levels) - 1 for one in after.attributes if one.key == change.spread_attribute)
     asks_more = project.max_annotators > project.base_annotators
     never = asks_more and project.escalate_above >= widest
-    return {**lists, "decides": names[change.spread_attribute], "never_above": widest if never else None}
+    earlier = {one.key: one.name for one in before.attributes}
+    keep_keys = [f"{_(one.name)} ({one.key})" for one in after.attributes if earlier.get(one.key, one.name) != one.name]
+    decides = names[change.spread_attribute]
+    return {**lists, "keep_keys": keep_keys, "decides": decides, "never_above": widest if never else None}
 
 
 def _loaded(request: HtmxRequest, project: Project, user: User, in_force: RubricText) -> RubricEditor:

@@ -36,6 +36,19 @@ def by_prompt(prompts: Sequence[str], statistics: Statistics, *, seed: int = SEE
     return {name: bounds(np.asarray(values)) for name, values in drawn.items()}
 
 
+def of_share(values: Floats, prompts: Sequence[str]) -> dict[str, Interval | None]:
+    """Returns the interval of the mean of values [rows] that lie between 0 and 1, as "accuracy"; as `by_prompt` does.
+
+    Where all are 0, or all are 1, every draw is the same, which does not mean that nothing else can come. The interval
+    is then that of Clopper and Pearson (1934) for so many prompts.
+    """
+    intervals = by_prompt(prompts, lambda weights: {"accuracy": float((values * weights).sum() / weights.sum())})
+    if intervals and len(extremes := set(values.tolist())) == 1 and extremes <= {0.0, 1.0}:
+        reach = 0.025 ** (1 / len(set(prompts)))
+        intervals["accuracy"] = [reach, 1.0] if 1.0 in extremes else [0.0, 1 - reach]
+    return intervals
+
+
 def drawn_means(values: Floats, *, seed: int = SEED) -> Floats:
     """[resamples]: means of values drawn with replacement; NaN for a single value, which says nothing about spread."""
     if len(values) < 2:

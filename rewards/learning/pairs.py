@@ -13,7 +13,7 @@ import numpy as np
 
 from rewards.learning.calibration import pairwise_calibration
 from rewards.learning.data import Floats, Task, better
-from rewards.learning.intervals import by_prompt
+from rewards.learning.intervals import of_share
 from rewards.learning.metrics import Measures, weighted_sum
 
 LEVELS = ((0.0, 0.5), (0.5, 1.0), (1.0, 5.0))
@@ -90,9 +90,7 @@ def accuracy(pairs: Sequence[Pair], differences: Floats) -> Measures:
         "ties": int((differences == 0).sum()),
         "not_finite": int((~np.isfinite(differences)).sum()),
         "accuracy": float(right.mean()),
-        "intervals": by_prompt(
-            [pair.prompt for pair in pairs], lambda w: {"accuracy": float((right * w).sum() / w.sum())}
-        ),
+        "intervals": of_share(right, [pair.prompt for pair in pairs]),
     }
 
 

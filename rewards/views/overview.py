@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 from django.utils.timezone import localdate
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
@@ -26,7 +27,7 @@ from annotator.views import overview_charts as charts
 from rewards.models import RewardModel, RunState, TrainingRun
 from rewards.views.models import state_of
 
-TOLD_BY_STEPS = (Problem.NO_TASKS, Problem.NO_ANNOTATORS, Problem.NO_GUIDELINES)
+TOLD_BY_STEPS = (Problem.NO_TASKS, Problem.NO_ANNOTATORS, Problem.TOO_FEW_ANNOTATORS, Problem.NO_GUIDELINES)
 """What is not wrong in a project that is only being set up: the first steps say it."""
 
 
@@ -223,6 +224,16 @@ def shown_problem(found: Found, links: Links) -> Shown:
             _("Ask them to take it, lower the threshold, or do without the test."),
             settings,
         ),
+        Problem.TOO_FEW_ANNOTATORS: (
+            ngettext(
+                "A task may need %(most)s annotators, and only %(number)s is there.",
+                "A task may need %(most)s annotators, and only %(number)s are there.",
+                found.number,
+            )
+            % {"most": found.detail, "number": found.number},
+            _("Tasks that need more people stay open. Add people, or let fewer rate each task."),
+            people,
+        ),
         Problem.NO_TEST: (
             _("Annotators must pass a test, and there are no gold tasks for it."),
             _("Import gold tasks for the test, or do without it."),
@@ -234,7 +245,7 @@ def shown_problem(found: Found, links: Links) -> Shown:
             data if data[0] else settings,
         ),
         Problem.NO_GUIDELINES: (
-            _("There are no guidelines."),
+            _("There are no guidelines, or a part of them is still to be written."),
             _("Annotators do not know what you expect of them."),
             guidelines if guidelines[0] else nowhere,
         ),

@@ -155,6 +155,19 @@ def test_the_names_of_columns_suggest_a_mapping() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["question", "model_a_answer", "model_b_answer", "model", "lang"],
+        ["question", "chosen_answer", "rejected_answer", "answerable", "answers_wanted_by"],
+        ["question", "Model-A Response", "Model-B Response"],
+        ["question", "answer a", "answer b"],
+    ],
+)
+def test_answers_are_found_wherever_a_name_says_so(columns: list[str]) -> None:
+    assert [one["text"] for one in guessed(columns)["responses"]][:2] == columns[1:3]
+
+
 # Kept with the project -------------------------------------------------------------------------------------
 
 

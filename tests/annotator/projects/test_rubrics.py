@@ -105,7 +105,7 @@ def test_a_rubric_belongs_to_no_other_project(cast: Cast, project: Project) -> N
 
 
 def test_a_spread_beyond_the_scale_is_refused() -> None:
-    with pytest.raises(InvalidProject, match="tone has 3 levels"):
+    with pytest.raises(InvalidProject, match="Tone has 3 levels"):
         project_settings.create({"slug": "own", "name": "Own", "rubric": THREE, "escalate_above": 3})
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rewards.learning.data import Floats
-from rewards.learning.intervals import bounds, by_prompt, drawn_means
+from rewards.learning.intervals import bounds, by_prompt, drawn_means, of_share
 
 VALUES = np.random.default_rng(1).normal(size=400)
 
@@ -41,3 +41,11 @@ def test_one_prompt_says_nothing() -> None:
 
 def test_what_is_mostly_undefined_has_no_interval() -> None:
     assert by_prompt([str(n) for n in range(400)], lambda w: {"x": None if w[0] else 1.0})["x"] is None
+
+
+@pytest.mark.parametrize(("value", "interval"), [(1.0, [0.398, 1.0]), (0.0, [0.0, 0.602])])
+def test_four_out_of_four_are_no_certainty(value: float, interval: list[float]) -> None:
+    # The bounds of Clopper and Pearson for 4 of 4 and for 0 of 4.
+    found = of_share(np.full(8, value), [str(number // 2) for number in range(8)])["accuracy"]
+    assert found == pytest.approx(interval, abs=0.001)
+    assert of_share(np.full(3, value), ["a"] * 3) == {}

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any
 
@@ -80,28 +80,45 @@ _WITHOUT_TEXTS = Statement(
 )
 
 
-def answered_tasks(tasks: QuerySet[Task], *, texts: bool = True) -> Iterator[AnsweredTask]:
+@dataclass(frozen=True)
+class Selection:
+    """Tasks of an export, and the condition that they must also meet to be read."""
+
+    exported: QuerySet[Task]
+    condition: Q
+
+    def without(self, unseen: QuerySet[Any]) -> "Selection":
+        return replace(self, exported=self.exported.exclude(pk__in=unseen))
+
+    def ids(self, *, after: int, most: int) -> tuple[list[int], int | None]:
+        """Returns the ids of those among the next `most` tasks that meet the condition, and the last id looked at."""
+        looked_at = list(self.exported.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:most])
+        # In one query with the first, PostgreSQL would look at the labels and preferences of all tasks every time.
+        chosen = Task.objects.filter(self.condition, pk__in=looked_at).order_by("pk")
+        return list(chosen.values_list("pk", flat=True)), looked_at[-1] if len(looked_at) == most else None
+
+
+def answered_tasks(tasks: Selection, *, texts: bool = True) -> Iterator[AnsweredTask]:
     """Yields the tasks in the order of their ids, some at a time; to count them takes no texts and no votes."""
-    after = 0
     # A page shows the first rows only.
     sizes = chain([FIRST], repeat(AT_ONCE)) if texts else repeat(COUNTED_AT_ONCE)
+    after: int | None = 0
     for size in sizes:
-        ids = list(tasks.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:size])
-        yield from map(_task, (_WHOLE if texts else _WITHOUT_TEXTS).rows(tasks=ids) if ids else ())
-        if len(ids) < size:
+        if after is None:
             break
-        after = ids[-1]
+        ids, after = tasks.ids(after=after, most=size)
+        yield from map(_task, (_WHOLE if texts else _WITHOUT_TEXTS).rows(tasks=ids) if ids else ())
 
 
-def preferred_tasks(project: Project, filters: Filters) -> QuerySet[Task]:
+def preferred_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export that may have a preference or a ranking in force, by when it was made."""
-    return _exported(project, filters).filter(_are_preferred(filters))
+    return Selection(_exported(project, filters), _are_preferred(filters))
 
 
-def compared_tasks(project: Project, filters: Filters) -> QuerySet[Task]:
+def compared_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export whose responses may be told apart, by a preference, a ranking or labels."""
     labels = filters.of_time(Label.objects.filter(response__task=OuterRef("pk")), "made_at")
-    return _exported(project, filters).filter(Exists(labels) | _are_preferred(filters))
+    return Selection(_exported(project, filters), Exists(labels) | _are_preferred(filters))
 
 
 def _exported(project: Project, filters: Filters) -> QuerySet[Task]:
@@ -110,7 +127,6 @@ def _exported(project: Project, filters: Filters) -> QuerySet[Task]:
 
 
 def _are_preferred(filters: Filters) -> Q:
-    # Looked up task by task, as a page shows the first few only.
     agreed = Consensus.objects.filter(task=OuterRef("pk"), dropped_because="")
     agreed = agreed.filter(Q(preference__isnull=False) | ~Q(pairs=[]))
     settled = Adjudication.objects.filter(task=OuterRef("pk"), is_current=True)

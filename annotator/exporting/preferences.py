@@ -11,6 +11,7 @@ from annotator.consensus.rules import Rules, most_similar
 from annotator.exporting.answered_tasks import (
     AnsweredTask,
     Compared,
+    Selection,
     Vote,
     answered_tasks,
     compared_tasks,
@@ -20,7 +21,7 @@ from annotator.exporting.answered_tasks import (
 from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
 from annotator.exporting.filters import Filters
 from annotator.importing.prompts import is_held_out, prompt_from_messages
-from annotator.models import Project, Task
+from annotator.models import Project
 
 STATEMENTS: Mapping[int, str] = MappingProxyType(
     {
@@ -156,10 +157,10 @@ def count_told_apart(project: Project, filters: Filters) -> int:
 
 
 def _preferred_pairs(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[tuple[AnsweredTask, int]]:
-    return _with_preference(preferred_tasks(project, filters).exclude(pk__in=unseen))
+    return _with_preference(preferred_tasks(project, filters).without(unseen))
 
 
-def _with_preference(tasks: QuerySet[Task], *, texts: bool = True) -> Iterator[tuple[AnsweredTask, int]]:
+def _with_preference(tasks: Selection, *, texts: bool = True) -> Iterator[tuple[AnsweredTask, int]]:
     for task in answered_tasks(tasks, texts=texts):
         if task.preference is not None and len(task.responses) == 2:
             yield task, task.preference

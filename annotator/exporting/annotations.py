@@ -5,12 +5,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from django.db.models import F, Max, OuterRef, QuerySet, Subquery, Value
+from django.db.models import Max, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from annotator.exporting.columns import (
     BOOLEAN,
-    CHUNK,
     INTEGER,
     NUMBER,
     TEXT,
@@ -19,13 +18,11 @@ from annotator.exporting.columns import (
     Type,
     counted_ratings,
     current_ratings,
-    named_tiers,
-    ordered,
-    response_name,
 )
+from annotator.exporting.copied import Lines, copied, moment, named_tiers, numbers_object, response_name
 from annotator.exporting.filters import Filters
 from annotator.models import Project, Response, Verdict
-from annotator.projects.pseudonyms import Pseudonyms
+from annotator.projects.pseudonyms import name_of
 
 _verdict = Verdict.objects.filter(assignment=OuterRef("annotation__assignment")).order_by("-pk").values("decision")[:1]
 _OF_ANNOTATION = {
@@ -41,50 +38,37 @@ _OF_ANNOTATION = {
 }
 
 
-def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
-    """Yields a row for each annotation and response, with ids as imported and pseudonyms of the raters.
+def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Lines:
+    """Reads a row for each annotation and response, with ids as imported and pseudonyms of the raters.
 
     `counts` is false for annotations that a reviewer has rejected, for the work of excluded annotators, and for
     annotations that are `extra` because their task had no slot left. `verdict` is the reviewer's. `ranking` is the
     annotation's, in tiers, the best first.
     """
     ratings = filters.of_time(current_ratings(project, filters, unseen), "annotation__submitted_at")
-    rows = ratings.order_by("response__task", "annotation", "response__position").values(
-        "scores",
+    rows = ratings.order_by("response__task", "annotation", "response__position").values_list(
+        "response__task__external_id",
+        response_name("response__"),
+        name_of("annotation__assignment__annotator", "response__task__project"),
+        "annotation__revision",
+        numbers_object("scores", project.attribute_keys()),
         "checks",
         "confidence",
         "safe",
         "unsafe_category",
-        "annotation",
-        response_pk=F("response"),
-        ranking=F("annotation__ranking"),
-        task=F("response__task__external_id"),
-        response_id_as_imported=F("response__external_id"),
-        position=F("response__position"),
-        annotator=F("annotation__assignment__annotator"),
-        revision=F("annotation__revision"),
-        preference=F("annotation__preference"),
-        justification=F("annotation__justification"),
-        active_seconds=F("annotation__active_seconds"),
-        guideline_version=F("annotation__guideline_version"),
-        origin=F("annotation__origin"),
-        submitted_at=F("annotation__submitted_at"),
-        counts=F("annotation__assignment__counts"),
-        verdict=Coalesce(Subquery(_verdict), Value("")),
-        extra=F("annotation__assignment__extra"),
+        "response__position",
+        "annotation__preference",
+        "annotation__justification",
+        "annotation__active_seconds",
+        "annotation__guideline_version",
+        "annotation__origin",
+        moment("annotation__submitted_at"),
+        "annotation__assignment__counts",
+        Coalesce(Subquery(_verdict), Value("")),
+        "annotation__assignment__extra",
+        named_tiers("annotation__ranking"),
     )
-    keys, pseudonyms = project.attribute_keys(), Pseudonyms(project.pk)
-    for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=itemgetter("annotation")):
-        rated = list(group)
-        names = {
-            row["response_pk"]: response_name(row.pop("response_id_as_imported"), row["position"]) for row in rated
-        }
-        for row in rated:
-            del row["annotation"]
-            scores = ordered(row.pop("scores"), keys)
-            order = {"task": row.pop("task"), "response": names[row.pop("response_pk")]}
-            rater = {"annotator": pseudonyms[row.pop("annotator")], "revision": row.pop("revision"), "scores": scores}
-            yield order | rater | row | {"ranking": named_tiers(row["ranking"], names)}
+    return copied(project, rows, list(annotation_columns(project)), task="response__task")
 
 
 def annotation_columns(project: Project) -> Mapping[str, Type]:

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from annotator.exporting.filters import Filters
-from annotator.models import Annotation, Project, Rating
+from annotator.models import Project, Rating
 
 Row = dict[str, Any]
 CHUNK = 500
@@ -18,15 +18,17 @@ MESSAGES: Type = [{"role": TEXT, "content": TEXT}]
 
 def current_ratings(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Any:
     """Returns the ratings of current annotations, without those of the tasks `unseen`."""
-    current = Annotation.objects.current().for_project(project.pk)
-    ratings = filters.of_tasks(Rating.objects.filter(annotation__in=current), project, "response__task__")
-    return ratings.exclude(response__task__in=unseen)
+    return _ratings(project, filters).exclude(response__task__in=unseen)
 
 
 def counted_ratings(project: Project, filters: Filters) -> Any:
-    """Returns the ratings that a layout of ratings would read, as the cheapest query that counts them."""
+    """Returns the ratings that a layout of ratings would read, those of all tasks, to be counted."""
+    return filters.of_time(_ratings(project, filters), "annotation__submitted_at")
+
+
+def _ratings(project: Project, filters: Filters) -> Any:
     current = Rating.objects.filter(annotation__is_current=True, response__task__project=project)
-    return filters.of_time(filters.of_tasks(current, project, "response__task__"), "annotation__submitted_at")
+    return filters.of_tasks(current, project, "response__task__")
 
 
 def ordered(scores: dict[str, int], keys: Sequence[str]) -> dict[str, int]:

@@ -13,10 +13,10 @@ from annotator.exporting.filters import Filters
 from annotator.exporting.formats import gzipped, json_lines
 from annotator.models import Project
 
-Rows = Callable[[Project, Filters, QuerySet[Any]], Iterator[Row]]
+Rows = Callable[[Project, Filters, QuerySet[Any]], Iterable[Row]]
 FILES: dict[str, Rows] = {
-    "train.jsonl.gz": partial(labels.labelled_rows, held_out=False),
-    "validation.jsonl.gz": partial(labels.labelled_rows, held_out=True),
+    "train.jsonl.gz": partial(labels.rows_of_a_side, held_out=False),
+    "validation.jsonl.gz": partial(labels.rows_of_a_side, held_out=True),
     "disagreements/disagreements.jsonl.gz": labels.disagreement_rows,
     "preference/preference.jsonl.gz": preferences.preference_rows,
 }

@@ -17,6 +17,7 @@ from typing import Any
 from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.exporting.columns import Row, Type
+from annotator.exporting.copied import Lines
 from annotator.exporting.spreadsheets import csv_lines
 from annotator.importing.parquet import PASSED_ON
 
@@ -32,9 +33,10 @@ WRITER = Path(__file__).with_name("parquet_process.py")
 AT_ONCE = 100
 """Rows that are handed to the process that writes Parquet before what it has written is passed on."""
 _CHUNK = 1 << 18
+_BLOCK = 1 << 15
 _LINE_ENDS = {ord(character): json.dumps(character)[1:-1] for character in "\u0085\u2028\u2029"}
 """Line ends that are valid within JSON texts. Readers that split a file into lines would break a row there."""
-_encode = DjangoJSONEncoder(ensure_ascii=False).encode
+_encode = DjangoJSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class WriterFailed(Exception):
@@ -51,7 +53,7 @@ def encoded(rows: Iterable[Row], columns: Mapping[str, Type], *, format: str, gz
         parts = _json_list(rows)
     else:
         parts = json_lines(rows)
-    return gzipped(parts) if gzip else parts
+    return gzipped(parts) if gzip else _blocks(parts)
 
 
 def content_type(format: str, *, gzip: bool) -> str:
@@ -63,9 +65,27 @@ def suffix(format: str, *, gzip: bool) -> str:
 
 
 def json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
-    for row in rows:
-        line = _encode(row)
-        yield (line if line.isascii() else line.translate(_LINE_ENDS)).encode() + b"\n"
+    """Yields each row as a line, which rows of the database are already."""
+    return rows.lines if isinstance(rows, Lines) else map(_line, rows)
+
+
+def _line(row: Row) -> bytes:
+    line = _encode(row)
+    return (line if line.isascii() else line.translate(_LINE_ENDS)).encode() + b"\n"
+
+
+def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Joins lines into blocks that are worth an answer's part. The first line does not wait for others."""
+    waiting: list[bytes] = []
+    size = _BLOCK
+    for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size >= _BLOCK:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
 
 
 def _json_list(rows: Iterable[Row]) -> Iterator[bytes]:
@@ -87,11 +107,15 @@ def _flat_columns(columns: Mapping[str, Type]) -> list[str]:
 def _flat(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[Row]:
     """Turns objects into columns of their own, and lists into JSON texts."""
     objects = [name for name, kind in columns.items() if isinstance(kind, Mapping)]
+    lists = [name for name, kind in columns.items() if not isinstance(kind, str | Mapping)]
     for row in rows:
         flat = dict(row)
         for name in objects:
             flat |= flat.pop(name, None) or {}
-        yield {key: _encode(value) if isinstance(value, list) else value for key, value in flat.items()}
+        for name in lists:
+            if flat.get(name) is not None:
+                flat[name] = _encode(flat[name])
+        yield flat
 
 
 def gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
@@ -109,7 +133,7 @@ def _parquet(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[bytes
     Raises:
         WriterFailed: The process has ended early.
     """
-    waiting = iter(rows)
+    waiting = json_lines(rows)
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     with TemporaryFile() as errors:
         # With -P the modules of this folder cannot hide those of the same names that the writer imports.
@@ -128,7 +152,7 @@ def _parquet(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[bytes
         reader.start()
         try:
             while some := list(islice(waiting, AT_ONCE)):
-                process.stdin.write(b"".join(json_lines(some)))
+                process.stdin.write(b"".join(some))
                 while not written.empty():
                     if not (part := written.get()):
                         raise BrokenPipeError

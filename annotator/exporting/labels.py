@@ -6,86 +6,63 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from annotator.exporting.columns import (
-    CHUNK,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    TIME,
-    Row,
-    Type,
-    counted_ratings,
-    current_ratings,
-    ordered,
-    response_name,
-)
+from annotator.exporting.columns import CHUNK, INTEGER, NUMBER, TEXT, TIME, Row, Type, counted_ratings, current_ratings
+from annotator.exporting.copied import Lines, copied, moment, numbers_of, prompt_text, response_name
 from annotator.exporting.filters import Filters
 from annotator.importing.prompts import is_held_out, prompt_from_messages
 from annotator.models import Label, Project
 
-_HASH = ("response__task__prompt_hash",)
+
+def helpsteer2_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
+    """Reads a row for each labelled response, with a whole number for each attribute. A task's rows are adjacent."""
+    return copied(project, *_helpsteer2(project, filters), task="response__task", sparse=True)
 
 
-def helpsteer2_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
-    """Yields a row for each labelled response, with a whole number for each attribute. A task's rows are adjacent."""
-    return labelled_rows(project, filters, unseen)
+def rows_of_a_side(project: Project, filters: Filters, _unseen: QuerySet[Any], *, held_out: bool) -> Iterator[Row]:
+    """Yields the rows of `helpsteer2_rows` whose prompts snapshots hold out, or those of the others."""
+    rows, names = _helpsteer2(project, filters, "response__task__prompt_hash")
+    for row in copied(project, rows, [*names, "prompt_hash"], task="response__task", sparse=True):
+        if is_held_out(row.pop("prompt_hash"), project.validation_share) == held_out:
+            yield row
 
 
-def labelled_rows(
-    project: Project, filters: Filters, _unseen: QuerySet[Any], *, held_out: bool | None = None
-) -> Iterator[Row]:
-    """Yields the rows of `helpsteer2_rows`, or those of them whose prompts snapshots hold out, or those of the rest."""
-    labels = Label.objects.in_force_while_in_use().for_project(project.pk)
-    chosen = filters.of_tasks(filters.of_labels(labels), project, "response__task__")
-    rows = chosen.order_by("response__task", "response__position").values_list(
-        "response__task__conversation", "response__text", "scores", *_HASH[held_out is None :]
-    )
+def _helpsteer2(project: Project, filters: Filters, *more: str) -> tuple[QuerySet[Any, Any], list[str]]:
     keys = project.attribute_keys()
-    # Here as below, iterator() reads by a cursor on the server, so the rows never lie in memory together.
-    for conversation, text, scores, *prompt in rows.iterator(chunk_size=CHUNK):
-        if held_out is None or is_held_out(prompt[0], project.validation_share) == held_out:
-            yield {"prompt": prompt_from_messages(conversation), "response": text, **ordered(scores, keys)}
+    scores = numbers_of("scores", keys)
+    prompt = prompt_text("response__task__conversation")
+    rows = _labels(project, filters).values_list(prompt, "response__text", *scores, *more)
+    return rows, ["prompt", "response", *keys]
+
+
+def _labels(project: Project, filters: Filters) -> QuerySet[Label]:
+    labels = filters.of_labels(Label.objects.in_force_while_in_use().for_project(project.pk))
+    chosen: QuerySet[Label] = filters.of_tasks(labels, project, "response__task__")
+    return chosen.order_by("response__task", "response__position")
 
 
 def helpsteer2_columns(project: Project) -> Mapping[str, Type]:
     return {"prompt": TEXT, "response": TEXT, **dict.fromkeys(project.attribute_keys(), INTEGER)}
 
 
-def label_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
-    """Yields a row for each labelled response with its texts, ids and model, and each attribute's score and mean.
+def label_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
+    """Reads a row for each labelled response with its texts, ids and model, and each attribute's score and mean.
 
     A score is the mean, rounded to a whole number; halves are rounded up.
     """
-    labels = Label.objects.in_force_while_in_use().for_project(project.pk)
-    chosen = filters.of_tasks(filters.of_labels(labels), project, "response__task__")
-    rows = chosen.order_by("response__task", "response__position").values_list(
+    keys = project.attribute_keys()
+    rows = _labels(project, filters).values_list(
         "response__task__external_id",
-        "response__external_id",
-        "response__position",
+        response_name("response__"),
         "response__task__language",
         "response__model",
-        "response__task__conversation",
+        prompt_text("response__task__conversation"),
         "response__text",
-        "scores",
-        "means",
+        *numbers_of("scores", keys),
+        *numbers_of("means", keys),
         "source",
-        "made_at",
+        moment("made_at"),
     )
-    keys = project.attribute_keys()
-    for task, imported, position, language, model, messages, text, scores, means, source, at in rows.iterator(CHUNK):
-        means_by_name = {f"{key}_mean": mean for key, mean in ordered(means, keys).items()}
-        yield {
-            "task": task,
-            "response": response_name(imported, position),
-            "language": language,
-            "model": model,
-            "prompt": prompt_from_messages(messages),
-            "text": text,
-            **ordered(scores, keys),
-            **means_by_name,
-            "source": source,
-            "made_at": at,
-        }
+    return copied(project, rows, list(label_columns(project)), task="response__task", sparse=True)
 
 
 def label_columns(project: Project) -> Mapping[str, Type]:
@@ -96,8 +73,7 @@ def label_columns(project: Project) -> Mapping[str, Type]:
 
 
 def count_labels(project: Project, filters: Filters) -> int:
-    labels = filters.of_labels(Label.objects.in_force_while_in_use().for_project(project.pk))
-    return int(filters.of_tasks(labels, project, "response__task__").count())
+    return int(_labels(project, filters).order_by().count())
 
 
 def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """The layouts of exports: what a row is, which columns it has, and how many rows there are."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +22,7 @@ class Layout:
     rows are labels, which know the filters' `label_source`.
     """
 
-    rows: Callable[[Project, Filters, QuerySet[Any]], Iterator[Row]]
+    rows: Callable[[Project, Filters, QuerySet[Any]], Iterable[Row]]
     columns: Callable[[Project], Mapping[str, Type]]
     count: Callable[[Project, Filters], int]
     for_managers: bool = False

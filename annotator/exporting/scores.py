@@ -1,43 +1,33 @@
 """The layout of scores: what the champion says about each response. For managers, who know which model wrote what."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
-from annotator.exporting.columns import CHUNK, INTEGER, NUMBER, TEXT, TIME, Row, Type, response_name
+from annotator.exporting.columns import INTEGER, NUMBER, TEXT, TIME, Type
+from annotator.exporting.copied import Lines, copied, moment, numbers_object, response_name
 from annotator.exporting.filters import Filters
 from annotator.models import Project
 from annotator.search.criteria import champion_scores
 
 
-def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
-    """Yields a row for each response that the champion has scored: its reward, and the scores that make it."""
+def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
+    """Reads a row for each response that the champion has scored: its reward, and the scores that make it."""
     rows = (
         _scores(project, filters)
         .order_by("response__task", "response__position")
-        .values(
+        .values_list(
+            "response__task__external_id",
+            response_name("response__"),
+            "response__model",
             "reward",
-            "scores",
-            task=F("response__task__external_id"),
-            imported_id=F("response__external_id"),
-            position=F("response__position"),
-            of_model=F("response__model"),
-            version=F("reward_model__version"),
-            scored_at=F("created_at"),
+            numbers_object("scores", project.attribute_keys()),
+            "reward_model__version",
+            moment("created_at"),
         )
     )
-    keys = project.attribute_keys()
-    for row in rows.iterator(chunk_size=CHUNK):
-        yield {
-            "task": row["task"],
-            "response": response_name(row["imported_id"], row["position"]),
-            "model": row["of_model"],
-            "reward": row["reward"],
-            "scores": {key: row["scores"][key] for key in keys if key in row["scores"]},
-            "version": row["version"],
-            "scored_at": row["scored_at"],
-        }
+    return copied(project, rows, list(score_columns(project)), task="response__task")
 
 
 def score_columns(project: Project) -> Mapping[str, Type]:

@@ -8,10 +8,13 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, repeat
 from typing import Any
 
 # Apostrophes in front of a sign count as well: a text that has one of its own would otherwise lose it when it is read.
 _SIGNS = frozenset("'=+-@\t\r")
+AT_ONCE = 50
+"""Rows that are encoded together."""
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 
@@ -27,15 +30,24 @@ def text_of_cell(cell: str) -> str:
 
 
 def csv_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[bytes]:
-    """Yields a header and a line for each row. Only texts are guarded, so that negative numbers stay numbers."""
+    """Yields a header, and the rows some at a time. Only texts are guarded, so that negative numbers stay numbers."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns)
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({key: cell_of_text(value) if isinstance(value, str) else value for key, value in row.items()})
-        yield buffer.getvalue().encode()
-        # The buffer is emptied after each row, so that an export of any length takes constant memory.
+    writer = csv.writer(buffer)
+    writer.writerow(columns)
+    waiting = iter(rows)
+    # The first row does not wait for others. The buffer is emptied after each part, so that an export of any length
+    # takes constant memory.
+    for size in chain([1], repeat(AT_ONCE)):
+        some = list(islice(waiting, size))
+        writer.writerows([_cell(row.get(name)) for name in columns] for row in some)
+        # Without any rows this is the header.
+        if written := buffer.getvalue():
+            yield written.encode()
+        if len(some) < size:
+            return
         buffer.seek(0)
         buffer.truncate()
-    # Without any rows this is the header.
-    yield buffer.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    return cell_of_text(value) if isinstance(value, str) else value

@@ -9,13 +9,14 @@ from typing import Any, Protocol, cast
 
 from django.conf import settings
 from django.contrib.postgres.search import SearchQuery
-from django.db import OperationalError, transaction
+from django.db import OperationalError
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
+from annotator.db.planning import by_indexes
 from annotator.db.statements import Statement
 from annotator.models import Consensus, Import, Label, Project, Task, User
 from annotator.refusals import Refusal
@@ -115,19 +116,9 @@ class TooBroad(Refusal):
     code = "too_broad"
 
 
-_PREPARE = Statement(
-    """
-    SELECT set_config('statement_timeout', %(limit)s, true), set_config(name, 'off', true)
-    FROM unnest('{enable_seqscan,enable_mergejoin,enable_hashjoin}'::text[]) AS name
-    """,
-    prepared=False,
-)
-_RESTORE = Statement(
-    """
-    SELECT set_config(name, reset_val, true) FROM pg_settings
-    WHERE name IN ('statement_timeout', 'enable_seqscan', 'enable_mergejoin', 'enable_hashjoin')
-    """,
-    prepared=False,
+_LIMIT = Statement("SELECT set_config('statement_timeout', %(limit)s, true)", prepared=False)
+_NO_LIMIT = Statement(
+    "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name = 'statement_timeout'", prepared=False
 )
 
 
@@ -139,11 +130,10 @@ def searching() -> Iterator[None]:
     of them, takes seconds.
     """
     try:
-        with transaction.atomic():
-            _PREPARE.row(limit=f"{PATIENCE_SECONDS}s")
+        with by_indexes():
+            _LIMIT.row(limit=f"{PATIENCE_SECONDS}s")
             yield
-            # Within a larger transaction the settings would outlive this block.
-            _RESTORE.rows()
+            _NO_LIMIT.row()
     except OperationalError as failed:
         if not isinstance(failed.__cause__, QueryCanceled):
             raise

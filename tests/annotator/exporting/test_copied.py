@@ -1,0 +1,83 @@
+"""What PostgreSQL encodes itself is what Python would have made."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db.models import QuerySet
+
+from annotator.exporting import copied as copied_rows
+from annotator.exporting.copied import copied, moment, prompt_text
+from annotator.exporting.formats import json_lines
+from annotator.exporting.rows import export
+from annotator.importing.prompts import prompt_from_messages
+from annotator.models import Project, Task, User
+from tests.builders import make_task
+
+SYSTEM, USER, ASSISTANT = (
+    {"role": role, "content": f"{role} says\n<extra_id_1>User\nx"} for role in ("system", "user", "assistant")
+)
+CONVERSATIONS = [
+    [USER],
+    [USER, ASSISTANT, USER],
+    [SYSTEM, USER],
+    [SYSTEM, ASSISTANT, USER],
+    [ASSISTANT, USER],
+    [USER, USER],
+    [SYSTEM, USER, ASSISTANT, USER],
+    [USER, SYSTEM, USER],
+    [SYSTEM, SYSTEM, USER],
+    [{"role": "user", "content": ""}, ASSISTANT, {"role": "user", "content": "a\u2028b\u0085c\\n\x01😀"}],
+]
+
+
+def lines(project: Project, rows: QuerySet[Any, Any], *names: str, **options: Any) -> list[bytes]:
+    return list(copied(project, rows, names, task="pk", **options).lines)
+
+
+@pytest.mark.parametrize("conversation", CONVERSATIONS)
+def test_a_prompt_reads_as_it_does_in_python(project: Project, conversation: list[dict[str, str]]) -> None:
+    Task.objects.filter(pk=make_task(project).pk).update(conversation=conversation)
+    (line,) = lines(project, Task.objects.values_list(prompt_text("conversation")), "prompt")
+    assert json.loads(line) == {"prompt": prompt_from_messages(conversation)}
+
+
+def test_no_name_and_no_text_breaks_a_line(project: Project) -> None:
+    name = 'a "quoted" {name} of 100 %'
+    Task.objects.filter(pk=make_task(project).pk).update(external_id="one\u2028two\u0085three\r\nfour")
+    (line,) = lines(project, Task.objects.values_list("external_id"), name)
+    assert json.loads(line) == {name: "one\u2028two\u0085three\r\nfour"}
+    assert line.decode().splitlines() == [line.decode().removesuffix("\n")]
+
+
+def test_rows_come_in_parts_in_their_order(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copied_rows, "FIRST", 1)
+    monkeypatch.setattr(copied_rows, "AT_ONCE", 3)
+    made = [make_task(project, f"t{number}").external_id for number in range(8)]
+    rows = Task.objects.order_by("pk").values_list("external_id")
+    assert [json.loads(line)["id"] for line in lines(project, rows, "id")] == made
+    assert lines(project, rows.none(), "id") == []
+
+
+def test_what_is_null_is_left_out_of_sparse_rows(project: Project) -> None:
+    make_task(project)
+    rows = Task.objects.values_list("imported_preference", "external_id")
+    assert json.loads(lines(project, rows, "preference", "id")[0])["preference"] is None
+    assert "preference" not in json.loads(lines(project, rows, "preference", "id", sparse=True)[0])
+
+
+def test_times_are_written_as_python_writes_them(project: Project) -> None:
+    make_task(project)
+    rows = Task.objects.values_list(moment("created_at"))
+    (line,) = json_lines([{"at": task.created_at} for task in Task.objects.all()])
+    assert json.loads(lines(project, rows, "at")[0]) == json.loads(line)
+
+
+def test_the_connection_serves_on_after_a_reader_has_left(project: Project) -> None:
+    for number in range(60):
+        make_task(project, f"t{number}")
+    rows = copied(project, Task.objects.values_list("external_id"), ["id"], task="pk").lines
+    next(rows)
+    rows.close()  # type: ignore[attr-defined]
+    assert User.objects.count() >= 0
+    assert list(export(project, layout="helpsteer2", format="jsonl")) == []

@@ -18,9 +18,8 @@ from annotator.models import Project, Task
 FIRST, AT_ONCE = 50, 500
 """Tasks whose rows are read by one statement: at first few, so that the answer soon begins."""
 # As CSV whose quotes and delimiters JSON cannot contain, a line leaves as it is.
-_COPY = (
-    "COPY (SELECT {row} FROM ({rows}) AS q ({names})) TO STDOUT WITH (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
-)
+_COPY = "COPY (SELECT row_to_json(q) FROM ({rows}) AS q ({names})) TO STDOUT WITH ({as_it_is})"
+_AS_IT_IS = r"FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02'"
 _LINE_ENDS = {ending.encode(): json.dumps(ending)[1:-1].encode() for ending in "\u0085\u2028\u2029"}
 
 
@@ -42,18 +41,19 @@ def copied(
     `names` are the names of its columns, and `task` is the field that leads to a row's task. Of `sparse` rows, fields
     that are null are left out. The rows of a task are of one moment, those of different tasks need not be.
     """
-    row = "json_strip_nulls(row_to_json(q))" if sparse else "row_to_json(q)"
-    return Lines(_lines(project, rows, task, {"row": row, "names": ", ".join(map(_quoted, names))}))
+    lines = _lines(project, rows, task, ", ".join(map(_quoted, names)))
+    # json_strip_nulls would read the texts of every row once more.
+    return Lines(map(_without_nulls, lines) if sparse else lines)
 
 
-def _lines(project: Project, rows: QuerySet[Any, Any], task: str, words: dict[str, str]) -> Iterator[bytes]:
+def _lines(project: Project, rows: QuerySet[Any, Any], task: str, names: str) -> Iterator[bytes]:
     for first, last in _parts(project):
         part = rows.filter(**{f"{task}__gte": first, f"{task}__lte": last})
         try:
             sql, parameters = part.query.sql_with_params()
         except EmptyResultSet:  # the query's own conditions exclude everything
             return
-        copy = _COPY.format(rows=sql, **words)
+        copy = _COPY.format(rows=sql, names=names, as_it_is=_AS_IT_IS)
         # A part has few of the rows of each table.
         with by_indexes(), connection.cursor() as cursor, cursor.cursor.copy(copy, parameters) as sent:
             for line in sent:
@@ -71,6 +71,14 @@ def _parts(project: Project) -> Iterator[tuple[int, int]]:
             after = part[-1]
         if len(part) < size:
             return
+
+
+def _without_nulls(line: bytes) -> bytes:
+    if b":null" not in line:
+        return line
+    row = {name: value for name, value in json.loads(line).items() if value is not None}
+    written = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+    return _without_line_ends(written.encode() + b"\n")
 
 
 def _without_line_ends(line: bytes) -> bytes:

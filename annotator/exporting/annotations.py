@@ -68,7 +68,7 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         "annotation__assignment__extra",
         named_tiers("annotation__ranking"),
     )
-    return copied(project, rows, list(annotation_columns(project)), task="response__task")
+    return copied(project, rows, list(annotation_columns(project)), task="response__task", among=filters.among)
 
 
 def annotation_columns(project: Project) -> Mapping[str, Type]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
@@ -17,6 +17,8 @@ from annotator.models import Project, Task
 
 FIRST, AT_ONCE = 50, 500
 """Tasks whose rows are read by one statement: at first few, so that the answer soon begins."""
+GROWTH, MOST_AT_ONCE = 8, 100_000
+"""Where a part has no rows, the next one has so many times its tasks: most tasks may have none."""
 # As CSV whose quotes and delimiters JSON cannot contain, a line leaves as it is.
 _COPY = "COPY (SELECT row_to_json(q) FROM ({rows}) AS q ({names})) TO STDOUT WITH ({as_it_is})"
 _AS_IT_IS = r"FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02'"
@@ -34,43 +36,50 @@ class Lines(Iterable[Row]):
 
 
 def copied(
-    project: Project, rows: QuerySet[Any, Any], names: Sequence[str], *, task: str, sparse: bool = False
+    project: Project,
+    rows: QuerySet[Any, Any],
+    names: Sequence[str],
+    *,
+    task: str,
+    among: Sequence[int] | None = None,
+    sparse: bool = False,
 ) -> Lines:
     """Returns the rows of a `values_list` query as JSON, a part of the project's tasks at a time.
 
-    `names` are the names of its columns, and `task` is the field that leads to a row's task. Of `sparse` rows, fields
-    that are null are left out. The rows of a task are of one moment, those of different tasks need not be.
+    `names` are the names of its columns, and `task` is the field that leads to a row's task. The query may be one of
+    few tasks already, `among`, which are no parts then. Of `sparse` rows, fields that are null are left out. The rows
+    of a task are of one moment, those of different tasks need not be.
     """
-    lines = _lines(project, rows, task, ", ".join(map(_quoted, names)))
+    lines = _lines(rows, names) if among is not None else _in_parts(project, rows, names, task)
     # json_strip_nulls would read the texts of every row once more.
     return Lines(map(_without_nulls, lines) if sparse else lines)
 
 
-def _lines(project: Project, rows: QuerySet[Any, Any], task: str, names: str) -> Iterator[bytes]:
-    for first, last in _parts(project):
-        part = rows.filter(**{f"{task}__gte": first, f"{task}__lte": last})
-        try:
-            sql, parameters = part.query.sql_with_params()
-        except EmptyResultSet:  # the query's own conditions exclude everything
-            return
-        copy = _COPY.format(rows=sql, names=names, as_it_is=_AS_IT_IS)
-        # A part has few of the rows of each table.
-        with by_indexes(), connection.cursor() as cursor, cursor.cursor.copy(copy, parameters) as sent:
-            for line in sent:
-                yield _without_line_ends(bytes(line))
-
-
-def _parts(project: Project) -> Iterator[tuple[int, int]]:
-    """Yields the first and the last id of each part of the tasks."""
-    after = 0
+def _in_parts(project: Project, rows: QuerySet[Any, Any], names: Sequence[str], task: str) -> Iterator[bytes]:
     tasks = Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True)
-    for size in chain([FIRST], repeat(AT_ONCE)):
-        part = list(tasks.filter(pk__gt=after)[:size])
-        if part:
-            yield part[0], part[-1]
-            after = part[-1]
-        if len(part) < size:
-            return
+    first, size, more = 0, FIRST, True
+    while more:
+        part = rows.filter(**{f"{task}__gte": first})
+        if end := tasks.filter(pk__gte=first)[size : size + 1].first():
+            part = part.filter(**{f"{task}__lt": end})
+        found = False
+        for line in _lines(part, names):
+            found = True
+            yield line
+        first, more = end or 0, end is not None
+        size = AT_ONCE if found else min(GROWTH * size, MOST_AT_ONCE)
+
+
+def _lines(rows: QuerySet[Any, Any], names: Sequence[str]) -> Iterator[bytes]:
+    try:
+        sql, parameters = rows.query.sql_with_params()
+    except EmptyResultSet:  # the query's own conditions exclude everything
+        return
+    copy = _COPY.format(rows=sql, names=", ".join(map(_quoted, names)), as_it_is=_AS_IT_IS)
+    # A part has few of the rows of each table.
+    with by_indexes(), connection.cursor() as cursor, cursor.cursor.copy(copy, parameters) as sent:
+        for line in sent:
+            yield _without_line_ends(bytes(line))
 
 
 def _without_nulls(line: bytes) -> bytes:

@@ -15,13 +15,13 @@ from annotator.models import Label, Project
 
 def helpsteer2_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
     """Reads a row for each labelled response, with a whole number for each attribute. A task's rows are adjacent."""
-    return copied(project, *_helpsteer2(project, filters), task="response__task", sparse=True)
+    return copied(project, *_helpsteer2(project, filters), task="response__task", among=filters.among, sparse=True)
 
 
 def rows_of_a_side(project: Project, filters: Filters, _unseen: QuerySet[Any], *, held_out: bool) -> Iterator[Row]:
     """Yields the rows of `helpsteer2_rows` whose prompts snapshots hold out, or those of the others."""
     rows, names = _helpsteer2(project, filters, "response__task__prompt_hash")
-    for row in copied(project, rows, [*names, "prompt_hash"], task="response__task", sparse=True):
+    for row in copied(project, rows, [*names, "prompt_hash"], task="response__task", among=filters.among, sparse=True):
         if is_held_out(row.pop("prompt_hash"), project.validation_share) == held_out:
             yield row
 
@@ -62,7 +62,7 @@ def label_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Li
         "source",
         moment("made_at"),
     )
-    return copied(project, rows, list(label_columns(project)), task="response__task", sparse=True)
+    return copied(project, rows, list(label_columns(project)), task="response__task", among=filters.among, sparse=True)
 
 
 def label_columns(project: Project) -> Mapping[str, Type]:

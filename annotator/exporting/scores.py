@@ -27,7 +27,7 @@ def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Li
             moment("created_at"),
         )
     )
-    return copied(project, rows, list(score_columns(project)), task="response__task")
+    return copied(project, rows, list(score_columns(project)), task="response__task", among=filters.among)
 
 
 def score_columns(project: Project) -> Mapping[str, Type]:

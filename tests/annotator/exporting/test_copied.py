@@ -57,6 +57,19 @@ def test_rows_come_in_parts_in_their_order(project: Project, monkeypatch: pytest
     rows = Task.objects.order_by("pk").values_list("external_id")
     assert [json.loads(line)["id"] for line in lines(project, rows, "id")] == made
     assert lines(project, rows.none(), "id") == []
+    few = Task.objects.filter(external_id__in=["t1", "t6"])
+    assert [json.loads(line)["id"] for line in lines(project, few.values_list("external_id"), "id")] == ["t1", "t6"]
+
+
+def test_tasks_without_rows_cost_few_statements(project: Project, django_assert_max_num_queries: Any) -> None:
+    row = make_task(project, responses=1)
+    Task.objects.bulk_create(
+        Task(project=project, external_id=f"b{n}", conversation=row.conversation, content_hash=f"{n}")
+        for n in range(2_000)
+    )
+    last = Task.objects.filter(external_id="b1999").values_list("external_id")
+    with django_assert_max_num_queries(20):
+        assert [json.loads(line) for line in lines(project, last, "id")] == [{"id": "b1999"}]
 
 
 def test_what_is_null_is_left_out_of_sparse_rows(project: Project) -> None:

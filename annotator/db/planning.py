@@ -3,32 +3,52 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from annotator.db.statements import Statement
 
-_PREPARE = Statement(
+_SET = Statement(
     """
-    SELECT set_config(name, 'off', true)
+    SELECT set_config(name, 'off', %(local)s)
     FROM unnest('{enable_seqscan,enable_mergejoin,enable_hashjoin}'::text[]) AS name
-    UNION ALL SELECT set_config('max_parallel_workers_per_gather', '0', true)
+    UNION ALL SELECT set_config('max_parallel_workers_per_gather', '0', %(local)s)
+    UNION ALL SELECT set_config('statement_timeout', %(limit)s, %(local)s) WHERE %(limit)s <> ''
     """,
     prepared=False,
 )
-_RESTORE = Statement(
+_RESET = Statement(
     """
-    SELECT set_config(name, reset_val, true) FROM pg_settings
-    WHERE name IN ('enable_seqscan', 'enable_mergejoin', 'enable_hashjoin', 'max_parallel_workers_per_gather')
+    SELECT set_config(name, reset_val, %(local)s) FROM pg_settings WHERE name = 'statement_timeout' AND %(limited)s
+        OR name IN ('enable_seqscan', 'enable_mergejoin', 'enable_hashjoin', 'max_parallel_workers_per_gather')
     """,
     prepared=False,
 )
 
 
 @contextmanager
-def by_indexes() -> Iterator[None]:
-    """Runs the block in a transaction whose statements look up each row, for statements that need few rows."""
+def by_indexes(*, seconds: int = 0) -> Iterator[None]:
+    """Runs the block in a transaction whose statements look up each row, for statements that need few rows.
+
+    Each may take so many seconds; with 0 the usual limit holds.
+    """
     with transaction.atomic():
-        _PREPARE.rows()
+        _SET.rows(local=True, limit=f"{seconds}s" if seconds else "")
         yield
         # Within a larger transaction the settings would outlive this block.
-        _RESTORE.rows()
+        _RESET.rows(local=True, limited=seconds > 0)
+
+
+@contextmanager
+def by_indexes_without_transaction() -> Iterator[None]:
+    """Does the same for a block that lasts as long as a reader takes: it keeps no transaction open."""
+    _SET.rows(local=False, limit="")
+    try:
+        yield
+    finally:
+        # In a transaction that failed no statement can run, and the end of it takes the settings back.
+        if not (connection.needs_rollback or _has_failed()):
+            _RESET.rows(local=False, limited=False)
+
+
+def _has_failed() -> bool:
+    return connection.connection is None or connection.connection.info.transaction_status.name == "INERROR"

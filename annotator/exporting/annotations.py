@@ -1,6 +1,6 @@
 """The layouts of annotations: what each rater has said, by response, and with all responses side by side."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -45,13 +45,14 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
     annotations that are `extra` because their task had no slot left. `verdict` is the reviewer's. `ranking` is the
     annotation's, in tiers, the best first.
     """
+    keys = project.attribute_keys()
     ratings = filters.of_time(current_ratings(project, filters, unseen), "annotation__submitted_at")
     rows = ratings.order_by("response__task", "annotation", "response__position").values_list(
         "response__task__external_id",
         response_name("response__"),
         name_of("annotation__assignment__annotator", "response__task__project"),
         "annotation__revision",
-        numbers_object("scores", project.attribute_keys()),
+        numbers_object("scores", keys),
         "checks",
         "confidence",
         "safe",
@@ -68,11 +69,15 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         "annotation__assignment__extra",
         named_tiers("annotation__ranking"),
     )
-    return copied(project, rows, list(annotation_columns(project)), task="response__task", among=filters.among)
+    return copied(project, rows, list(_columns(keys)), task="response__task", among=filters.among)
 
 
 def annotation_columns(project: Project) -> Mapping[str, Type]:
-    scores = dict.fromkeys(project.attribute_keys(), INTEGER)
+    return _columns(project.attribute_keys())
+
+
+def _columns(keys: Sequence[str]) -> dict[str, Type]:
+    scores = dict.fromkeys(keys, INTEGER)
     head: dict[str, Type] = {"task": TEXT, "response": TEXT, "annotator": TEXT, "revision": INTEGER, "scores": scores}
     answers: dict[str, Type] = {"checks": [TEXT], "confidence": INTEGER, "safe": BOOLEAN, "unsafe_category": TEXT}
     return {**head, **answers, "position": INTEGER, **_OF_ANNOTATION, "ranking": [[TEXT]]}

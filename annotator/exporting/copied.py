@@ -11,11 +11,11 @@ from django.db.models import Case, CharField, F, Func, JSONField, QuerySet, Text
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Cast
 
-from annotator.db.planning import by_indexes
+from annotator.db.planning import by_indexes_without_transaction
 from annotator.exporting.columns import Row
 from annotator.models import Project, Task
 
-FIRST, AT_ONCE = 50, 500
+FIRST, AT_ONCE = 100, 500
 """Tasks whose rows are read by one statement: at first few, so that the answer soon begins."""
 GROWTH, MOST_AT_ONCE = 8, 100_000
 """Where a part has no rows, the next one has so many times its tasks: most tasks may have none."""
@@ -58,16 +58,18 @@ def copied(
 def _in_parts(project: Project, rows: QuerySet[Any, Any], names: Sequence[str], task: str) -> Iterator[bytes]:
     tasks = Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True)
     first, size, more = 0, FIRST, True
-    while more:
-        part = rows.filter(**{f"{task}__gte": first})
-        if end := tasks.filter(pk__gte=first)[size : size + 1].first():
-            part = part.filter(**{f"{task}__lt": end})
-        found = False
-        for line in _lines(part, names):
-            found = True
-            yield line
-        first, more = end or 0, end is not None
-        size = AT_ONCE if found else min(GROWTH * size, MOST_AT_ONCE)
+    # A part has few of the rows of each table.
+    with by_indexes_without_transaction():
+        while more:
+            part = rows.filter(**{f"{task}__gte": first})
+            if end := tasks.filter(pk__gte=first)[size : size + 1].first():
+                part = part.filter(**{f"{task}__lt": end})
+            found = False
+            for line in _lines(part, names):
+                found = True
+                yield line
+            first, more = end or 0, end is not None
+            size = AT_ONCE if found else min(GROWTH * size, MOST_AT_ONCE)
 
 
 def _lines(rows: QuerySet[Any, Any], names: Sequence[str]) -> Iterator[bytes]:
@@ -76,10 +78,16 @@ def _lines(rows: QuerySet[Any, Any], names: Sequence[str]) -> Iterator[bytes]:
     except EmptyResultSet:  # the query's own conditions exclude everything
         return
     copy = _COPY.format(rows=sql, names=", ".join(map(_quoted, names)), as_it_is=_AS_IT_IS)
-    # A part has few of the rows of each table.
-    with by_indexes(), connection.cursor() as cursor, cursor.cursor.copy(copy, parameters) as sent:
-        for line in sent:
-            yield _without_line_ends(bytes(line))
+    # Django wraps the errors of its own calls alone.
+    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.cursor.copy(copy, parameters) as sent:
+        try:
+            for line in sent:
+                yield _without_line_ends(bytes(line))
+        except GeneratorExit:
+            # To cancel the statement would end the transaction around it. A part is soon read to its end.
+            for _ in sent:
+                pass
+            raise
 
 
 def _without_nulls(line: bytes) -> bytes:

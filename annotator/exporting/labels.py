@@ -1,6 +1,6 @@
 """The layouts of labels: HelpSteer2's rows, and the ratings behind them side by side (docs/formats.md)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -62,11 +62,14 @@ def label_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Li
         "source",
         moment("made_at"),
     )
-    return copied(project, rows, list(label_columns(project)), task="response__task", among=filters.among, sparse=True)
+    return copied(project, rows, list(_label_columns(keys)), task="response__task", among=filters.among, sparse=True)
 
 
 def label_columns(project: Project) -> Mapping[str, Type]:
-    keys = project.attribute_keys()
+    return _label_columns(project.attribute_keys())
+
+
+def _label_columns(keys: Sequence[str]) -> dict[str, Type]:
     texts = dict.fromkeys(("task", "response", "language", "model", "prompt", "text"), TEXT)
     means = {f"{key}_mean": NUMBER for key in keys}
     return {**texts, **dict.fromkeys(keys, INTEGER), **means, "source": TEXT, "made_at": TIME}

@@ -56,7 +56,7 @@ def preview(
         TooBroad: It takes too long to find the tasks.
     """
     require_allowed(project, layout=layout, format=format, filters=filters, by=by)
-    columns = chosen_columns(project, layout, format, fields)
+    columns = chosen_columns(project, layout, format, fields) if fields or format == "csv" else {}
     tasks = project.tasks.count()
     first = filters
     # Without this, rows of a few tasks would be looked for among the rows of all.

@@ -1,6 +1,6 @@
 """The layout of scores: what the champion says about each response. For managers, who know which model wrote what."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -14,6 +14,7 @@ from annotator.search.criteria import champion_scores
 
 def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
     """Reads a row for each response that the champion has scored: its reward, and the scores that make it."""
+    keys = project.attribute_keys()
     rows = (
         _scores(project, filters)
         .order_by("response__task", "response__position")
@@ -22,17 +23,21 @@ def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Li
             response_name("response__"),
             "response__model",
             "reward",
-            numbers_object("scores", project.attribute_keys()),
+            numbers_object("scores", keys),
             "reward_model__version",
             moment("created_at"),
         )
     )
-    return copied(project, rows, list(score_columns(project)), task="response__task", among=filters.among)
+    return copied(project, rows, list(_columns(keys)), task="response__task", among=filters.among)
 
 
 def score_columns(project: Project) -> Mapping[str, Type]:
+    return _columns(project.attribute_keys())
+
+
+def _columns(keys: Sequence[str]) -> dict[str, Type]:
     head: dict[str, Type] = {"task": TEXT, "response": TEXT, "model": TEXT, "reward": NUMBER}
-    scores = dict.fromkeys(project.attribute_keys(), NUMBER)
+    scores = dict.fromkeys(keys, NUMBER)
     return {**head, "scores": scores, "version": INTEGER, "scored_at": TIME}
 
 

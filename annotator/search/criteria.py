@@ -116,12 +116,6 @@ class TooBroad(Refusal):
     code = "too_broad"
 
 
-_LIMIT = Statement("SELECT set_config('statement_timeout', %(limit)s, true)", prepared=False)
-_NO_LIMIT = Statement(
-    "SELECT set_config(name, reset_val, true) FROM pg_settings WHERE name = 'statement_timeout'", prepared=False
-)
-
-
 @contextmanager
 def searching() -> Iterator[None]:
     """Has PostgreSQL search by its indexes, and limits how long it works for each statement. Raises TooBroad.
@@ -130,10 +124,8 @@ def searching() -> Iterator[None]:
     of them, takes seconds.
     """
     try:
-        with by_indexes():
-            _LIMIT.row(limit=f"{PATIENCE_SECONDS}s")
+        with by_indexes(seconds=PATIENCE_SECONDS):
             yield
-            _NO_LIMIT.row()
     except OperationalError as failed:
         if not isinstance(failed.__cause__, QueryCanceled):
             raise

@@ -77,7 +77,7 @@ def test_export_labels_writes_a_file(project: Project, tmp_path: Path) -> None:
 
 
 def test_an_unknown_layout_lists_those_that_exist(project: Project) -> None:
-    with pytest.raises(CommandError, match="Layouts: helpsteer2, disagreements, preference"):
+    with pytest.raises(CommandError, match="Layouts: helpsteer2, labels, disagreements"):
         call_command("export_labels", "talk", layout="sheets")
 
 

@@ -80,7 +80,7 @@ def conversations() -> str:
     """A file with columns of its own, and three rows that cannot be imported."""
     text = io.StringIO()
     rows = csv.writer(text)
-    rows.writerow(["topic", "question", "first answer", "second answer", "written by"])
+    rows.writerow(["topic", "question", "first text", "second text", "written by"])
     rows.writerow(["nothing", "", "An answer to nothing.", "Another one.", "large"])
     for number, topic in enumerate(TOPICS):
         good = f"{topic.capitalize()} is what water and air do when the sun warms or cools them."
@@ -180,6 +180,7 @@ def create_the_project(page: Page) -> None:
     page.get_by_label("Annotations kept").fill("2")
     page.get_by_label("Tasks you plan").fill("12")
     expect(page.locator("#estimate")).to_contain_text("24")
+    page.locator("#id_guidelines").fill("# What counts\n\nAn answer that a child understands.")
     page.get_by_role("button", name="Create the project").click()
     expect(page.get_by_role("heading", name="What to do first")).to_be_visible()
 
@@ -233,9 +234,9 @@ def import_conversations(page: Page, folder: Path) -> None:
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_text("The columns of this file are not known.")).to_be_visible()
     page.get_by_label("Prompt").select_option("question")
-    page.get_by_label("Response A").select_option("first answer")
+    page.get_by_label("Response A").select_option("first text")
     expect(page.get_by_text("What is rain?")).to_be_visible()
-    page.get_by_label("Response B").select_option("second answer")
+    page.get_by_label("Response B").select_option("second text")
     expect(page.get_by_role("cell", name="question is empty")).to_be_visible()
     page.get_by_text("Id, language, priority and the rest").click()
     page.get_by_label("Task id").select_option("topic")

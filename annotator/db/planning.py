@@ -26,16 +26,13 @@ _RESET = Statement(
 
 
 @contextmanager
-def by_indexes(*, seconds: int = 0) -> Iterator[None]:
-    """Runs the block in a transaction whose statements look up each row, for statements that need few rows.
-
-    Each may take so many seconds; with 0 the usual limit holds.
-    """
+def by_indexes(*, seconds: int) -> Iterator[None]:
+    """Runs the block in a transaction whose statements look up each row, for at most so many seconds each."""
     with transaction.atomic():
-        _SET.rows(local=True, limit=f"{seconds}s" if seconds else "")
+        _SET.rows(local=True, limit=f"{seconds}s")
         yield
         # Within a larger transaction the settings would outlive this block.
-        _RESET.rows(local=True, limited=seconds > 0)
+        _RESET.rows(local=True, limited=True)
 
 
 @contextmanager

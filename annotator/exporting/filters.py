@@ -61,8 +61,8 @@ class Filters:
     def for_audit(self) -> dict[str, Any]:
         """Returns the filters in use, with times as texts."""
         times = {"since": self.since and self.since.isoformat(), "until": self.until and self.until.isoformat()}
-        names = ("state", "language", "source", "label_source")
-        all_of_them = times | {name: getattr(self, name) for name in names}
+        of_rows = {"state": self.state, "language": self.language, "source": self.source}
+        all_of_them = times | of_rows | {"label_source": self.label_source}
         return {name: value for name, value in all_of_them.items() if value}
 
     def ask_for_a_time(self) -> bool:

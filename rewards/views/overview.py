@@ -177,21 +177,48 @@ class Shown:
 
 def shown_problem(found: Found, links: Links) -> Shown:
     """Returns the problem in words."""
+    texts = {**_of_the_project(links), **_of_the_installation(found, links), **_of_people(found, links)}
+    text, advice, (link, link_text) = texts[found.problem]
+    return Shown(text, advice, link, link_text)
+
+
+Texts = dict[Problem, tuple[str, str, tuple[str, str]]]
+"""What is wrong, what to do, and where, with the name of that page."""
+
+
+def _of_the_project(links: Links) -> Texts:
+    settings, data = (links.settings, _("Settings")), (links.imports, _("Import"))
+    guidelines, nowhere = (links.guidelines, _("Guidelines")), ("", "")
+    return {
+        Problem.ARCHIVED: (_("The project is archived."), _("It takes no work until it is brought back."), settings),
+        Problem.PAUSED: (_("The project is paused."), _("Nobody gets a task. Switch the pause off."), settings),
+        Problem.NO_TASKS: (_("There are no tasks."), _("Import some, so that people have something to rate."), data),
+        Problem.NO_TEST: (
+            _("Annotators must pass a test, and there are no gold tasks for it."),
+            _("Import gold tasks for the test, or do without it."),
+            data if data[0] else settings,
+        ),
+        Problem.NO_STREAM: (
+            _("Gold tasks are to be mixed in, and there are none."),
+            _("Import gold tasks for the stream, or set their share to 0."),
+            data if data[0] else settings,
+        ),
+        Problem.NO_GUIDELINES: (
+            _("There are no guidelines, or a part of them is still to be written."),
+            _("Annotators do not know what you expect of them."),
+            guidelines if guidelines[0] else nowhere,
+        ),
+    }
+
+
+def _of_the_installation(found: Found, links: Links) -> Texts:
     queue_does = {
         "light": _("Agreement, exports of large projects, deletions and changes of the protocol wait for it."),
         "train": _("Nothing can be trained until one runs."),
         "score": _("Responses get no scores until one runs."),
     }
-    settings, people, workers = (
-        (links.settings, _("Settings")),
-        (links.people, _("People")),
-        (links.workers, _("Admin")),
-    )
-    data, guidelines = (links.imports, _("Import")), (links.guidelines, _("Guidelines"))
-    nowhere = ("", "")
-    texts: dict[Problem, tuple[str, str, tuple[str, str]]] = {
-        Problem.ARCHIVED: (_("The project is archived."), _("It takes no work until it is brought back."), settings),
-        Problem.PAUSED: (_("The project is paused."), _("Nobody gets a task. Switch the pause off."), settings),
+    workers = (links.workers, _("Admin"))
+    return {
         Problem.NO_REDIS: (
             _("Redis does not answer."),
             _("Background work cannot be handed out. Ask whoever runs the installation to start it."),
@@ -212,7 +239,12 @@ def shown_problem(found: Found, links: Links) -> Shown:
             _("It is tried again by itself. The log of the light worker has the details."),
             workers,
         ),
-        Problem.NO_TASKS: (_("There are no tasks."), _("Import some, so that people have something to rate."), data),
+    }
+
+
+def _of_people(found: Found, links: Links) -> Texts:
+    settings, people = (links.settings, _("Settings")), (links.people, _("People"))
+    return {
         Problem.NO_ANNOTATORS: (_("There are no annotators."), _("Add people, or rate tasks yourself."), people),
         Problem.ALL_PAUSED: (
             _("Every annotator is paused."),
@@ -234,24 +266,7 @@ def shown_problem(found: Found, links: Links) -> Shown:
             _("Tasks that need more people stay open. Add people, or let fewer rate each task."),
             people,
         ),
-        Problem.NO_TEST: (
-            _("Annotators must pass a test, and there are no gold tasks for it."),
-            _("Import gold tasks for the test, or do without it."),
-            data if data[0] else settings,
-        ),
-        Problem.NO_STREAM: (
-            _("Gold tasks are to be mixed in, and there are none."),
-            _("Import gold tasks for the stream, or set their share to 0."),
-            data if data[0] else settings,
-        ),
-        Problem.NO_GUIDELINES: (
-            _("There are no guidelines, or a part of them is still to be written."),
-            _("Annotators do not know what you expect of them."),
-            guidelines if guidelines[0] else nowhere,
-        ),
     }
-    text, advice, (link, link_text) = texts[found.problem]
-    return Shown(text, advice, link, link_text)
 
 
 @dataclass(frozen=True)

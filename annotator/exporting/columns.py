@@ -31,10 +31,6 @@ def _ratings(project: Project, filters: Filters) -> Any:
     return filters.of_tasks(current, project, "response__task__")
 
 
-def ordered(scores: dict[str, int], keys: Sequence[str]) -> dict[str, int]:
-    return {key: scores[key] for key in keys if key in scores}
-
-
 def response_name(imported: str, position: int) -> str:
     """Returns the response's id as imported, or else its number, counted from 1."""
     return imported or str(position + 1)

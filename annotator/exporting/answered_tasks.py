@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from annotator.consensus.rankings import Pair, pairs_of, ranking_of, ranks_of
 from annotator.db.statements import Statement
 from annotator.exporting.filters import Filters
-from annotator.models import TIE, Adjudication, Consensus, Label, Project, Task
+from annotator.models import TIE, Adjudication, Consensus, Label, Project, Rating, Task
 from annotator.models.label import IN_FORCE_OF_RESPONSE
 
 FIRST, AT_ONCE, COUNTED_AT_ONCE = 120, 250, 5_000
@@ -100,6 +100,12 @@ class Selection:
 
 def answered_tasks(tasks: Selection, *, texts: bool = True) -> Iterator[AnsweredTask]:
     """Yields the tasks in the order of their ids, some at a time; to count them takes no texts and no votes."""
+    for ids in id_batches(tasks, texts=texts):
+        yield from tasks_of(ids, texts=texts)
+
+
+def id_batches(tasks: Selection, *, texts: bool = True) -> Iterator[list[int]]:
+    """Yields the ids of the tasks that are to be read by one statement each."""
     # A page shows the first rows only.
     sizes = chain([FIRST], repeat(AT_ONCE)) if texts else repeat(COUNTED_AT_ONCE)
     after: int | None = 0
@@ -107,7 +113,13 @@ def answered_tasks(tasks: Selection, *, texts: bool = True) -> Iterator[Answered
         if after is None:
             break
         ids, after = tasks.ids(after=after, most=size)
-        yield from map(_task, (_WHOLE if texts else _WITHOUT_TEXTS).rows(tasks=ids) if ids else ())
+        if ids:
+            yield ids
+
+
+def tasks_of(ids: Sequence[int], *, texts: bool = True) -> Iterator[AnsweredTask]:
+    """Reads the tasks with these ids, in the order of the ids."""
+    return map(_task, (_WHOLE if texts else _WITHOUT_TEXTS).rows(tasks=list(ids)))
 
 
 def preferred_tasks(project: Project, filters: Filters) -> Selection:
@@ -119,6 +131,12 @@ def compared_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export whose responses may be told apart, by a preference, a ranking or labels."""
     labels = filters.of_time(Label.objects.filter(response__task=OuterRef("pk")), "made_at")
     return Selection(_exported(project, filters), Exists(labels) | _are_preferred(filters))
+
+
+def rated_tasks(project: Project, filters: Filters) -> Selection:
+    """Selects the tasks of the export with a rating, by when it was submitted."""
+    current = Rating.objects.filter(response__task=OuterRef("pk"), annotation__is_current=True)
+    return Selection(_exported(project, filters), Q(Exists(filters.of_time(current, "annotation__submitted_at"))))
 
 
 def _exported(project: Project, filters: Filters) -> QuerySet[Task]:

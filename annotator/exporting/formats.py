@@ -107,7 +107,8 @@ def _flat_columns(columns: Mapping[str, Type]) -> list[str]:
 def _flat(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[Row]:
     """Turns objects into columns of their own, and lists into JSON texts."""
     objects = [name for name, kind in columns.items() if isinstance(kind, Mapping)]
-    lists = [name for name, kind in columns.items() if not isinstance(kind, str | Mapping)]
+    parts = [kind if isinstance(kind, Mapping) else {name: kind} for name, kind in columns.items()]
+    lists = [name for part in parts for name, kind in part.items() if not isinstance(kind, str)]
     for row in rows:
         flat = dict(row)
         for name in objects:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from annotator.exporting import annotations, labels, preferences, rankings, scores
+from annotator.exporting import annotations, labels, other_tools, preferences, rankings, scores
 from annotator.exporting.columns import Row, Type
 from annotator.exporting.filters import Filters
 from annotator.models import Project
@@ -43,6 +43,10 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
         "annotations": Layout(annotations.annotation_rows, annotations.annotation_columns, annotations.count_ratings),
         "wide": Layout(annotations.wide_rows, annotations.wide_columns, annotations.count_annotations),
         "rankings": Layout(rankings.ranking_rows, rankings.ranking_columns, rankings.count_ranked),
+        "label_studio": Layout(
+            other_tools.label_studio_rows, other_tools.label_studio_columns, other_tools.count_rated_tasks
+        ),
+        "argilla": Layout(other_tools.argilla_rows, other_tools.argilla_columns, other_tools.count_suggested),
         "scores": Layout(scores.score_rows, scores.score_columns, scores.count_scores, for_managers=True),
     }
 )

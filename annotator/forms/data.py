@@ -55,6 +55,13 @@ LAYOUT_TEXTS = {
         "A row for each ranked task, with the combined ranking and that of each annotator. For preference data of "
         "three or more responses."
     ),
+    "label_studio": gettext_lazy(
+        "A row for each rated task as Label Studio imports it, with everybody's ratings. Choose one JSON list."
+    ),
+    "argilla": gettext_lazy(
+        "A record for each task with a label or a preference as Argilla imports it, with these as suggestions. Choose "
+        "one JSON list."
+    ),
     "scores": gettext_lazy("A row for each response that the reward model in use has scored, with its reward."),
 }
 FORMAT_TEXTS = {

@@ -1,0 +1,70 @@
+"""What Label Studio and Argilla import."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from annotator.exporting.rows import export
+from annotator.models import Project, Task
+from tests.builders import ATTRIBUTES, make_task, pseudonym, rate
+from tests.conftest import Cast
+
+
+@pytest.fixture
+def rated(project: Project, cast: Cast) -> Task:
+    Project.objects.update(ask_preference=True)
+    project.refresh_from_db()
+    task = make_task(project, "t-1", lang="de")
+    for user in cast.annotators:
+        rate(project, user, [1, 3])
+    return task
+
+
+def records(project: Project, layout: str) -> list[dict[str, Any]]:
+    parts = export(project, layout=layout, format="json")
+    return list(json.loads(b"".join(parts)))
+
+
+def results(annotation: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    return {one["from_name"]: one for one in annotation["result"] if one["type"] == kind}
+
+
+def test_label_studio_gets_texts_and_everybody_s_ratings(project: Project, cast: Cast, rated: Task) -> None:
+    (task,) = records(project, "label_studio")
+    assert (task["data"]["task"], task["data"]["language"]) == ("t-1", "de")
+    assert task["data"]["conversation"] == rated.conversation
+    assert task["data"]["response_2"] == rated.responses.get(position=1).text
+    first, *others = task["annotations"]
+    assert len(others) == 2
+    stars = results(first, "rating")
+    assert stars["helpfulness_1"]["value"] == {"rating": 2}
+    assert (stars["verbosity_2"]["to_name"], stars["verbosity_2"]["value"]) == ("response_2", {"rating": 4})
+    assert len(stars) == 2 * len(ATTRIBUTES)
+    names = {results(one, "textarea")["annotator"]["value"]["text"][0] for one in task["annotations"]}
+    assert names == {pseudonym(user, project) for user in cast.annotators}
+
+
+def test_argilla_gets_labels_as_suggestions(project: Project, rated: Task) -> None:
+    (record,) = records(project, "argilla")
+    assert record["id"] == "t-1"
+    assert set(record["fields"]) == {"conversation", "response_1", "response_2"}
+    assert record["suggestions"]["helpfulness_1"] == {"value": 1, "agent": "rewardloop"}
+    assert record["suggestions"]["helpfulness_2"]["value"] == 3
+
+
+def test_what_nobody_has_rated_is_left_out(project: Project) -> None:
+    make_task(project)
+    assert records(project, "label_studio") == records(project, "argilla") == []
+
+
+@pytest.mark.usefixtures("rated")
+@pytest.mark.parametrize("layout", ["label_studio", "argilla"])
+def test_nested_values_are_json_in_csv(project: Project, layout: str) -> None:
+    file = b"".join(export(project, layout=layout, format="csv")).decode()
+    (row,) = csv.DictReader(io.StringIO(file, newline=""))
+    assert json.loads(row["conversation"])[0]["role"] == "user"
+    if layout == "argilla":
+        assert json.loads(row["helpfulness_1"])["value"] == 1

@@ -223,6 +223,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 
 by_everybody = pytest.mark.parametrize("role", ROLES, indirect=True)
+by_readers = pytest.mark.parametrize("role", ["alice", "carol", "root"], indirect=True)
+"""By those who read what they send: a stranger is turned away before, and a reviewer meets what a manager meets."""
 
 
 def test_the_walk_finds_pages_the_admin_and_rest(known: dict[str, str]) -> None:
@@ -237,7 +239,7 @@ def turned(values: Sequence[Value], turn: int) -> list[Value]:
     return [*values[start:], *values[:start]]
 
 
-@by_everybody
+@by_readers
 def test_no_query_breaks_an_address(client_of: Client, role: str, known: dict[str, str], reads: Reads) -> None:
     faults: list[str] = []
     for turn, address in enumerate(addresses_of(role, known), ROLES.index(role)):
@@ -250,7 +252,7 @@ def test_no_query_breaks_an_address(client_of: Client, role: str, known: dict[st
     assert faults == []
 
 
-@by_everybody
+@by_readers
 def test_no_single_parameter_breaks_an_address(
     client_of: Client, role: str, known: dict[str, str], reads: Reads
 ) -> None:
@@ -277,7 +279,7 @@ def test_no_path_breaks_the_server(client_of: Client, role: str) -> None:
     assert [refusal for address in hostile_addresses(role) for refusal in broken(client_of, "GET", address)] == []
 
 
-@by_everybody
+@by_readers
 def test_no_form_breaks_an_address(client_of: Client, role: str, known: dict[str, str], reads: Reads) -> None:
     faults: list[str] = []
     for turn, address in enumerate(addresses_of(role, known), ROLES.index(role)):
@@ -297,7 +299,7 @@ VALUES: tuple[Any, ...] = ("a\0", "\ud800", 10**30, [], {}, None, True, VERY_LON
 BODIES: tuple[Any, ...] = (5, [5], None, *(dict.fromkeys(NAMES, value) for value in VALUES))
 
 
-@by_everybody
+@by_readers
 def test_no_body_breaks_rest(client_of: Client, role: str, known: dict[str, str], reads: Reads) -> None:
     faults: list[str] = []
     for turn, address in enumerate(addresses_of(role, known), ROLES.index(role)):

@@ -151,7 +151,6 @@ def open_page(browser: Browser, live_server: LiveServer, complaints: Complaints)
         context.add_cookies([{"name": "sessionid", "value": session_of(user), "url": live_server.url}])
         page = context.new_page()
         complaints.watch(page)
-        page.goto("/")
         return page
 
     yield opened

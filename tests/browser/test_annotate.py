@@ -23,6 +23,7 @@ def test_a_whole_task(open_page: Open, talk: Project, alice: User, javascript: b
     make_task(talk, "first")
     make_task(talk, "second", prompt="And the second?")
     page = open_page(alice, java_script_enabled=javascript)
+    page.goto("/")
     page.get_by_role("link", name="Rate Talk").click()
     expect(page.get_by_role("heading", name="Read this")).to_be_visible()
     page.get_by_role("button", name="I have read the guidelines").click()

@@ -73,6 +73,7 @@ def test_the_settings_change_the_language_and_it_stays(page: Page) -> None:
 @pytest.mark.parametrize("javascript", [True, False])
 def test_the_login_page_changes_the_language(open_page: Open, alice: User, javascript: bool) -> None:
     page = open_page(alice, java_script_enabled=javascript)
+    page.goto("/")
     page.get_by_role("button", name="Log out").click()
     page.goto("/login/?next=/mine/")
     page.get_by_role("button", name="Deutsch").click()

@@ -112,7 +112,8 @@ def test_the_pages_fit_phones_and_screens_and_are_accessible(
     page.goto(f"/projects/talk/models/{address.format(**world)}")
     page.wait_for_timeout(300)
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert violations(page) == []
+    # In dark only contrast can be otherwise.
+    assert violations(page, only=["color-contrast"] if scheme == "dark" else []) == []
 
 
 def test_the_open_log_stays_open_while_the_run_works(open_page: Open, carol: User, world: dict[str, Any]) -> None:

@@ -46,6 +46,7 @@ def test_a_token_is_created_and_revoked_without_javascript(open_page: Open, alic
 def test_a_password_that_somebody_else_chose_is_changed_first(open_page: Open, alice: User) -> None:
     User.objects.update(must_change_password=True)
     page = open_page(alice)
+    page.goto("/")
     expect(page.get_by_text("Somebody else chose your password.")).to_be_visible()
     assert violations(page) == []
     for label, text in (("Old", "correct horse battery"), ("New", "as I like it, mostly")):

@@ -25,6 +25,7 @@ def root(db: None) -> User:
 
 def test_a_superuser_takes_a_project_from_its_creation_to_its_deletion(open_page: Open, root: User) -> None:
     page = open_page(root)
+    page.goto("/")
     expect(page.get_by_role("heading", name="Create your first project")).to_be_visible()
     page.get_by_role("link", name="New project").click()
     page.get_by_label("Name", exact=True).fill("Our Talks")

@@ -9,17 +9,15 @@ import pytest
 
 from annotator.exporting.rows import export
 from annotator.models import Project, Task
-from tests.builders import ATTRIBUTES, make_task, pseudonym, rate
+from tests.annotator.exporting.test_preferences import preferred
+from tests.builders import ATTRIBUTES, make_task, pseudonym
 from tests.conftest import Cast
 
 
 @pytest.fixture
 def rated(project: Project, cast: Cast) -> Task:
-    Project.objects.update(ask_preference=True)
+    task = preferred(project, cast, 2, 2, 2, level=[1, 3], name="t-1", lang="de")
     project.refresh_from_db()
-    task = make_task(project, "t-1", lang="de")
-    for user in cast.annotators:
-        rate(project, user, [1, 3])
     return task
 
 
@@ -43,6 +41,8 @@ def test_label_studio_gets_texts_and_everybody_s_ratings(project: Project, cast:
     assert stars["helpfulness_1"]["value"] == {"rating": 2}
     assert (stars["verbosity_2"]["to_name"], stars["verbosity_2"]["value"]) == ("response_2", {"rating": 4})
     assert len(stars) == 2 * len(ATTRIBUTES)
+    (said,) = results(first, "choices").values()
+    assert said["value"] == {"choices": ["Response 2 is better than Response 1"]}
     names = {results(one, "textarea")["annotator"]["value"]["text"][0] for one in task["annotations"]}
     assert names == {pseudonym(user, project) for user in cast.annotators}
 
@@ -53,6 +53,7 @@ def test_argilla_gets_labels_as_suggestions(project: Project, rated: Task) -> No
     assert set(record["fields"]) == {"conversation", "response_1", "response_2"}
     assert record["suggestions"]["helpfulness_1"] == {"value": 1, "agent": "rewardloop"}
     assert record["suggestions"]["helpfulness_2"]["value"] == 3
+    assert record["suggestions"]["preference"]["value"] == "Response 2 is better than Response 1"
 
 
 def test_what_nobody_has_rated_is_left_out(project: Project) -> None:

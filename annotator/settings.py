@@ -286,6 +286,8 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 60},
     },
     "take-words": {"task": "annotator.tasks.take_words", "schedule": 10.0, "options": {"expires": 10}},
+    "run-exports": {"task": "annotator.tasks.run_exports", "schedule": 15.0, "options": {"expires": 15}},
+    "sweep-exports": {"task": "annotator.tasks.sweep_exports", "schedule": 600.0, "options": {"expires": 600}},
     "run-imports": {"task": "annotator.tasks.run_imports", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-imports": {"task": "annotator.tasks.sweep_imports", "schedule": 600.0, "options": {"expires": 600}},
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},

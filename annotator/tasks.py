@@ -9,6 +9,7 @@ from annotator import agreement, assignment, quality
 from annotator.accounts import logins
 from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.db.clock import database_now
+from annotator.exporting import jobs as export_jobs
 from annotator.importing import jobs as import_jobs
 from annotator.importing import withdrawal
 from annotator.models import Import, Project
@@ -36,7 +37,9 @@ __all__ = [
     "recount",
     "recount_changed",
     "refresh_agreement",
+    "run_exports",
     "run_imports",
+    "sweep_exports",
     "sweep_imports",
     "take_words",
 ]
@@ -178,3 +181,17 @@ def sweep_imports() -> int:
     """Removes the files of imports that have ended, and of uploads that nobody started."""
     with failures.as_whole("sweep_imports"):
         return import_jobs.sweep(now=database_now())
+
+
+@shared_task
+def run_exports() -> int:
+    """Writes the files that people have asked for, those of lost workers and lost messages included."""
+    with failures.as_whole("run_exports"):
+        return export_jobs.run_waiting()
+
+
+@shared_task
+def sweep_exports() -> int:
+    """Removes the files of exports that are old or withdrawn."""
+    with failures.as_whole("sweep_exports"):
+        return export_jobs.sweep(now=database_now())

@@ -27,6 +27,10 @@ class ForScoring:
     """Marks views that have a model score texts: they need *score*, which may also fetch what was scored."""
 
 
+class ForReaders:
+    """Marks views that change nothing but the caller's own copies of what *read* lets them read: they need *read*."""
+
+
 class ForManagers:
     """Marks views of calls that change nothing but take much work: they need *manage*."""
 
@@ -57,6 +61,8 @@ def scopes_for(view: type[Any], method: str) -> set[str]:
         own = {Scope.SCORE.value}
     elif issubclass(view, ForManagers):
         return {Scope.MANAGE.value}
+    elif issubclass(view, ForReaders):
+        return {Scope.READ.value}
     if method in SAFE_METHODS:
         return {Scope.READ.value} | own
     return own or {Scope.MANAGE.value}

@@ -18,7 +18,7 @@ from annotator import access
 from annotator.db.clock import database_now
 from annotator.db.statement_timeouts import long_statements, streamed
 from annotator.exporting.filters import PARAMETERS, fields_from, filters_from
-from annotator.exporting.formats import FORMATS, content_type, suffix
+from annotator.exporting.formats import FORMATS, content_type, file_name
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
 from annotator.importing import import_rows
@@ -168,6 +168,6 @@ class Export(APIView):
         fields = fields_from(request.query_params)
         rows = export(project, layout=layout, format=format, gzip=gzip, filters=filters, fields=fields, by=user)
         answer = StreamingHttpResponse(streamed(rows), content_type=content_type(format, gzip=gzip))
-        name = f"{project.slug}-{layout}.{suffix(format, gzip=gzip)}"
+        name = file_name(project, layout, format, gzip=gzip)
         answer["Content-Disposition"] = f'attachment; filename="{name}"'
         return answer

@@ -65,6 +65,10 @@ class Filters:
         all_of_them = times | of_rows | {"label_source": self.label_source}
         return {name: value for name, value in all_of_them.items() if value}
 
+    def as_parameters(self) -> dict[str, str]:
+        """Returns the query parameters from which `filters_from` reads these filters."""
+        return {name: str(value) for name, value in self.for_audit().items()}
+
     def ask_for_a_time(self) -> bool:
         return bool(self.since or self.until)
 

@@ -20,6 +20,7 @@ from annotator.exporting.columns import Row, Type
 from annotator.exporting.copied import Lines
 from annotator.exporting.spreadsheets import csv_lines
 from annotator.importing.parquet import PASSED_ON
+from annotator.models import Project
 
 FORMATS = {
     "jsonl": "application/x-ndjson",
@@ -60,8 +61,9 @@ def content_type(format: str, *, gzip: bool) -> str:
     return GZIP if gzip and format != "zip" else FORMATS[format]
 
 
-def suffix(format: str, *, gzip: bool) -> str:
-    return f"{format}.gz" if gzip and format != "zip" else format
+def file_name(project: Project, layout: str, format: str, *, gzip: bool) -> str:
+    """Returns what a downloaded export is called."""
+    return f"{project.slug}-{layout}.{format}{'.gz' if gzip and format != 'zip' else ''}"
 
 
 def json_lines(rows: Iterable[Row]) -> Iterator[bytes]:

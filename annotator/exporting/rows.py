@@ -1,11 +1,13 @@
 """Stage 10 exports what people and the champion have said, in every layout and format, in constant memory."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from django.utils.translation import gettext as _
 
 from annotator import access, audit
 from annotator.exporting.columns import Row, Type
+from annotator.exporting.copied import Lines
 from annotator.exporting.file_sets import helpsteer2_files
 from annotator.exporting.filters import EVERYTHING, Filters
 from annotator.exporting.formats import FORMATS, encoded
@@ -13,6 +15,8 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.models import Project, User
 from annotator.refusals import Refusal
 from annotator.review.blindness import tasks_held_by
+
+T = TypeVar("T")
 
 
 class UnknownExport(Refusal):
@@ -66,12 +70,44 @@ def export(
     # This function is no generator: a refusal has to come, and the audit entry be written, before the answer begins.
     require_allowed(project, layout=layout, format=format, filters=filters, by=by)
     columns = chosen_columns(project, layout, format, fields)
-    chosen = {"layout": layout, "format": format, **filters.for_audit(), **({"fields": list(fields)} if fields else {})}
+    chosen = for_audit(layout, format, filters, fields)
     audit.record("labels.exported", f"layout {layout}", project=project, **chosen)
+    return content(project, columns, layout=layout, format=format, gzip=gzip, filters=filters, fields=fields, by=by)
+
+
+def content(
+    project: Project,
+    columns: Mapping[str, Type],
+    *,
+    layout: str,
+    format: str,
+    gzip: bool,
+    filters: Filters,
+    fields: Sequence[str],
+    by: User | None,
+    on_row: Callable[[], None] | None = None,
+) -> Iterator[bytes]:
+    """Yields the bytes of an export that `require_allowed` and `chosen_columns` have let through.
+
+    `on_row` is called for each row; the rows of a zip are not counted.
+    """
     if format == "zip":
         return helpsteer2_files(project, filters, tasks_held_by(by))
     rows = LAYOUTS[layout].rows(project, filters, tasks_held_by(by))
+    if on_row:
+        rows = Lines(_noted(rows.lines, on_row)) if isinstance(rows, Lines) else _noted(rows, on_row)
     return encoded(with_fields(rows, fields), columns, format=format, gzip=gzip)
+
+
+def _noted(items: Iterable[T], on_item: Callable[[], None]) -> Iterator[T]:
+    for item in items:
+        on_item()
+        yield item
+
+
+def for_audit(layout: str, format: str, filters: Filters, fields: Sequence[str]) -> dict[str, Any]:
+    """Returns the details of an export that its audit entry names."""
+    return {"layout": layout, "format": format, **filters.for_audit(), **({"fields": list(fields)} if fields else {})}
 
 
 def chosen_columns(project: Project, layout: str, format: str, fields: Sequence[str]) -> Mapping[str, Type]:

@@ -225,6 +225,10 @@ class ExportForm(forms.Form):
             label_source=data["label_source"],
         )
 
+    def chosen(self) -> list[tuple[str, str]]:
+        """Returns what is filled in, by which the same form can be sent or addressed again."""
+        return [(name, self.data[name]) for name in self.fields if self.data.get(name)]
+
     def more_is_chosen(self) -> bool:
         """Returns whether one of the filters is in use, which stand folded away."""
         return any(self.data.get(name) for name in PART)

@@ -19,6 +19,7 @@ from annotator.models import (
     Adjudication,
     Annotation,
     Assignment,
+    ExportJob,
     Import,
     Label,
     Origin,
@@ -195,6 +196,7 @@ def _remove_some(import_row: Import, *, after: int) -> int | None:
     for rater, done in sorted(Counter(assignments.values_list("annotator", flat=True)).items()):
         Tally.objects.filter(annotator=rater, project=import_row.project_id).update(done=F("done") - done)
     Task.objects.filter(pk__in=going).delete()
+    ExportJob.objects.texts_have_gone(import_row.project_id)
     Import.objects.filter(pk=import_row.pk).update(removed=F("removed") + len(going))
     return tasks[-1]
 

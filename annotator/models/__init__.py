@@ -19,6 +19,7 @@ from annotator.models.annotation import (
 from annotator.models.audit import AuditEntry
 from annotator.models.background import BackgroundFailure, Installation, RecountWanted
 from annotator.models.bulk_changes import BulkChange, ChangedTask
+from annotator.models.export_jobs import ExportJob
 from annotator.models.figures import ProjectFigures
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
 from annotator.models.import_jobs import ImportJob, ImportJobError, ImportMapping
@@ -65,6 +66,7 @@ __all__ = [
     "Draft",
     "Exclusion",
     "ExpertRating",
+    "ExportJob",
     "Gold",
     "Guideline",
     "Import",

@@ -19,6 +19,7 @@ from annotator.models import (
     Annotation,
     Draft,
     ExpertRating,
+    ExportJob,
     PiiKind,
     QualificationRun,
     Report,
@@ -183,6 +184,7 @@ def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
             _("The task's id also contains this text, and the id cannot change. Retire the task instead.")
         )
     _erase(task, eraser)
+    ExportJob.objects.texts_have_gone(task.project_id)
     task.pii_spans.all().delete()
     # The entry names neither the erased texts nor their places, because the audit log is kept for good.
     audit.record("task.redacted", f"task {task.external_id}", project=task.project)

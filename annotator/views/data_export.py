@@ -1,4 +1,4 @@
-"""The page from which a project's labels and annotations are downloaded, with a look at what the file will hold."""
+"""Data > Export: a look at what a file will hold, its download, and files that the light worker writes beforehand."""
 
 import json
 from typing import Any
@@ -7,21 +7,31 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from annotator import access
 from annotator.access import user_of
+from annotator.db.clock import database_now
 from annotator.db.statement_timeouts import streamed
+from annotator.exporting import jobs
 from annotator.exporting.columns import Row
-from annotator.exporting.formats import content_type, suffix
+from annotator.exporting.downloads import downloaded
+from annotator.exporting.formats import content_type, file_name
 from annotator.exporting.previews import Preview, preview
 from annotator.exporting.rows import NoLabels, UnknownExport, UnknownField, export
 from annotator.forms.data import ExportForm
+from annotator.models import ExportJob, Project, User
+from annotator.refusals import Refusal
 from annotator.search.criteria import TooBroad
 
+LARGE = 100_000
+"""Rows of which a file is better written by the worker: a download that takes minutes may break off."""
+FILES_SHOWN = 20
 LONGEST_CELL = 120
 
 
@@ -45,12 +55,14 @@ def export_data(request: HttpRequest, slug: str) -> HttpResponse:
             form.add_error("only", str(refusal))
     columns = list(dict.fromkeys(name for row in shown.first for name in row)) if shown else []
     context = {
+        **_files(project, user),
         "project": project,
         "manages": access.manages(user, project),
         "form": form,
         "preview": shown,
         "columns": columns,
         "rows": [_cells(row, columns) for row in shown.first] if shown else [],
+        "is_large": bool(shown and shown.rows > LARGE),
     }
     return render(request, "workspace/export_data.html", context, status=422 if form.errors else 200)
 
@@ -82,6 +94,68 @@ def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
         messages.error(request, f"{_('Nothing was downloaded.')} {refusal}")
         return redirect("export-data", slug)
     answer = StreamingHttpResponse(streamed(rows), content_type=content_type(format, gzip=gzip))
-    name = f"{project.slug}-{layout}.{suffix(format, gzip=gzip)}"
+    name = file_name(project, layout, format, gzip=gzip)
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
+
+
+@login_required
+@require_POST
+def request_export(request: HttpRequest, slug: str) -> HttpResponse:
+    """Has the light worker write the chosen export to a file."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    form = ExportForm(project, request.POST, by=user)
+    if not form.is_valid():
+        messages.error(request, _("No file was asked for. Choose from what the page offers."))
+        return redirect("export-data", slug)
+    chosen = form.cleaned_data
+    what = {name: chosen[name] for name in ("layout", "format", "gzip")}
+    try:
+        jobs.request(project, **what, filters=form.filters(), fields=chosen["only"], by=user, now=database_now())
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect(f"{reverse('export-data', args=[slug])}?{urlencode(form.chosen())}#files")
+
+
+@login_required
+@never_cache
+@require_GET
+def export_jobs(request: HttpRequest, slug: str) -> HttpResponse:
+    """The reader's files alone, which the page reads again while one of them is being written."""
+    user = user_of(request)
+    project = access.reviewed_project(user, slug)
+    return render(request, "workspace/_export_jobs.html", {"project": project, **_files(project, user)})
+
+
+def _files(project: Project, user: User) -> dict[str, Any]:
+    files = list(jobs.jobs_of(project, user)[:FILES_SHOWN])
+    return {"files": files, "under_way": any(job.is_under_way() for job in files)}
+
+
+@login_required
+@never_cache
+@require_GET
+def export_job_file(request: HttpRequest, slug: str, job_id: int) -> HttpResponseBase:
+    """Sends one of the reader's files, or the part of it that a browser still lacks."""
+    job = _own_job(request, slug, job_id)
+    try:
+        return downloaded(request, job)
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+        return redirect("export-data", slug)
+
+
+@login_required
+@require_POST
+def delete_export(request: HttpRequest, slug: str, job_id: int) -> HttpResponse:
+    """Cancels one of the reader's files, or deletes it."""
+    jobs.delete(_own_job(request, slug, job_id))
+    messages.success(request, _("The file was deleted."))
+    return redirect(f"{reverse('export-data', args=[slug])}#files")
+
+
+def _own_job(request: HttpRequest, slug: str, job_id: int) -> ExportJob:
+    user = user_of(request)
+    rows = jobs.jobs_of(access.reviewed_project(user, slug), user)
+    return get_object_or_404(rows.select_related("project__rubric", "requested_by"), pk=job_id)

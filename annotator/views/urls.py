@@ -67,6 +67,12 @@ urlpatterns = [
     path("projects/<slug:slug>/data/changes/<int:change_id>/undo/", bulk_changes.undo_change, name="undo-change"),
     path("projects/<slug:slug>/data/export/", data_export.export_data, name="export-data"),
     path("projects/<slug:slug>/data/export/file/", data_export.export_file, name="export-file"),
+    path("projects/<slug:slug>/data/export/request/", data_export.request_export, name="request-export"),
+    path("projects/<slug:slug>/data/export/files/", data_export.export_jobs, name="export-files"),
+    path("projects/<slug:slug>/data/export/files/<int:job_id>/", data_export.export_job_file, name="export-job-file"),
+    path(
+        "projects/<slug:slug>/data/export/files/<int:job_id>/delete/", data_export.delete_export, name="delete-export"
+    ),
     path("projects/<slug:slug>/people/", people.people, name="people"),
     path("projects/<slug:slug>/people/<str:name>/", people.person, name="person"),
     path("projects/<slug:slug>/people/<str:name>/dismiss/", people.dismiss, name="dismiss-person"),

@@ -1,0 +1,335 @@
+"""Exports to files: the web keeps a row, the light worker writes the file, and the row says how far it is.
+
+The row is the truth, as for imports (annotator/importing/jobs.py). One thread of one worker writes at a time, under a
+lock that PostgreSQL releases with its process: a job that is being worked on while the lock is free has lost its
+worker, and is written again.
+"""
+
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db.models import F, QuerySet
+from django.utils.translation import gettext as _
+
+from annotator import access, audit
+from annotator.background import heartbeats, messages
+from annotator.background.failures import safe_text
+from annotator.db import locks
+from annotator.db.clock import database_now
+from annotator.exporting.filters import Filters, filters_from
+from annotator.exporting.previews import preview
+from annotator.exporting.rows import chosen_columns, content, for_audit, require_allowed
+from annotator.models import ExportJob, Project, User
+from annotator.refusals import Refusal
+from annotator.search.criteria import TooBroad
+from annotator.storage import artifacts, disk_space
+from annotator.storage.hidden_paths import without_places
+
+ATTEMPTS = 3
+MOST_WITH_FILE = 10
+"""The files of a person in a project that may lie on the disk at once."""
+BEAT_SECONDS = 1.0
+_LOST = (
+    f"The worker or the database was lost in each of {ATTEMPTS} attempts. Check their logs and their memory, then ask "
+    "for the file again."
+)
+_NO_READER = "Whoever asked for this file may no longer read the project's ratings."
+State = ExportJob.State
+
+
+class TooManyFiles(Refusal):
+    """The person has as many files of the project as one may have."""
+
+    code = "too_many_files"
+
+
+class NoFile(Refusal):
+    """The job has no file: it is not written yet, or not there any more. The message says which."""
+
+    code = "no_file"
+
+
+class _Ended(Exception):
+    """Somebody cancelled the job, another worker has it, or it is gone with its project."""
+
+
+class _PutDown(Exception):
+    """The worker was asked to stop in the middle of the job."""
+
+
+# The web's side --------------------------------------------------------------------------------------------
+
+
+def request(
+    project: Project,
+    *,
+    layout: str,
+    format: str,
+    gzip: bool = False,
+    filters: Filters,
+    fields: Sequence[str] = (),
+    by: User,
+    now: datetime,
+) -> ExportJob:
+    """Has the light worker write an export to a file for the person `by`.
+
+    Raises:
+        UnknownExport, UnknownField, NoLabels, ForManagers: As for `export`.
+        TooManyFiles: The person has too many files already.
+        DiskNearlyFull, ForeignArtifacts: There is no room for it, or the folder is not this installation's.
+        NoWorker: Nobody listens to the queue `light`.
+    """
+    require_allowed(project, layout=layout, format=format, filters=filters, by=by)
+    chosen_columns(project, layout, format, fields)
+    artifacts.require_ours()
+    disk_space.require_room()
+    if ExportJob.objects.with_file().filter(project=project, requested_by=by).count() >= MOST_WITH_FILE:
+        text = _("You have %(number)s files of this project. Delete one that you no longer need.")
+        raise TooManyFiles(text % {"number": MOST_WITH_FILE})
+    heartbeats.require("light")
+    with transaction.atomic():
+        job = ExportJob.objects.create(
+            project=project,
+            requested_by=by,
+            layout=layout,
+            format=format,
+            gzip=gzip and format != "zip",
+            filters=filters.as_parameters(),
+            fields=list(fields),
+            created_at=now,
+        )
+        audit.record(
+            "labels.file_requested", _subject(job), project=project, **for_audit(layout, format, filters, fields)
+        )
+        messages.send_on_commit("annotator.tasks.run_exports")
+    return job
+
+
+def jobs_of(project: Project, user: User) -> QuerySet[ExportJob]:
+    """Returns the person's own jobs of a project, the newest first."""
+    return ExportJob.objects.filter(project=project, requested_by=user).order_by("-pk")
+
+
+def file_of(job: ExportJob) -> Path:
+    """Returns the job's file for its requester, who has asked to download it.
+
+    Raises:
+        NoFile: It is not written yet, or not there any more.
+        ForManagers: The person may not have this layout any more.
+    """
+    if job.state != State.DONE:
+        raise NoFile(_WITHOUT_FILE[State(job.state)]())
+    filters = filters_from(job.filters)
+    require_allowed(job.project, layout=job.layout, format=job.format, filters=filters, by=job.requested_by)
+    artifacts.require_ours()
+    if not job.file().is_file():
+        raise NoFile(_("The file is missing from the disk. Ask for it again."))
+    return job.file()
+
+
+_WITHOUT_FILE = {
+    State.WAITING: lambda: _("The file is not written yet. Try again when the job is done."),
+    State.WORKING: lambda: _("The file is not written yet. Try again when the job is done."),
+    State.FAILED: lambda: _("The file could not be written; the job says why. Ask for it again."),
+    State.CANCELLED: lambda: _("The file was deleted. Ask for it again."),
+    State.EXPIRED: lambda: _("The file was kept for 7 days and is deleted. Ask for it again."),
+    State.WITHDRAWN: lambda: _(
+        "A text was erased or a task deleted after the file was written, so the file was deleted. Ask for it again."
+    ),
+}
+
+
+def delete(job: ExportJob) -> None:
+    """Cancels the job, or deletes its file and the row."""
+    with transaction.atomic():
+        row = ExportJob.objects.select_for_update().filter(pk=job.pk).first()
+        if row is None:
+            return
+        audit.record("labels.file_deleted", _subject(job), project=job.project)
+        row.delete()
+        transaction.on_commit(partial(_remove_files, job))
+
+
+def _subject(job: ExportJob) -> str:
+    return f"layout {job.layout}, file {job.pk}"
+
+
+def _remove_files(job: ExportJob) -> None:
+    shutil.rmtree(job.directory(), ignore_errors=True)
+
+
+# The worker's side -----------------------------------------------------------------------------------------
+
+
+def run_waiting() -> int:
+    """Writes the files that wait, one after the other; returns how many jobs have ended."""
+    ended = 0
+    with locks.session_lock("export jobs") as is_alone:
+        while is_alone and not heartbeats.stopping.is_set() and (job := _claimed()):
+            _carry_out(job)
+            ended += 1
+    return ended
+
+
+def _claimed() -> ExportJob | None:
+    """Takes the oldest job. Whoever holds the lock is alone, so one that is being worked on has lost its worker."""
+    under_way = ExportJob.objects.under_way()
+    for job in under_way.select_related("project__rubric", "requested_by").order_by("pk"):
+        # One conditional UPDATE decides; the attempt fences off the writes of every earlier worker.
+        owned = under_way.filter(pk=job.pk, attempt=job.attempt)
+        job.attempt, job.tries, job.state = job.attempt + 1, job.tries + 1, State.WORKING
+        changes = {"state": State.WORKING, "attempt": job.attempt, "heartbeat_at": database_now()}
+        if not owned.update(tries=job.tries, rows_done=0, bytes_done=0, **changes):
+            continue
+        if job.tries <= ATTEMPTS:
+            return job
+        _fail(job, _LOST)
+    return None
+
+
+def _carry_out(job: ExportJob) -> None:
+    try:
+        _write(job)
+    except _Ended:
+        if not ExportJob.objects.filter(pk=job.pk).exists():  # otherwise another worker has the job and the folder
+            _remove_files(job)
+    except _PutDown:
+        # Not the job's fault: the next worker has as many attempts as this one had.
+        _owned(job).update(state=State.WAITING, tries=F("tries") - 1)
+    except Refusal as refused:
+        _fail(job, str(refused))
+    except (OperationalError, InterfaceError):
+        # The database is away: the job stays as it is, and is taken up again when it is back.
+        raise
+    except Exception as error:
+        _fail(job, safe_text(error))
+        raise
+
+
+def _owned(job: ExportJob) -> QuerySet[ExportJob]:
+    return ExportJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.WORKING)
+
+
+def _fail(job: ExportJob, error: str) -> None:
+    error = without_places(error)[:10_000]
+    if _owned(job).update(state=State.FAILED, error=error, finished_at=database_now()):
+        _remove_files(job)
+
+
+def _write(job: ExportJob) -> None:
+    artifacts.require_ours()
+    disk_space.require_room()
+    shutil.rmtree(job.directory(), ignore_errors=True)
+    job.directory().mkdir(parents=True)
+    digest, pulse = hashlib.sha256(), _Pulse(job)
+    # PostgreSQL may be sending rows until `parts` is closed: until then this connection takes no other statement.
+    with job.file().open("xb") as file, pulse.beating(), closing(_parts(job, pulse)) as parts:
+        for part in parts:
+            file.write(part)
+            digest.update(part)
+            pulse.bytes += len(part)
+            pulse.check()
+        file.flush()
+        os.fsync(file.fileno())
+    done = _owned(job).update(
+        state=State.DONE,
+        rows_done=pulse.rows,
+        bytes_done=pulse.bytes,
+        sha256=digest.hexdigest(),
+        finished_at=database_now(),
+    )
+    if not done:
+        raise _Ended
+
+
+def _parts(job: ExportJob, pulse: "_Pulse") -> Generator[bytes]:
+    project, reader = job.project, job.requested_by
+    # What the person may read can have changed since the file was asked for.
+    if not access.reviewed_projects(reader).filter(pk=project.pk).exists():
+        raise NoFile(_NO_READER)
+    chosen: dict[str, Any] = {"layout": job.layout, "format": job.format, "by": reader}
+    chosen["filters"] = filters_from(job.filters)
+    require_allowed(project, **chosen)
+    columns = chosen_columns(project, job.layout, job.format, job.fields)
+    with suppress(TooBroad):
+        _owned(job).update(rows_expected=preview(project, **chosen, fields=job.fields).rows)
+    yield from content(project, columns, **chosen, gzip=job.gzip, fields=job.fields, on_row=pulse.count)
+
+
+class _Pulse:
+    """Tells the row how far its file is, from a thread, which has a connection of its own."""
+
+    def __init__(self, job: ExportJob) -> None:
+        self.rows = 0
+        self.bytes = 0
+        self._job = job
+        self._over = threading.Event()
+        self._reason: Exception | None = None
+
+    def count(self) -> None:
+        self.rows += 1
+
+    def check(self) -> None:
+        """Raises what ends the work: _PutDown, _Ended or DiskNearlyFull."""
+        if heartbeats.stopping.is_set():
+            raise _PutDown
+        if self._reason:
+            raise self._reason
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._beat, name="export's pulse", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+    def _beat(self) -> None:
+        try:
+            while not self._over.wait(BEAT_SECONDS) and not self._reason:
+                # While the database is away the beats are only missed.
+                with suppress(OperationalError, InterfaceError):
+                    self._reason = self._refusal()
+        finally:
+            connection.close()
+
+    def _refusal(self) -> Exception | None:
+        try:
+            disk_space.require_room()
+        except disk_space.DiskNearlyFull as full:
+            return full
+        written = {"rows_done": self.rows, "bytes_done": self.bytes, "heartbeat_at": database_now()}
+        return None if _owned(self._job).update(**written) else _Ended()
+
+
+# Leftovers -------------------------------------------------------------------------------------------------
+
+
+def sweep(*, now: datetime) -> int:
+    """Removes files that are old, withdrawn or nobody's; returns the number of folders that it removed.
+
+    Raises ForeignArtifacts.
+    """
+    artifacts.require_ours()
+    old = ExportJob.objects.filter(state=State.DONE, finished_at__lt=now - ExportJob.FILE_KEPT)
+    old.update(state=State.EXPIRED, sha256="")
+    ExportJob.objects.filter(finished_at__lt=now - ExportJob.KEPT).delete()
+    # The folders are listed before the rows: one that is made meanwhile has its row already.
+    folders = list((settings.ARTIFACTS / "exports").glob("*"))
+    needed = {str(pk) for pk in ExportJob.objects.with_file().values_list("pk", flat=True)}
+    rest = [folder for folder in folders if folder.name not in needed]
+    for folder in rest:
+        shutil.rmtree(folder, ignore_errors=True)
+    return len(rest)

@@ -152,6 +152,7 @@ def _of_managers(project: "Project") -> list[str]:
         "invitations/",
         "data/change/?tasks=all&action=uphold&state=quarantined",
         "data/changes/",
+        "data/export/files/",
         "data/import/",
         "data/imports/",
         *(f"data/imports/{job.pk}/" for job in jobs),

@@ -137,7 +137,7 @@ def _imports(
 
     Returns the ids of the imports, and the number of the first task of each.
     """
-    from annotator.models import Import, ImportJob, ImportJobError, ImportMapping
+    from annotator.models import ExportJob, Import, ImportJob, ImportJobError, ImportMapping
 
     tasks, last = values["tasks"], values["tasks"] - values["untouched"] + 1
     starts = [*(1 + part * (last - 1) // (number - 1) for part in range(number - 1)), last]
@@ -172,6 +172,22 @@ def _imports(
     )
     errors = (ImportJobError(job=jobs[-1], line=line, error="There is no prompt.") for line in range(1, 1_001))
     ImportJobError.objects.bulk_create(errors)
+    ExportJob.objects.create(project=project, requested_by=manager, layout="annotations", created_at=now)
+    ExportJob.objects.bulk_create(
+        ExportJob(
+            project=project,
+            requested_by=manager,
+            layout=layout,
+            format="jsonl",
+            state="done",
+            rows_done=100_000,
+            bytes_done=40_000_000,
+            sha256="0" * 64,
+            created_at=now,
+            finished_at=now,
+        )
+        for layout in 2 * ("helpsteer2", "wide", "dpo")
+    )
     for place in range(10):
         ImportMapping.objects.create(project=project, name=f"mapping {place}", columns={}, by=manager)
     return {"imports": [row.pk for row in rows], "starts": starts}

@@ -64,6 +64,8 @@ MANAGERS = Answers(LOGIN, HIDDEN, NO_RIGHT, NO_RIGHT, 200, HIDDEN, 200)
 REVIEWERS = Answers(LOGIN, HIDDEN, NO_RIGHT, 200, 200, HIDDEN, 200)
 MEMBERS = Answers(LOGIN, HIDDEN, 200, 200, 200, HIDDEN, HIDDEN)
 HOLDER = Answers(LOGIN, HIDDEN, 200, HIDDEN, HIDDEN, HIDDEN, HIDDEN)
+OWN_FILE = REVIEWERS._replace(reviewer=HIDDEN, superuser=HIDDEN)
+"""An export that the manager has asked for."""
 BY_USER_NAME = MANAGERS._replace(reviewer=HIDDEN)
 """A person under the name that managers see; for reviewers nobody is called so."""
 BY_PSEUDONYM = REVIEWERS._replace(manager=HIDDEN, superuser=HIDDEN)
@@ -105,6 +107,8 @@ GET: Mapping[str, Answers] = {
     "data-task": REVIEWERS,
     "export-data": REVIEWERS,
     "export-file": REVIEWERS,
+    "export-files": REVIEWERS,
+    "export-job-file": OWN_FILE._replace(manager="export-data"),  # it is not written yet
     "import-data": MANAGERS,
     "import-list": MANAGERS,
     "import-job": MANAGERS,
@@ -184,6 +188,8 @@ POST: Mapping[str, Answers] = {
     "undo-skip": HOLDER,
     "report": HOLDER,
     "import-data": MANAGERS,
+    "request-export": REVIEWERS,
+    "delete-export": OWN_FILE,
     "take-back": MANAGERS,
     "start-import": MANAGERS,
     "cancel-import": MANAGERS,
@@ -352,6 +358,8 @@ PARTS: Mapping[str, Mapping[str, str]] = {
     "decide": {"task_id": "quarantined_id"},
     "admin:annotator_task_decide": {"task_id": "quarantined_id"},
     "readmit-person": {"name": "excluded_name"},
+    "export-job-file": {"job_id": "export_job"},
+    "delete-export": {"job_id": "export_job"},
     "invitation": {"token": "invitation_secret"},
     "new-password": {"token": "password_secret"},
     "end-token": {"pk": "annotator_token"},
@@ -436,6 +444,7 @@ def place_of(project: Project, holder: User, manager: User, bob: User) -> Place:
         "excluded_name": bob.username,
         "excluded_id": bob.pk,
         "evaluation": Evaluation.objects.create(reward_model=model, name="rb2", data_hash="c0ffee", metrics={}).pk,
+        "export_job": project.export_jobs.create(requested_by=manager, created_at=NOW).pk,
         "evaluation_job": EvaluationJob.objects.create(reward_model=model, name="rb2", file_name="rb2.jsonl").pk,
         "annotator_user": holder.pk,
         "auth_group": Group.objects.get_or_create(name="a group")[0].pk,

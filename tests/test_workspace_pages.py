@@ -17,7 +17,7 @@ from benchmarks.workspace_pages import ANNOTATOR, MANAGER, REVIEWER
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MOST_QUERIES = 20
-DOWNLOADS = {"export-file", "import-errors", "run-log"}
+DOWNLOADS = {"export-file", "export-job-file", "import-errors", "run-log"}
 
 
 def costs(*, annotations: int, rows: int) -> dict[str, int]:

@@ -107,6 +107,10 @@ class ExportJob(models.Model):
         """Returns how much is written, by the rows that are expected; None where nobody knows how many there are."""
         return min(100 * self.rows_done // self.rows_expected, 99) if self.rows_expected else None
 
+    def ending(self) -> str:
+        """Returns what the file's name ends with, such as csv.gz."""
+        return f"{self.format}.gz" if self.gzip else self.format
+
     def directory(self) -> Path:
         return settings.ARTIFACTS / "exports" / str(self.pk)
 

@@ -143,6 +143,11 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "import.cancelled",
         lambda w: w.rest.delete(f"{TALK}/import-jobs/{w.import_job().pk}/"),
     ),
+    "rest export-jobs post": ("labels.file_requested", lambda w: w.rest.post(f"{TALK}/export-jobs/")),
+    "rest export-job delete": (
+        "labels.file_deleted",
+        lambda w: w.rest.delete(f"{TALK}/export-jobs/{w.export_job().pk}/"),
+    ),
     "rest import-mappings post": (
         "import_mapping.kept",
         lambda w: w.rest.post(f"{TALK}/import-mappings/", {"name": "ours", "mapping": COLUMNS}, format="json"),
@@ -232,6 +237,14 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page tokens": ("token.issued", new_token),
     "page end-token": ("token.ended", lambda w: w.page.post(f"/settings/tokens/{w.own_token().pk}/end/")),
     "page import-data": ("import.uploaded", sent_import),
+    "page request-export": (
+        "labels.file_requested",
+        lambda w: w.page.post("/projects/talk/data/export/request/", {"layout": "wide"}),
+    ),
+    "page delete-export": (
+        "labels.file_deleted",
+        lambda w: w.page.post(f"/projects/talk/data/export/files/{w.export_job().pk}/delete/"),
+    ),
     "page start-import": (
         "import.started",
         lambda w: w.page.post(f"/projects/talk/data/imports/{w.import_job().pk}/start/", {"action": "import"}),

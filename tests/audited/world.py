@@ -17,6 +17,7 @@ from annotator.importing.mappings import read_mapping
 from annotator.models import (
     Assignment,
     Exclusion,
+    ExportJob,
     Gold,
     ImportJob,
     ImportMapping,
@@ -93,6 +94,10 @@ class World:
         """A file that waits for its start."""
         read = io.BytesIO(b"question,answer\nWhy?,Because.\n").read
         return jobs.upload(self.project, read, file_name="rows.csv", by=self.cast.carol, now=NOW)
+
+    def export_job(self) -> ExportJob:
+        """A file that the manager has asked for."""
+        return ExportJob.objects.create(project=self.project, requested_by=self.cast.carol, created_at=NOW)
 
     def import_mapping(self) -> ImportMapping:
         return kept_mappings.keep(self.project, "ours", read_mapping(COLUMNS), by=self.cast.carol)

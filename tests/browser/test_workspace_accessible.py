@@ -15,7 +15,7 @@ from tests.browser.test_accessible import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
-FRAGMENTS = {"import-list", "evaluation-jobs", "run-live", "run-losses"}
+FRAGMENTS = {"export-files", "import-list", "evaluation-jobs", "run-live", "run-losses"}
 """Parts of pages, which htmx asks for."""
 
 

@@ -86,6 +86,11 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("import-mapping", "get"): MANAGERS._replace(manager=404, super=404),
     ("import-mapping", "delete"): MANAGERS._replace(manager=404, super=404),
     ("export", "get"): REVIEWERS,
+    ("export-jobs", "get"): REVIEWERS,
+    ("export-jobs", "post"): REVIEWERS._replace(reviewer=503, manager=503, super=503),  # no worker listens
+    ("export-job", "get"): REVIEWERS._replace(reviewer=404, manager=404, super=404),
+    ("export-job", "delete"): REVIEWERS._replace(reviewer=404, manager=404, super=404),
+    ("export-job-file", "get"): REVIEWERS._replace(reviewer=404, manager=404, super=404),
     ("next", "post"): MEMBERS,
     ("tasks", "get"): REVIEWERS,
     ("annotations", "get"): REVIEWERS,

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-annotation bench-evidence bench-growth bench-learning bench-memory bench-pages bench-pii bench-scoring bench-snapshot bench-training
+.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-annotation bench-evidence bench-growth bench-io bench-learning bench-memory bench-pages bench-pii bench-scoring bench-snapshot bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -43,6 +43,9 @@ bench-evidence:  ## whether the gate and the learning curve keep their word, on 
 
 bench-growth:  ## what a claim and a submission cost as the tasks grow; ARGS: numbers of tasks
 	@$(BOOTSTRAP) bench growth $(ARGS)
+
+bench-io:  ## data in and out over HTTP: rows a second, first byte, memory, a kill; ARGS: --tasks, --annotations, --layouts, --formats, --keep
+	@$(BOOTSTRAP) bench io $(ARGS)
 
 bench-learning:  ## whether anything is learnt, on real pairs and ratings; ARGS: pairs, ratings
 	@$(BOOTSTRAP) bench learning $(ARGS)

@@ -48,18 +48,19 @@ def running() -> Iterator[str]:
     """Starts the product by the lines of `make run`; yields the web's address once every process is at work."""
     with ExitStack() as processes:
         for command in COMMANDS:
-            processes.enter_context(_running(command))
+            processes.enter_context(process(command))
         address = f"http://127.0.0.1:{PORT}"
         _wait_until_ready(address)
         yield address
 
 
 @contextmanager
-def _running(command: Command) -> Iterator[None]:
+def process(command: Command) -> Iterator[None]:
+    """Runs one of the processes of `make run`."""
     logs = Path(os.environ["VAR_DIR"]) / "logs"
     logs.mkdir(exist_ok=True)
     with (logs / f"{command.name}.log").open("ab") as log:
-        process = subprocess.Popen(
+        started = subprocess.Popen(
             command.line.split(),
             stdout=log,
             stderr=log,
@@ -71,7 +72,7 @@ def _running(command: Command) -> Iterator[None]:
     try:
         yield
     finally:
-        child_processes.stop(process, patience=PATIENCE_SECONDS)
+        child_processes.stop(started, patience=PATIENCE_SECONDS)
 
 
 def _wait_until_ready(address: str) -> None:

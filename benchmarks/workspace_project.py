@@ -172,19 +172,18 @@ def _imports(
     )
     errors = (ImportJobError(job=jobs[-1], line=line, error="There is no prompt.") for line in range(1, 1_001))
     ImportJobError.objects.bulk_create(errors)
-    ExportJob.objects.create(project=project, requested_by=manager, layout="annotations", created_at=now)
+    # None that waits: a worker would write its file, and slow the pages down.
+    files = {"project": project, "requested_by": manager, "created_at": now, "finished_at": now}
+    ExportJob.objects.create(**files, layout="annotations", state="failed", error="The disk is nearly full.")
     ExportJob.objects.bulk_create(
         ExportJob(
-            project=project,
-            requested_by=manager,
+            **files,
             layout=layout,
             format="jsonl",
             state="done",
             rows_done=100_000,
             bytes_done=40_000_000,
             sha256="0" * 64,
-            created_at=now,
-            finished_at=now,
         )
         for layout in 2 * ("helpsteer2", "wide", "dpo")
     )

@@ -1,12 +1,13 @@
 """Reads tasks whole, with texts, labels in force, preference, pairs and votes, for layouts with a row for each task."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from annotator.consensus.rankings import Pair, pairs_of, ranking_of, ranks_of
 from annotator.db.statements import Statement
@@ -82,10 +83,10 @@ _WITHOUT_TEXTS = Statement(
 
 @dataclass(frozen=True)
 class Selection:
-    """Tasks of an export, and the condition that they must also meet to be read."""
+    """Tasks of an export, and the condition that those with some ids must also meet to be read."""
 
     exported: QuerySet[Task]
-    condition: Q
+    condition: Callable[[Sequence[int]], Q]
 
     def without(self, unseen: QuerySet[Any]) -> "Selection":
         return replace(self, exported=self.exported.exclude(pk__in=unseen))
@@ -93,8 +94,7 @@ class Selection:
     def ids(self, *, after: int, most: int) -> tuple[list[int], int | None]:
         """Returns the ids of those among the next `most` tasks that meet the condition, and the last id looked at."""
         looked_at = list(self.exported.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:most])
-        # In one query with the first, PostgreSQL would look at the labels and preferences of all tasks every time.
-        chosen = Task.objects.filter(self.condition, pk__in=looked_at).order_by("pk")
+        chosen = Task.objects.filter(self.condition(looked_at), pk__in=looked_at).order_by("pk")
         return list(chosen.values_list("pk", flat=True)), looked_at[-1] if len(looked_at) == most else None
 
 
@@ -124,19 +124,27 @@ def tasks_of(ids: Sequence[int], *, texts: bool = True) -> Iterator[AnsweredTask
 
 def preferred_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export that may have a preference or a ranking in force, by when it was made."""
-    return Selection(_exported(project, filters), _are_preferred(filters))
+    return Selection(_exported(project, filters), partial(_are_preferred, filters))
 
 
 def compared_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export whose responses may be told apart, by a preference, a ranking or labels."""
-    labels = filters.of_time(Label.objects.filter(response__task=OuterRef("pk")), "made_at")
-    return Selection(_exported(project, filters), Exists(labels) | _are_preferred(filters))
+
+    def are_compared(ids: Sequence[int]) -> Q:
+        labels = filters.of_time(Label.objects.filter(response__task__in=ids), "made_at")
+        return Q(pk__in=labels.values("response__task")) | _are_preferred(filters, ids)
+
+    return Selection(_exported(project, filters), are_compared)
 
 
 def rated_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export with a rating, by when it was submitted."""
-    current = Rating.objects.filter(response__task=OuterRef("pk"), annotation__is_current=True)
-    return Selection(_exported(project, filters), Q(Exists(filters.of_time(current, "annotation__submitted_at"))))
+
+    def are_rated(ids: Sequence[int]) -> Q:
+        current = Rating.objects.filter(response__task__in=ids, annotation__is_current=True)
+        return Q(pk__in=filters.of_time(current, "annotation__submitted_at").values("response__task"))
+
+    return Selection(_exported(project, filters), are_rated)
 
 
 def _exported(project: Project, filters: Filters) -> QuerySet[Task]:
@@ -144,12 +152,13 @@ def _exported(project: Project, filters: Filters) -> QuerySet[Task]:
     return tasks
 
 
-def _are_preferred(filters: Filters) -> Q:
-    agreed = Consensus.objects.filter(task=OuterRef("pk"), dropped_because="")
-    agreed = agreed.filter(Q(preference__isnull=False) | ~Q(pairs=[]))
-    settled = Adjudication.objects.filter(task=OuterRef("pk"), is_current=True)
-    settled = settled.filter(Q(preference__isnull=False) | Q(ranking__isnull=False))
-    then = Exists(filters.of_time(agreed, "computed_at")) | Exists(filters.of_time(settled, "made_at"))
+def _are_preferred(filters: Filters, ids: Sequence[int]) -> Q:
+    # By the ids, not by the task outside: PostgreSQL would read the preferences of all tasks for every part.
+    agreed = Consensus.objects.filter(task__in=ids, dropped_because="")
+    agreed = filters.of_time(agreed.filter(Q(preference__isnull=False) | ~Q(pairs=[])), "computed_at")
+    settled = Adjudication.objects.filter(task__in=ids, is_current=True)
+    settled = filters.of_time(settled.filter(Q(preference__isnull=False) | Q(ranking__isnull=False)), "made_at")
+    then = Q(pk__in=agreed.values("task")) | Q(pk__in=settled.values("task"))
     return then if filters.ask_for_a_time() else then | Q(imported_preference__isnull=False)
 
 

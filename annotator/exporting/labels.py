@@ -1,15 +1,16 @@
 """The layouts of labels: HelpSteer2's rows, and the ratings behind them side by side (docs/formats.md)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
-from django.db.models import QuerySet
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Q, QuerySet, Value
+from django.db.models.fields.json import KeyTransform
 
-from annotator.exporting.columns import CHUNK, INTEGER, NUMBER, TEXT, TIME, Row, Type, counted_ratings, current_ratings
+from annotator.exporting.columns import INTEGER, NUMBER, TEXT, TIME, Row, Type, counted_ratings, current_ratings
 from annotator.exporting.copied import Lines, copied, moment, numbers_of, prompt_text, response_name
 from annotator.exporting.filters import Filters
-from annotator.importing.prompts import is_held_out, prompt_from_messages
+from annotator.importing.prompts import is_held_out
 from annotator.models import Label, Project
 
 
@@ -79,8 +80,8 @@ def count_labels(project: Project, filters: Filters) -> int:
     return int(_labels(project, filters).order_by().count())
 
 
-def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
-    """Yields a row for each rated response. Each attribute is a list with one rating for each rater that counts.
+def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Lines:
+    """Reads a row for each rated response. Each attribute is a list with one rating for each rater that counts.
 
     The raters have the same order in all lists of a row. A time selects the responses that were rated in it, and their
     lists are complete.
@@ -89,13 +90,22 @@ def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any])
     if filters.ask_for_a_time():
         news = filters.of_time(ratings, "annotation__submitted_at")
         ratings = ratings.filter(response__in=news.values("response"))
-    ordered = ratings.order_by("response__task", "response__position", "annotation__submitted_at", "annotation")
-    rows = ordered.values_list("response", "response__task__conversation", "response__text", "scores")
     keys = project.attribute_keys()
-    for _, group in groupby(rows.iterator(chunk_size=CHUNK), key=lambda row: row[0]):
-        raters = list(group)
-        lists = {key: [row[3][key] for row in raters if key in row[3]] for key in keys}
-        yield {"prompt": prompt_from_messages(raters[0][1]), "response": raters[0][2], **lists}
+    lists = {
+        f"list_{number}": ArrayAgg(
+            KeyTransform(key, "scores"),
+            filter=Q(scores__has_key=key),
+            order_by=("annotation__submitted_at", "annotation"),
+            default=Value([]),
+        )
+        for number, key in enumerate(keys)
+    }
+    by_response = ratings.annotate(prompt=prompt_text("response__task__conversation")).values(
+        "prompt", "response__text"
+    )
+    rows = by_response.annotate(**lists).values_list("prompt", "response__text", *lists)
+    rows = rows.order_by("response__task", "response__position")
+    return copied(project, rows, ["prompt", "response", *keys], task="response__task", among=filters.among)
 
 
 def disagreement_columns(project: Project) -> Mapping[str, Type]:

@@ -141,7 +141,6 @@ _WITHOUT_FILE = {
     State.WAITING: lambda: _("The file is not written yet. Try again when the job is done."),
     State.WORKING: lambda: _("The file is not written yet. Try again when the job is done."),
     State.FAILED: lambda: _("The file could not be written; the job says why. Ask for it again."),
-    State.CANCELLED: lambda: _("The file was deleted. Ask for it again."),
     State.EXPIRED: lambda: _("The file was kept for 7 days and is deleted. Ask for it again."),
     State.WITHDRAWN: lambda: _(
         "A text was erased or a task deleted after the file was written, so the file was deleted. Ask for it again."

@@ -34,7 +34,6 @@ class Migration(migrations.Migration):
                             ("working", "Working"),
                             ("done", "Done"),
                             ("failed", "Failed"),
-                            ("cancelled", "Cancelled"),
                             ("expired", "Expired"),
                             ("withdrawn", "Withdrawn"),
                         ],
@@ -91,7 +90,7 @@ class Migration(migrations.Migration):
                             models.Q(("finished_at__isnull", True), ("state__in", ["waiting", "working"])),
                             models.Q(
                                 ("finished_at__isnull", False),
-                                ("state__in", ["done", "failed", "cancelled", "expired", "withdrawn"]),
+                                ("state__in", ["done", "failed", "expired", "withdrawn"]),
                             ),
                             _connector="OR",
                         ),

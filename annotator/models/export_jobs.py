@@ -50,7 +50,6 @@ class ExportJob(models.Model):
         WORKING = "working", _("Working")
         DONE = "done", _("Done")
         FAILED = "failed", _("Failed")
-        CANCELLED = "cancelled", _("Cancelled")
         EXPIRED = "expired", _("Expired")
         WITHDRAWN = "withdrawn", _("Withdrawn")
 
@@ -85,7 +84,7 @@ class ExportJob(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(state__in=["waiting", "working"], finished_at__isnull=True)
-                | Q(state__in=["done", "failed", "cancelled", "expired", "withdrawn"], finished_at__isnull=False),
+                | Q(state__in=["done", "failed", "expired", "withdrawn"], finished_at__isnull=False),
                 name="export_job_finished_once_ended",
             ),
             models.CheckConstraint(

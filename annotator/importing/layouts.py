@@ -1,4 +1,4 @@
-"""Turns raw rows into checked rows. Reads our task rows and HelpSteer2's three released layouts."""
+"""Turns raw rows into checked rows. Reads our task rows, HelpSteer2's three released layouts, and pairs."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from re import fullmatch
 from typing import Any
 
+from annotator.importing.conversations import checked_messages
 from annotator.importing.field_checks import (
     BadRow,
     check_messages,
@@ -21,7 +22,8 @@ from annotator.importing.field_checks import (
     with_metadata,
 )
 from annotator.importing.gold_rows import check_gold, expert_of, gold_use
-from annotator.importing.prompts import Message, messages_from_prompt
+from annotator.importing.pair_rows import pair_row
+from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import GivenPreference, Rejected, ResponseRow, TaskRow
 from annotator.importing.sources import RawRow
 from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
@@ -41,7 +43,6 @@ PREFERENCE_FIELDS = {
     "three_most_similar_preferences",
     "all_preferences_unprocessed",
 }
-ROLES = {"system", "user", "assistant"}
 _LEVELS = {str(score): score for score in range(MOST_LEVELS)}
 
 
@@ -88,6 +89,8 @@ def _parsed(raw: RawRow, attributes: Mapping[str, int], ties: bool) -> TaskRow |
             return _task_row(raw, raw.values, attributes)
         if "response_1" in raw.values or "response_2" in raw.values:
             return _preference_row(raw, raw.values, ties)
+        if "chosen" in raw.values or "rejected" in raw.values:
+            return pair_row(raw, raw.values)
         return _flat_row(raw, raw.values, attributes)
     except BadRow as bad:
         return Rejected(raw.line, str(bad), bad.field)
@@ -129,7 +132,7 @@ def _task_row(raw: RawRow, values: dict[str, Any], attributes: Mapping[str, int]
     check_gold(gold, [response.expert for response in parsed])
     return TaskRow(
         line=raw.line,
-        messages=_messages(messages),
+        messages=checked_messages(messages),
         responses=parsed,
         external_id=identifier(values.get("id", ""), "id"),
         priority=priority,
@@ -144,26 +147,6 @@ def _language(value: Any) -> str:
     """Returns a code such as `de` or `pt-BR` in lower case, or an empty text: other values select no annotators."""
     code = value.lower() if isinstance(value, str) else ""
     return code if fullmatch(LANGUAGE_CODE, code) else ""
-
-
-def _messages(value: Any) -> list[Message]:
-    if not isinstance(value, list) or not value:
-        raise BadRow("messages must be a list of at least one message", "messages")
-    check_messages(len(value))
-    messages = [_message(message, f"messages[{number}]") for number, message in enumerate(value)]
-    if messages[-1]["role"] != "user":
-        raise BadRow("the last message must be the user's: the responses answer it", "messages")
-    return messages
-
-
-def _message(value: Any, name: str) -> Message:
-    if not isinstance(value, dict):
-        raise BadRow(f"{name} is {shown(value)}: it must be an object with role and content", name)
-    only_known(value, {"role", "content"}, f"field of {name}")
-    role = required(value, "role")
-    if not isinstance(role, str) or role not in ROLES:
-        raise BadRow(f"{name}.role is {shown(role)}: it must be one of {', '.join(sorted(ROLES))}", f"{name}.role")
-    return {"role": role, "content": storable_text(required(value, "content"), f"{name}.content")}
 
 
 def _response(value: Any, name: str, attributes: Mapping[str, int]) -> ResponseRow:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import chain
 from typing import IO, Any, BinaryIO, cast
 
 from django.conf import settings
@@ -22,6 +23,7 @@ GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 MOST_COLUMNS = 200
+DELIMITERS = (",", ";", "\t")
 _CHUNK = 1 << 16
 _Decoded = AbstractContextManager[io.BufferedReader]
 _DECODER = json.JSONDecoder()
@@ -235,6 +237,7 @@ class _CsvLines:
         self._text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
         self.number = 0
         self.taken = 0
+        self.delimiter = ","
 
     def __iter__(self) -> "_CsvLines":
         return self
@@ -258,7 +261,7 @@ class _CsvLines:
         readline, number, quoted = self._text.readline, self.number, _Cell.QUOTED
         while True:
             if cell is not quoted or '"' in piece:
-                cell = _behind(piece, cell)
+                cell = _behind(piece, cell, self.delimiter)
             ended = piece[-1] in "\n\r"
             if ended and cell is not quoted:
                 break
@@ -279,7 +282,7 @@ class _Cell(Enum):
     """Behind a quotation mark, which a second one makes a part of the text."""
 
 
-def _behind(piece: str, cell: _Cell) -> _Cell:
+def _behind(piece: str, cell: _Cell, delimiter: str) -> _Cell:
     """Returns in what part of a CSV cell the text stands after this piece of it."""
     at, end = 0, len(piece)
     while at < end:
@@ -290,10 +293,10 @@ def _behind(piece: str, cell: _Cell) -> _Cell:
         elif cell is not _Cell.PLAIN:
             opens = piece[at] == '"'
             cell, at = (_Cell.QUOTED, at + 1) if opens else (_Cell.PLAIN, at)
-        elif at := piece.find(',"', at) + 1:
+        elif at := piece.find(f'{delimiter}"', at) + 1:
             cell = _Cell.BEGINS
         else:
-            return _Cell.BEGINS if piece[-1] == "," else cell
+            return _Cell.BEGINS if piece[-1] == delimiter else cell
     return cell
 
 
@@ -301,9 +304,11 @@ def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:
     # The module's own limit of 131,072 characters would refuse long responses.
     csv.field_size_limit(settings.IMPORT_MAX_ROW_BYTES)
     lines = _CsvLines(source)
-    # With `strict` a misplaced quote is an error of its row, where csv would otherwise guess.
-    reader = csv.reader(lines, strict=True)
     try:
+        header = next(lines, "")
+        lines.delimiter = _delimiter_of(header)
+        # With `strict` a misplaced quote is an error of its row, where csv would otherwise guess.
+        reader = csv.reader(chain([header] if header else [], lines), strict=True, delimiter=lines.delimiter)
         columns = next(reader, [])
     except (csv.Error, _RowTooLong) as wrong:
         raise UnreadableFile(f"the CSV header cannot be read: {wrong}") from wrong
@@ -312,6 +317,12 @@ def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:
     if len(columns) > MOST_COLUMNS:
         raise UnreadableFile(f"the CSV header has {len(columns):,} columns, and at most {MOST_COLUMNS} are read")
     yield from _csv_records(reader, lines, columns)
+
+
+def _delimiter_of(header: str) -> str:
+    """Returns what separates the columns of a header: spreadsheets write semicolons where numbers have commas."""
+    outside = "".join(header.split('"')[::2])
+    return max(DELIMITERS, key=outside.count)
 
 
 def _csv_records(reader: Any, lines: _CsvLines, columns: list[str]) -> Iterator[RawRow]:

@@ -41,6 +41,7 @@ SILENT_AFTER = timedelta(seconds=60)
 LAYOUTS = {
     "tasks": gettext_lazy("task rows"),
     "helpsteer2": gettext_lazy("HelpSteer2 rows: a prompt and a response in each"),
+    "pairs": gettext_lazy("pairs: a chosen and a rejected response in each row"),
     "preference": gettext_lazy("HelpSteer2 preferences: a prompt and two responses in each row"),
 }
 

@@ -53,3 +53,32 @@ BEGIN
 END $$;
 CREATE TRIGGER words_of_deleted_task AFTER DELETE ON annotator_task REFERENCING OLD TABLE AS gone
     FOR EACH STATEMENT EXECUTE FUNCTION annotator_words_are_gone();
+
+-- Webhooks are told of tasks that are complete, set aside or in need of a reviewer, whoever made them so. Where there is
+-- no webhook this costs a look at an empty table, and only when a task changes its state.
+CREATE OR REPLACE FUNCTION annotator_task_is_news() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE what jsonb;
+BEGIN
+    IF NOT EXISTS (SELECT FROM annotator_webhook w WHERE w.project_id = NEW.project_id AND w.active) THEN
+        RETURN NULL;
+    END IF;
+    what := jsonb_build_object(
+        'task', NEW.id, 'external_id', NEW.external_id, 'state', NEW.state, 'annotations', NEW.done
+    );
+    IF NEW.state <> OLD.state AND NEW.state IN ('complete', 'quarantined') THEN
+        PERFORM annotator_announce(
+            NEW.project_id, CASE NEW.state WHEN 'complete' THEN 'task.completed' ELSE 'task.quarantined' END, what
+        );
+    END IF;
+    IF NEW.review_because <> OLD.review_because AND NEW.review_because IN ('dropped', 'safety', 'unlikely') THEN
+        PERFORM annotator_announce(
+            NEW.project_id, 'task.disputed', what || jsonb_build_object('because', NEW.review_because)
+        );
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER task_is_news AFTER UPDATE OF state, review_because ON annotator_task FOR EACH ROW
+    WHEN (
+        (NEW.state <> OLD.state AND NEW.state IN ('complete', 'quarantined'))
+        OR (NEW.review_because <> OLD.review_because AND NEW.review_because IN ('dropped', 'safety', 'unlikely'))
+    ) EXECUTE FUNCTION annotator_task_is_news();

@@ -1,0 +1,136 @@
+"""The webhooks of a project, in its settings: the list, one with its log, and the buttons of both."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from annotator import access
+from annotator.access import user_of
+from annotator.db.clock import database_now
+from annotator.forms.webhooks import WebhookForm
+from annotator.models import Project, Webhook, WebhookDelivery
+from annotator.refusals import Refusal
+from annotator.web.query_parameters import number_in
+from annotator.webhooks import endpoints
+
+PAGE = 25
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def webhooks(request: HttpRequest, slug: str) -> HttpResponse:
+    """Lists the webhooks; a POST makes one, and shows its secret only this once."""
+    project = access.managed_project(user_of(request), slug)
+    form = WebhookForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        try:
+            made, secret = endpoints.make(project, form.wish(), by=user_of(request), now=database_now())
+        except Refusal as refused:
+            form.show(refused)
+        else:
+            return _secret(request, made, secret)
+    rows = list(endpoints.webhooks_of(project))
+    page = {"project": project, "form": form, "rows": rows, "full": len(rows) >= endpoints.MOST, "most": endpoints.MOST}
+    return render(request, "workspace/webhooks.html", page, status=200 if request.method == "GET" else 422)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Shows a webhook with what was sent to it; a POST changes it."""
+    row = _webhook(request, slug, pk)
+    form = WebhookForm.of(row, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        try:
+            endpoints.change(row, form.wish())
+        except Refusal as refused:
+            form.show(refused)
+        else:
+            messages.success(request, _("The webhook is saved."))
+            return redirect("webhook", slug, pk)
+    page = {"project": row.project, "webhook": row, "form": form, **_log(request, row)}
+    return render(request, "workspace/webhook.html", page, status=200 if request.method == "GET" else 422)
+
+
+@login_required
+@never_cache
+@require_GET
+def deliveries(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """The log alone, which the page reads again while something is about to be sent."""
+    row = _webhook(request, slug, pk)
+    page = {"project": row.project, "webhook": row, **_log(request, row)}
+    return render(request, "workspace/_webhook_deliveries.html", page)
+
+
+@login_required
+@require_POST
+def test_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Sends a test, whose outcome the log shows."""
+    try:
+        endpoints.send_test(_webhook(request, slug, pk))
+        messages.success(request, _("The test is being sent. Its outcome is in the log below."))
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    return redirect("webhook", slug, pk)
+
+
+@login_required
+@never_cache
+@require_POST
+def rotate_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Makes a new secret, and shows it only this once."""
+    row = _webhook(request, slug, pk)
+    return _secret(request, row, endpoints.rotate(row, now=database_now()), is_new=False)
+
+
+@login_required
+@require_POST
+def delete_webhook(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Deletes a webhook with its log."""
+    endpoints.delete(_webhook(request, slug, pk))
+    messages.success(request, _("The webhook is deleted. Nothing is sent to it any more."))
+    return redirect("webhooks", slug)
+
+
+@login_required
+@require_POST
+def retry_delivery(request: HttpRequest, slug: str, pk: int, delivery_id: int) -> HttpResponse:
+    """Sends a delivery again."""
+    rows = endpoints.deliveries_of(_webhook(request, slug, pk))
+    try:
+        endpoints.send_again(get_object_or_404(rows, pk=delivery_id))
+        messages.success(request, _("The event is being sent again."))
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    return redirect("webhook", slug, pk)
+
+
+def _webhook(request: HttpRequest, slug: str, pk: int) -> Webhook:
+    project: Project = access.managed_project(user_of(request), slug)
+    return get_object_or_404(endpoints.webhooks_of(project), pk=pk)
+
+
+def _secret(request: HttpRequest, row: Webhook, secret: str, *, is_new: bool = True) -> HttpResponse:
+    page = {"project": row.project, "webhook": row, "secret": secret, "is_new": is_new}
+    return render(request, "workspace/webhook_secret.html", page)
+
+
+def _log(request: HttpRequest, row: Webhook) -> dict[str, Any]:
+    before = number_in(request.GET, "before")
+    rows = list(endpoints.deliveries_of(row, before=before)[: PAGE + 1])
+    waiting = [one for one in rows if one.state == WebhookDelivery.State.WAITING]
+    return {
+        "deliveries": rows[:PAGE],
+        "further": rows[PAGE - 1].pk if len(rows) > PAGE else None,
+        "first": before is None,
+        # Read again while a first attempt is to come; later ones may be hours away.
+        "under_way": row.active and any(one.attempts == 0 or one.event == "webhook.test" for one in waiting),
+    }

@@ -1,0 +1,160 @@
+"""Webhooks over REST: for managers only, secrets shown once, refusals that say what to do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.test import TestCase
+from rest_framework.test import APIClient
+
+from annotator.background import heartbeats
+from annotator.models import AuditEntry, Membership, Project, Role, User, Webhook, WebhookDelivery
+from annotator.webhooks import endpoints
+from annotator.webhooks.events import announce
+from tests.conftest import Cast
+
+pytestmark = pytest.mark.django_db
+Client = Callable[[User], APIClient]
+PLACE = "/api/v1/projects/talk/webhooks/"
+URL = "https://example.org/hook?key=s3cr3t"
+
+
+@pytest.fixture
+def rest(cast: Cast, as_user: Client) -> APIClient:
+    return as_user(cast.carol)
+
+
+def made(rest: APIClient, **fields: Any) -> dict[str, Any]:
+    answer = rest.post(PLACE, {"url": URL, **fields})
+    assert answer.status_code == 201, answer.data
+    return dict(answer.data)
+
+
+def test_a_secret_is_answered_only_where_it_is_made(rest: APIClient) -> None:
+    new = made(rest, events=["run.ended", "task.completed"])
+    assert new["secret"].startswith("whsec_")
+    assert new["events"] == ["task.completed", "run.ended"]
+    (listed,) = rest.get(PLACE).data["results"]
+    assert listed == {name: value for name, value in new.items() if name != "secret"}
+    assert listed["made_by"] == "carol"
+    one = f"{PLACE}{new['id']}/"
+    second = rest.post(f"{one}rotate-secret/").data
+    assert second["secret"] != new["secret"]
+    assert "secret" not in rest.get(one).data
+
+
+def test_a_patch_changes_what_it_names(rest: APIClient) -> None:
+    one = f"{PLACE}{made(rest, events=['run.ended'])['id']}/"
+    changed = rest.patch(one, {"active": False}).data
+    assert (changed["active"], changed["url"], changed["events"]) == (False, URL, ["run.ended"])
+    assert rest.delete(one).status_code == 204
+    assert rest.get(one).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"url": "http://example.org/"}, "url"),
+        ({"url": "https://10.0.0.1/"}, "url"),
+        ({"url": "https://a:b@example.org/"}, "url"),
+        ({"url": URL, "events": ["run.begun"]}, "events"),
+        ({"url": URL, "event": ["run.ended"]}, "event"),
+        ({}, "url"),
+    ],
+)
+def test_a_refusal_names_the_field(rest: APIClient, fields: dict[str, Any], field: str) -> None:
+    answer = rest.post(PLACE, fields)
+    assert (answer.status_code, list(answer.data["errors"])) == (400, [field])
+    assert not Webhook.objects.exists()
+
+
+def test_there_are_ten_at_most(rest: APIClient) -> None:
+    for _ in range(10):
+        made(rest)
+    answer = rest.post(PLACE, {"url": URL})
+    assert (answer.status_code, answer.data["code"]) == (409, "too_many_webhooks")
+
+
+def test_the_log_comes_newest_first_and_is_sent_again_on_request(rest: APIClient, project: Project) -> None:
+    one = f"{PLACE}{made(rest)['id']}/"
+    for version in (1, 2):
+        announce(project, "model.promoted", model=7, version=version)
+    log = rest.get(f"{one}deliveries/").data["results"]
+    assert [row["payload"]["data"]["version"] for row in log] == [2, 1]
+    assert log[0]["message_id"].startswith("msg_")
+    WebhookDelivery.objects.filter(pk=log[0]["id"]).update(state="failed", attempts=10)
+    retry = f"{one}deliveries/{log[0]['id']}/retry/"
+    assert (rest.post(retry).status_code, rest.post(retry).data["state"]) == (202, "waiting")
+    WebhookDelivery.objects.update(state="delivered")
+    assert rest.post(retry).data["code"] == "arrived"
+
+
+def test_a_test_is_refused_where_it_would_not_be_sent(rest: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = f"{PLACE}{made(rest)['id']}/"
+    first = rest.post(f"{one}test/")
+    assert (first.status_code, first.data["event"], first.data["state"]) == (202, "webhook.test", "waiting")
+    assert rest.post(f"{one}test/").data["code"] == "test_under_way"
+    rest.patch(one, {"active": False})
+    assert rest.post(f"{one}test/").data["code"] == "inactive"
+
+
+@pytest.mark.django_db
+def test_without_a_worker_a_test_says_so(rest: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = f"{PLACE}{made(rest)['id']}/"
+
+    def nobody(queue: str) -> None:
+        raise heartbeats.NoWorker(queue)
+
+    monkeypatch.setattr(heartbeats, "require", nobody)
+    answer = rest.post(f"{one}test/")
+    assert (answer.status_code, answer.data["code"]) == (503, "no_worker")
+
+
+@pytest.mark.parametrize(("role", "status"), [("annotator", 403), ("reviewer", 403), ("stranger", 404)])
+def test_only_managers_see_webhooks(
+    project: Project, cast: Cast, as_user: Client, rest: APIClient, role: str, status: int
+) -> None:
+    one = f"{PLACE}{made(rest)['id']}/"
+    announce(project, "run.ended", run=1, state="failed")
+    Membership.objects.filter(user=cast.bob).update(role=Role.REVIEWER)
+    other = as_user({"annotator": cast.alice, "reviewer": cast.bob, "stranger": cast.dave}[role])
+    retry = f"{one}deliveries/{WebhookDelivery.objects.get().pk}/retry/"
+    calls = [
+        *(other.get(place) for place in (PLACE, one, f"{one}deliveries/")),
+        *(other.post(place) for place in (PLACE, f"{one}test/", f"{one}rotate-secret/", retry)),
+        other.patch(one, {"active": False}),
+        other.delete(one),
+    ]
+    assert {answer.status_code for answer in calls} == {status}
+    assert Webhook.objects.get().active
+
+
+def test_a_webhook_is_reached_by_its_own_project_alone(rest: APIClient, cast: Cast) -> None:
+    rest.post("/api/v1/projects/", {"slug": "other", "name": "Other"})
+    new = made(rest)
+    assert rest.get(f"/api/v1/projects/other/webhooks/{new['id']}/").status_code == 404
+
+
+def test_no_entry_of_the_audit_holds_the_url_or_the_secret(rest: APIClient, settings: LazySettings) -> None:
+    new = made(rest)
+    one = f"{PLACE}{new['id']}/"
+    rest.patch(one, {"url": "https://example.org/other?key=s3cr3t"})
+    newest = rest.post(f"{one}rotate-secret/").data["secret"]
+    rest.delete(one)
+    entries = list(AuditEntry.objects.filter(action__startswith="webhook.").order_by("pk").values())
+    assert [entry["action"].partition(".")[2] for entry in entries] == ["made", "changed", "secret_rotated", "deleted"]
+    assert not any(secret in str(entries) for secret in ("s3cr3t", new["secret"], newest))
+    assert "example.org" in str(entries[0]["details"])
+
+
+def test_events_that_stages_write_wake_the_worker(
+    rest: APIClient, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(rest)
+    woken: list[str] = []
+    monkeypatch.setattr("annotator.background.messages.send", lambda task, *_, **__: woken.append(task))
+    with TestCase.captureOnCommitCallbacks(execute=True):
+        announce(project, "run.ended", run=1, state="failed")
+        endpoints.send_test(Webhook.objects.get())
+    assert woken == ["annotator.tasks.send_webhooks"] * 2

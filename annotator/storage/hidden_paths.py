@@ -16,6 +16,9 @@ from django.conf import settings
 _PATH = re.compile(r"(?<![\w.:/~\\-])(?:~|file://)?/(?:[^\s/:'\"<>|,;()\[\]{}]+/)+([^\s/:'\"<>|,;()\[\]{}]*)")
 """Matches an absolute path of two parts or more, but not that of a URL, which follows a letter, a colon or a slash."""
 
+COMMON = ("/usr/local", "/opt/venv")
+"""Where Python may be installed, which texts about other machines name as well."""
+
 
 def without_places(text: str) -> str:
     """Replaces our own folders in the text by short words, and reduces other absolute paths to their last part."""
@@ -33,6 +36,15 @@ def value_without_places(value: Any) -> Any:
     if isinstance(value, list):
         return [value_without_places(part) for part in value]
     return value
+
+
+def own_folders() -> Iterator[str]:
+    """Returns our own folders that a text hardly names by chance: those of two parts or more, without the common ones.
+
+    What lies below such a folder is named by it as well.
+    """
+    folders = (settings.ARTIFACTS, settings.VAR_DIR, settings.BASE_DIR, sys.prefix, Path.home())
+    return (str(folder) for folder in folders if len(Path(folder).parts) > 2 and str(folder) not in COMMON)
 
 
 def _folders() -> Iterator[tuple[str, str]]:

@@ -1,0 +1,54 @@
+"""The form of a new release."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from annotator.releases.particulars import LICENSES, LONGEST_TEXT, LONGEST_TITLE, OTHER, UNKNOWN, Particulars
+
+WORDS = {OTHER: _("another one, described below"), UNKNOWN: _("not chosen yet")}
+
+
+def _text(label: Any, help_text: Any) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        max_length=LONGEST_TEXT,
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+
+class ReleaseForm(forms.Form):
+    """What the card of a release says in a manager's words; an empty text becomes a plain sentence."""
+
+    title = forms.CharField(
+        label=_("Title"), required=False, max_length=LONGEST_TITLE, help_text=_("Empty: the project's name.")
+    )
+    license = forms.ChoiceField(label=_("Licence"), choices=[(name, WORDS.get(name, name)) for name in LICENSES])
+    notes = _text(_("Notes"), _("What readers should know first, such as where the prompts come from."))
+    license_text = _text(_("About the licence"), _("Empty: the name of the licence."))
+    intended_use = _text(_("Intended use"), _("Empty: training and judging reward models, and research on ratings."))
+    limits = _text(_("Known limits"), _("Empty: what holds for any such data."))
+    leave_out_failing = forms.BooleanField(
+        label=_("Leave out tasks that fail a check"),
+        required=False,
+        help_text=_("Otherwise a single secret, path or mark of a redaction in a text refuses the release."),
+    )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data, label_suffix="", initial={"license": UNKNOWN})
+
+    def particulars(self) -> Particulars:
+        return Particulars(**self.cleaned_data)
+
+    def more_is_written(self) -> bool:
+        """Returns whether one of the fields that stand folded away is filled in, or wrong."""
+        return any(self.data.get(name) or name in self.errors for name in MORE)
+
+    def more(self) -> list[forms.BoundField]:
+        return [self[name] for name in MORE]
+
+
+MORE = ("license_text", "intended_use", "limits", "leave_out_failing")

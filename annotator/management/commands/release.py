@@ -1,0 +1,84 @@
+"""release PROJECT: makes a release of the project's data, copies it to a folder, takes it to the Hugging Face Hub."""
+
+import shutil
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from annotator.db.clock import database_now
+from annotator.management.projects import named_project
+from annotator.models import Project, Release
+from annotator.refusals import Refusal
+from annotator.releases import hub, jobs
+from annotator.releases.particulars import LICENSES, UNKNOWN, Particulars
+from annotator.storage.hub_uploads import require_ready
+
+TEXTS = {
+    "title": "empty: the project's name",
+    "license-text": "what the card says about the licence",
+    "intended-use": "what the card says about the use of the data",
+    "limits": "what the card says about known limits",
+    "notes": "what the card says first",
+}
+
+
+class Command(BaseCommand):
+    help = "Freezes the project's data as a numbered release, a folder that datasets.load_dataset loads."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("project", help="the project's slug")
+        parser.add_argument("--number", type=int, help="take this release, which exists, instead of making one")
+        parser.add_argument("--license", default=UNKNOWN, help=", ".join(LICENSES))
+        for name, meaning in TEXTS.items():
+            parser.add_argument(f"--{name}", default="", help=meaning)
+        parser.add_argument(
+            "--leave-out-failing", action="store_true", help="leave out tasks with a text that must not be published"
+        )
+        parser.add_argument("--to", help="copy the files to this folder, which must be empty or not exist yet")
+        parser.add_argument("--push", metavar="REPO", help="take the release to this dataset of the Hub: NAME/DATASET")
+        parser.add_argument("--public", action="store_true", help="let everybody read a dataset that --push makes")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        project = named_project(options["project"])
+        try:
+            if options["push"]:
+                require_ready()
+            target = _empty_folder(options["to"])
+            release = _release(project, options)
+            folder = jobs.folder_of(release, None)
+            self.stdout.write(f"release {release.number}: {folder}")
+            if target:
+                shutil.copytree(folder, target, dirs_exist_ok=True)
+                self.stdout.write(f"copied to {target}")
+            if options["push"]:
+                self.stdout.write(hub.push(release, options["push"], public=options["public"]))
+        except Refusal as refusal:
+            raise CommandError(str(refusal)) from refusal
+        except OSError as error:
+            raise CommandError(f"{error.filename or options['to']} cannot be written: {error.strerror}.") from error
+
+
+def _empty_folder(name: str | None) -> Path | None:
+    """Returns the folder to copy to. Looked at first: a release that cannot be copied need not be made."""
+    if name is None:
+        return None
+    folder = Path(name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CommandError(f"{folder} is not empty. Name a folder that is empty or does not exist yet.")
+    return folder
+
+
+def _release(project: Project, options: dict[str, Any]) -> Release:
+    if options["number"] is not None:
+        release = jobs.releases_of(project).filter(number=options["number"]).first()
+        if release is None:
+            raise CommandError(f"{project.slug} has no release {options['number']}.")
+        return release
+    texts = {name.replace("-", "_"): options[name.replace("-", "_")] for name in ("license", *TEXTS)}
+    particulars = Particulars(**texts, leave_out_failing=options["leave_out_failing"])
+    release = jobs.wait_for(jobs.add(project, particulars, by=None, now=database_now()))
+    if release.error:
+        raise CommandError(release.error)
+    return release

@@ -1,0 +1,116 @@
+"""The rows of a release: labels, preferences and disagreements, as configurations of one data set.
+
+They have HelpSteer2's columns, and ids by which rows of different configurations and of later releases are joined.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from annotator.exporting import labels, preferences
+from annotator.exporting.columns import TEXT, Row, Type
+from annotator.exporting.copied import Lines, copied, response_name
+from annotator.exporting.filters import EVERYTHING
+from annotator.importing.prompts import is_held_out
+from annotator.models import Project
+from annotator.review.blindness import tasks_held_by
+
+TRAIN, VALIDATION = SPLITS = ("train", "validation")
+# No attribute's key begins with a line.
+_TASK, _PROMPT, _LANGUAGE = "_task", "_prompt_hash", "_language"
+
+
+class Placed(NamedTuple):
+    """A row, the key and the language of its task, and the side of the split that its prompt is on."""
+
+    task: int
+    language: str
+    split: str
+    row: Row
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A part of the data set that is loaded by its name, from a folder of its own."""
+
+    name: str
+    folder: str
+    meaning: str
+    columns: Callable[[Project], Mapping[str, Type]]
+    rows: Callable[[Project], Generator[Placed]]
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """Runs the block in a transaction in which every statement reads the state of the first one, and none writes."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
+def _labels(project: Project) -> Generator[Placed]:
+    ids = {"task": F("response__task__external_id"), "response_id": response_name("response__")}
+    rows, names = labels.helpsteer2_query(project, EVERYTHING, **ids, label_source=F("source"), **_places())
+    yield from _placed(project, copied(project, rows, names, task="response__task", sparse=True))
+
+
+def _disagreements(project: Project) -> Generator[Placed]:
+    ids = {"task": F("response__task__external_id"), "response_id": response_name("response__")}
+    # A release is read by everybody. Whoever is rating one of its tasks is kept from it where it is downloaded.
+    rows, names = labels.disagreement_query(project, EVERYTHING, tasks_held_by(None), **ids, **_places())
+    yield from _placed(project, copied(project, rows, names, task="response__task"))
+
+
+def _preferences(project: Project) -> Generator[Placed]:
+    for task, row in preferences.tasks_with_preferences(project, EVERYTHING, tasks_held_by(None)):
+        yield Placed(task.pk, task.language, _split(project, task.prompt_hash), {**row, "task": task.name})
+
+
+def _places() -> dict[str, F]:
+    of_task = {_TASK: "", _PROMPT: "__prompt_hash", _LANGUAGE: "__language"}
+    return {name: F(f"response__task{field}") for name, field in of_task.items()}
+
+
+def _placed(project: Project, rows: Lines) -> Generator[Placed]:
+    for row in rows:
+        yield Placed(row.pop(_TASK), row.pop(_LANGUAGE), _split(project, row.pop(_PROMPT)), row)
+
+
+def _split(project: Project, prompt_hash: str) -> str:
+    return VALIDATION if is_held_out(prompt_hash, project.validation_share) else TRAIN
+
+
+def _label_columns(project: Project) -> Mapping[str, Type]:
+    return {**labels.helpsteer2_columns(project), "task": TEXT, "response_id": TEXT, "label_source": TEXT}
+
+
+def _disagreement_columns(project: Project) -> Mapping[str, Type]:
+    return {**labels.disagreement_columns(project), "task": TEXT, "response_id": TEXT}
+
+
+def _preference_columns(project: Project) -> Mapping[str, Type]:
+    columns = dict(preferences.preference_columns(project))
+    del columns["split"]
+    return {**columns, "task": TEXT}
+
+
+CONFIGURATIONS = (
+    Configuration(
+        "default", "data", "a row for each labelled response, with a whole number for each attribute", _label_columns,
+        _labels,
+    ),
+    Configuration(
+        "preference", "preference", "a row for each task of two responses of which one is preferred",
+        _preference_columns, _preferences,
+    ),
+    Configuration(
+        "disagreements", "disagreements",
+        "a row for each rated response, with the rating of each annotator that counts", _disagreement_columns,
+        _disagreements,
+    ),
+)  # fmt: skip

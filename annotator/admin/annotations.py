@@ -17,7 +17,7 @@ from annotator.templatetags.scales import level
 
 class RatingInline(ToBeRead):
     model = Rating
-    fields = ["response", "levels", "checks", "confidence", "safe"]
+    fields = ["response", "levels", "checks", "confidence", "safe", "feedback", "edit", "edit_summary"]
     readonly_fields = fields
 
     @admin.display(description=_("levels"))

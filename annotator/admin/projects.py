@@ -117,7 +117,17 @@ class ProjectAdmin(OfManagedProjects):
             },
         ),
         (_("Work"), {"fields": ["paused", "quota"]}),
-        (_("Questions"), {"fields": [("ask_preference", "allow_ties"), ("ask_safety", "ask_confidence")]}),
+        (
+            _("Questions"),
+            {
+                "fields": [
+                    ("ask_preference", "allow_ties"),
+                    ("ask_safety", "ask_confidence"),
+                    ("ask_feedback", "ask_edit"),
+                    ("ask_language", "domains"),
+                ]
+            },
+        ),
         (
             _("Qualification and gold tasks"),
             {

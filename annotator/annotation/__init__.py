@@ -4,7 +4,13 @@
 keeps half-filled forms, and `neighbours` leads from one rating to the next.
 """
 
-from annotator.annotation.completeness import IncompleteRating, asks_for_ranking, check_complete, safety_errors
+from annotator.annotation.completeness import (
+    IncompleteRating,
+    asks_for_ranking,
+    check_complete,
+    check_scores,
+    safety_errors,
+)
 from annotator.annotation.content import ResponseRating, Submission
 from annotator.annotation.drafts import save_draft
 from annotator.annotation.neighbours import changeable, may_be_changed, next_rating, previous_rating
@@ -34,6 +40,7 @@ __all__ = [
     "by_position",
     "changeable",
     "check_complete",
+    "check_scores",
     "decide_quarantine",
     "decide_quarantined",
     "may_be_changed",

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
-from annotator.db.storable_text import LONGEST_JUSTIFICATION, check_written, shown_name
+from annotator.db.storable_text import LONGEST_EDIT, LONGEST_JUSTIFICATION, check_written, shown_name
 from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, TIE, Project
 from annotator.models.public_ids import response_number
+from annotator.projects import languages
 from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
@@ -35,9 +36,33 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
 
     Raises:
         IncompleteRating: with all mistakes at once, by place.
-        UnstorableText, TextTooLong: the justification cannot be stored as it is.
+        UnstorableText, TextTooLong: a written answer cannot be stored as it is.
     """
-    check_written(submission.justification, "justification", longest=LONGEST_JUSTIFICATION)
+    _check_texts(submission)
+    errors = _scale_errors(submission, project, responses)
+    for response in responses:
+        rating = submission.ratings.get(response)
+        if rating and (faults := _unanswered(rating, project)):
+            errors.setdefault(f"ratings.{response_number(response)}", []).extend(faults)
+    if project.domains and not submission.domain:
+        errors["domain"] = [_no_answer(_("Domain"))]
+    if project.ask_language and not submission.language:
+        errors["language"] = [_no_answer(_("Language"))]
+    if errors:
+        raise IncompleteRating(errors)
+
+
+def check_scores(submission: Submission, *, project: Project, responses: Sequence[int]) -> None:
+    """Checks that every response has its scores and the task its comparison, as far as a label needs them.
+
+    Raises:
+        IncompleteRating: with all mistakes at once, by place.
+    """
+    if errors := _scale_errors(submission, project, responses):
+        raise IncompleteRating(errors)
+
+
+def _scale_errors(submission: Submission, project: Project, responses: Sequence[int]) -> Errors:
     errors: Errors = {}
     for stranger in sorted(set(submission.ratings).difference(responses))[:MOST_NAMED]:
         text = _("response id %(id)s does not belong to this task") % {"id": response_number(stranger)}
@@ -55,10 +80,24 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
         errors["ranking"] = faults
     if faults := _seconds_errors(submission.active_seconds):
         errors["active_seconds"] = faults
+    if faults := _domain_errors(submission.domain, project):
+        errors["domain"] = faults
+    if submission.language and languages.code_of(submission.language) != submission.language:
+        text = _("%(language)s is not the code of a language, such as en or pt-br")
+        errors["language"] = [text % {"language": shown_name(submission.language)}]
     if not errors and _says_nothing(submission):
         errors["ratings"] = [_("the rating is empty: it has no score, no preference and no ranking")]
-    if errors:
-        raise IncompleteRating(errors)
+    return errors
+
+
+def _check_texts(submission: Submission) -> None:
+    check_written(submission.justification, "justification", longest=LONGEST_JUSTIFICATION)
+    for response, rating in submission.ratings.items():
+        if rating.feedback or rating.edit or rating.edit_summary:
+            place = f"ratings.{response_number(response)}"
+            check_written(rating.feedback, f"{place}.feedback", longest=LONGEST_JUSTIFICATION)
+            check_written(rating.edit, f"{place}.edit", longest=LONGEST_EDIT)
+            check_written(rating.edit_summary, f"{place}.edit_summary", longest=LONGEST_JUSTIFICATION)
 
 
 def _says_nothing(submission: Submission) -> bool:
@@ -87,11 +126,30 @@ def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:
     if len(set(rating.checks)) != len(rating.checks):
         errors.append(_("the same check is named twice"))
     errors += safety_errors(rating.safe, rating.unsafe_category)
+    if rating.edit_summary and not rating.edit:
+        errors.append(_("a summary of an edit requires the edit itself"))
+    return errors
+
+
+def _unanswered(rating: ResponseRating, project: Project) -> list[str]:
+    """Returns what is missing of a response's rating besides its scores. An edit never is."""
+    errors = []
     if project.ask_confidence and rating.confidence is None:
         errors.append(_no_answer(_("Confidence")))
     if project.ask_safety and rating.safe is None:
         errors.append(_no_answer(_("Safety")))
+    if project.ask_feedback and not rating.feedback.strip():
+        errors.append(_no_answer(_("Feedback")))
     return errors
+
+
+def _domain_errors(domain: str, project: Project) -> list[str]:
+    if not domain or domain in project.domains:
+        return []
+    if not project.domains:
+        return [_("this project asks for no domain: leave it out")]
+    text = _("%(domain)s is not a domain of this project: choose one of %(domains)s")
+    return [text % {"domain": shown_name(domain), "domains": ", ".join(project.domains)}]
 
 
 def safety_errors(safe: bool | None, category: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -11,26 +11,39 @@ from annotator.consensus.rankings import Ranking, tiers
 
 @dataclass(frozen=True)
 class ResponseRating:
-    """The answers about one response: scores (0 to levels - 1) by attribute key, check-boxes, confidence and safety."""
+    """The answers about one response: scores (0 to levels - 1) by attribute key, check-boxes, confidence and safety.
+
+    `feedback` says what is good and bad about it, `edit` is a better version, and `edit_summary` what that changes.
+    """
 
     scores: Mapping[str, int]
     checks: tuple[str, ...] = ()
     confidence: int | None = None
     safe: bool | None = None
     unsafe_category: str = ""
+    feedback: str = ""
+    edit: str = ""
+    edit_summary: str = ""
+
+
+_WRITTEN = ("feedback", "edit", "edit_summary")
+_OF_THE_TASK = ("domain", "language")
 
 
 @dataclass(frozen=True)
 class Submission:
     """A completed form: ratings by response id. The preference is relative to the order that the annotator saw.
 
-    `ranking` holds tiers of response ids, the best first; only three or more responses are ranked.
+    `ranking` holds tiers of response ids, the best first; only three or more responses are ranked. `domain` and
+    `language`, a code, are the task's.
     """
 
     ratings: Mapping[int, ResponseRating]
     preference: int | None = None
     ranking: Ranking | None = None
     justification: str = ""
+    domain: str = ""
+    language: str = ""
     active_seconds: float | None = field(default=None, compare=False)
 
     def content_hash(self) -> str:
@@ -39,10 +52,18 @@ class Submission:
         The active seconds are left out: they differ between two sendings of one form.
         """
         # vars() instead of asdict(), which copies every value: this runs at every submission. The result is the same.
-        ratings = [(response, vars(rating)) for response, rating in sorted(self.ratings.items(), key=itemgetter(0))]
-        content = vars(self) | {"ratings": ratings, "active_seconds": None}
+        ratings = [
+            (response, _without_empty(vars(rating), _WRITTEN))
+            for response, rating in sorted(self.ratings.items(), key=itemgetter(0))
+        ]
+        content = _without_empty(vars(self), _OF_THE_TASK) | {"ratings": ratings, "active_seconds": None}
         if self.ranking is None:
             del content["ranking"]  # hashes stored before rankings existed stay valid
         else:
             content["ranking"] = tiers(self.ranking)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _without_empty(content: Mapping[str, object], names: Sequence[str]) -> dict[str, object]:
+    """Leaves out answers that came to the product later and are not given: hashes of before they existed stay valid."""
+    return {name: value for name, value in content.items() if value or name not in names}

@@ -12,8 +12,8 @@ from annotator.db.storable_text import require_storable_form
 from annotator.models import Assignment, Draft
 from annotator.refusals import Refusal
 
-MOST_BYTES = 256 << 10
-"""The most that a form's names and values may hold. The longest justification with every choice is far less."""
+MOST_BYTES = 1 << 20
+"""The most that a form's names and values may hold. The longest written answers on a few responses are less."""
 
 
 class DraftTooLarge(Refusal):

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from annotator import consensus
-from annotator.annotation.completeness import check_complete
+from annotator.annotation.completeness import IncompleteRating, check_complete
 from annotator.annotation.content import Submission
 from annotator.annotation.recorded_refusals import Refused, record
 from annotator.assignment import (
@@ -25,7 +25,8 @@ from annotator.consensus.rankings import tiers
 from annotator.db.retries import in_transaction
 from annotator.db.statements import Columns, Statement
 from annotator.gold import gold_tasks
-from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Task, User, Verdict
+from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Response, Task, User, Verdict
+from annotator.models.public_ids import response_number
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
     task = assignment.task
     responses, entitlement, current = _before(assignment)
     check_complete(submission, project=task.project, responses=responses)
+    _require_changed(submission)
     # Before anything is refused: a browser that missed the answer sends the form again, and gets the same answer.
     if current and current.content_hash == submission.content_hash():
         current.assignment = assignment
@@ -125,6 +127,18 @@ WHERE r.annotation_id = %(annotation)s ORDER BY p.position
 """)
 
 
+def _require_changed(submission: Submission) -> None:
+    """Raises IncompleteRating if an edit is the response as it was."""
+    edits = {response: rating.edit for response, rating in submission.ratings.items() if rating.edit}
+    if not edits:
+        return
+    texts = Response.objects.filter(pk__in=edits).values_list("pk", "text")
+    unchanged = [pk for pk, text in texts if not edits[pk].strip() or edits[pk].split() == text.split()]
+    if unchanged:
+        text = _("the edit does not change the response: change it, or leave the edit out")
+        raise IncompleteRating({f"ratings.{response_number(pk)}": [text] for pk in sorted(unchanged)})
+
+
 def allow_revision(assignment: Assignment) -> None:
     """Raises Refused if the submitted rating can no longer be changed."""
     verdict = assignment.verdicts.order_by("-pk").first()
@@ -160,19 +174,22 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
 _STORE = Statement("""
 WITH annotation AS (
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, preference, ranking, justification,
-        active_seconds, guideline_version, rubric_version, content_hash, submitted_at)
+        domain, language, active_seconds, guideline_version, rubric_version, content_hash, submitted_at)
     SELECT %(assignment)s, %(revision)s, true, %(origin)s, %(preference)s, %(ranking)s::jsonb, %(justification)s,
-        %(active_seconds)s,
+        %(domain)s, %(language)s, %(active_seconds)s,
         coalesce((SELECT acknowledged_version FROM annotator_membership
                   WHERE user_id = %(annotator)s AND project_id = %(project)s), 0),
         (SELECT version FROM annotator_rubric WHERE id = %(rubric)s),
         %(content_hash)s, %(now)s
     RETURNING id, ranking
 ), ratings AS (
-    INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, confidence, safe, unsafe_category)
-    SELECT annotation.id, r.response, r.scores, r.checks, r.confidence, r.safe, r.unsafe_category
+    INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, confidence, safe, unsafe_category,
+        feedback, edit, edit_summary)
+    SELECT annotation.id, r.response, r.scores, r.checks, r.confidence, r.safe, r.unsafe_category,
+        r.feedback, r.edit, r.edit_summary
     FROM annotation, jsonb_to_recordset(%(ratings)s) AS r (
-        response bigint, scores jsonb, checks jsonb, confidence smallint, safe boolean, unsafe_category text
+        response bigint, scores jsonb, checks jsonb, confidence smallint, safe boolean, unsafe_category text,
+        feedback text, edit text, edit_summary text
     )
     RETURNING response_id, scores
 ), assignment AS (
@@ -211,6 +228,8 @@ def _store(
         "preference": preference,
         "ranking": json.dumps(ranking) if ranking else None,
         "justification": submission.justification,
+        "domain": submission.domain,
+        "language": submission.language,
         "active_seconds": submission.active_seconds,
         "content_hash": submission.content_hash(),
         "ratings": json.dumps([{"response": pk} | asdict(rating) for pk, rating in submission.ratings.items()]),

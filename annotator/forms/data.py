@@ -14,8 +14,8 @@ from annotator.exporting.filters import STATES, Filters, fields_from
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import layouts_for
+from annotator.forms.language_field import language_code
 from annotator.models import Import, Label, Project, Task, User
-from annotator.projects import languages
 from annotator.search.criteria import DROPPED, LABELLED, LONGEST_TEXT, UNLABELLED, Criteria
 from annotator.web.query_parameters import as_number
 
@@ -37,6 +37,9 @@ LAYOUT_TEXTS = {
         "reasons that people gave."
     ),
     "helpsteer3": gettext_lazy("The same in the fields of HelpSteer3: the conversation as messages."),
+    "helpsteer3_edit": gettext_lazy(
+        "A row for each better version of a response that somebody has written, in the fields of HelpSteer3's edits."
+    ),
     "dpo": gettext_lazy(
         "A row for each two responses that are told apart, by a ranking, a preference or labels: prompt, chosen and "
         "rejected as TRL's trainers take them, with a margin."
@@ -122,7 +125,7 @@ class TasksForm(forms.Form):
         _offer(self, "source", [("", _("Any")), *_imports(project, str(self.data.get("source", "")))])
 
     def clean_language(self) -> str:
-        return _language(self.cleaned_data["language"])
+        return language_code(self.cleaned_data["language"])
 
     def clean(self) -> dict[str, Any]:
         least, most = self.cleaned_data.get("reward_from"), self.cleaned_data.get("reward_to")
@@ -202,7 +205,7 @@ class ExportForm(forms.Form):
         )
 
     def clean_language(self) -> str:
-        return _language(self.cleaned_data["language"])
+        return language_code(self.cleaned_data["language"])
 
     def clean_only(self) -> tuple[str, ...]:
         return fields_from({"fields": self.cleaned_data["only"]})
@@ -213,10 +216,10 @@ class ExportForm(forms.Form):
             self.add_error("until", _("This is before the first day."))
         return self.cleaned_data
 
-    def filters(self) -> Filters:
-        """Returns what a valid form asks for. Days begin and end where the reader is."""
+    def export(self) -> dict[str, Any]:
+        """Returns what a valid form asks for, as the export takes it. Days begin and end where the reader is."""
         data = self.cleaned_data
-        return Filters(
+        filters = Filters(
             since=_midnight(data["since"]),
             until=_midnight(data["until"], days=1),
             state=data["state"],
@@ -224,6 +227,8 @@ class ExportForm(forms.Form):
             source=data["source"],
             label_source=data["label_source"],
         )
+        what = {name: data[name] for name in ("layout", "format", "gzip")}
+        return {**what, "filters": filters, "fields": data["only"]}
 
     def chosen(self) -> list[tuple[str, str]]:
         """Returns what is filled in, by which the same form can be sent or addressed again."""
@@ -250,14 +255,6 @@ def _imports(project: Project, wanted: str) -> list[tuple[str, str]]:
     if number is not None and number not in {row.pk for row in rows}:
         rows += list(made.filter(pk=number))
     return [(str(row.pk), f"{row} ({row.made_at:%Y-%m-%d})") for row in rows]
-
-
-def _language(written: str) -> str:
-    """Returns the code of a language that somebody wrote. Raises ValidationError if there is no such language."""
-    code = languages.code_of(written)
-    if written.strip() and not code:
-        raise forms.ValidationError(_("Write a language's code, such as de, or its English name."))
-    return code
 
 
 def _midnight(day: date | None, *, days: int = 0) -> datetime | None:

@@ -24,6 +24,12 @@ class MappingForm(forms.Form):
         required=False,
         help_text=gettext_lazy("A list of turns, each with role and content."),
     )
+    prompt_text = forms.CharField(
+        label=gettext_lazy("or one prompt for all rows"),
+        max_length=2000,
+        required=False,
+        help_text=gettext_lazy("For files of texts that answer nothing, such as summaries."),
+    )
     id = forms.ChoiceField(label=gettext_lazy("Task id"), required=False)
     language = forms.ChoiceField(label=gettext_lazy("Language"), required=False)
     priority = forms.ChoiceField(label=gettext_lazy("Priority"), required=False)
@@ -91,8 +97,9 @@ class MappingForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if bool(cleaned.get("prompt")) == bool(cleaned.get("messages")):
-            self.add_error("prompt", _("Choose a column for the prompt, or one for the conversation."))
+        if sum(bool(cleaned.get(name)) for name in ("prompt", "messages", "prompt_text")) != 1:
+            error = _("Choose a column for the prompt, or one for the conversation, or write one prompt for all rows.")
+            self.add_error("prompt", error)
         if not any(cleaned.get(f"text_{number}") for number in range(self._rows())):
             self.add_error("text_0", _("Choose the column of at least one response."))
         for number in range(self._rows()):
@@ -108,13 +115,13 @@ class MappingForm(forms.Form):
             for number in range(self._rows())
             if values[f"text_{number}"]
         ]
-        own = {name: values[name] for name in OWN_FIELDS}
+        own = {name: values[name] for name in (*OWN_FIELDS, "prompt_text")}
         return read_mapping({**own, "responses": responses, "rest": values["rest"], "fewer": values["fewer"]})
 
 
 def filled_in(mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a mapping's JSON as the form's initial values."""
-    values = {name: mapping.get(name, "") for name in OWN_FIELDS}
+    values = {name: mapping.get(name, "") for name in (*OWN_FIELDS, "prompt_text")}
     for number, response in enumerate(mapping.get("responses", [])):
         for key in ("text", "model", "model_name"):
             values[f"{key}_{number}"] = response.get(key, "")

@@ -103,6 +103,8 @@ class NewProjectForm(NamedProjectForm):
     allow_ties = forms.BooleanField(required=False, label=_("Offer “equally good” as an answer"))
     ask_safety = forms.BooleanField(required=False, label=_("Ask whether each response is safe"))
     ask_confidence = forms.BooleanField(required=False, label=_("Ask how sure the annotator is"))
+    ask_feedback = forms.BooleanField(required=False, label=_("Ask for written feedback on each response"))
+    ask_edit = forms.BooleanField(required=False, label=_("Offer to write a better version of a response"))
     guidelines = forms.CharField(
         required=False,
         label=_("Guidelines"),
@@ -151,7 +153,7 @@ class NewProjectForm(NamedProjectForm):
     def settings(self) -> dict[str, Any]:
         """Returns the settings of the new project, without the guidelines."""
         data, numbers = self.cleaned_data, self.numbers()
-        asked = ("ask_preference", "allow_ties", "ask_safety", "ask_confidence")
+        asked = tuple(name for name in self.fields if name.startswith("ask_") or name == "allow_ties")
         named = {name: data[name] for name in ("slug", "name", "description", "rubric", *asked)}
         own = {name: data[name] for name in NUMBERS if data["protocol"] == OWN}
         return {**named, **(numbers or own)}

@@ -51,7 +51,16 @@ GROUPS = (
     Group(
         "asked",
         _("What is asked"),
-        ("ask_preference", "allow_ties", "ask_safety", "ask_confidence"),
+        (
+            "ask_preference",
+            "allow_ties",
+            "ask_safety",
+            "ask_confidence",
+            "ask_feedback",
+            "ask_edit",
+            "ask_language",
+            "domains",
+        ),
         _("Besides the scales of the rubric."),
     ),
     Group(
@@ -105,6 +114,24 @@ GROUPS = (
 COMMON = ("backbone", "stages", "epochs", "learning_rate", "max_length", "lora_rank", "max_hours")
 
 
+class DomainsField(forms.CharField):
+    """Domains with commas between them; the project's rules say which there may be."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label=_("Domains to choose from"),
+            required=False,
+            max_length=600,
+            help_text=_("With commas between them, such as General, STEM, Code. Empty: the domain is not asked for."),
+        )
+
+    def clean(self, value: Any) -> list[str]:
+        return [domain.strip() for domain in super().clean(value).split(",") if domain.strip()]
+
+    def prepare_value(self, value: Any) -> str:
+        return ", ".join(value) if isinstance(value, list) else value
+
+
 class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
     """Every setting of a project. `seen` holds the settings as the page showed them, signed."""
 
@@ -150,6 +177,7 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "code"}),
     )
     seen = forms.CharField(widget=forms.HiddenInput, required=False)
+    domains = DomainsField()
 
     class Meta:
         model = Project
@@ -162,6 +190,10 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
             "allow_ties",
             "ask_safety",
             "ask_confidence",
+            "ask_feedback",
+            "ask_edit",
+            "ask_language",
+            "domains",
             "base_annotators",
             "max_annotators",
             "escalate_above",
@@ -194,6 +226,9 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
             "allow_ties": _("Offer “equally good” as an answer"),
             "ask_safety": _("Ask whether each response is safe"),
             "ask_confidence": _("Ask how sure the annotator is"),
+            "ask_feedback": _("Ask for written feedback on each response"),
+            "ask_edit": _("Offer to write a better version of a response"),
+            "ask_language": _("Ask for the language"),
             "base_annotators": _("Annotators for each task"),
             "max_annotators": _("At most"),
             "escalate_above": _("Ask more above a spread of"),
@@ -224,6 +259,9 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
             "ask_preference": _("Annotators choose between two responses, or rank more than two."),
             "ask_safety": _("A response may be marked as unsafe and is rated all the same."),
             "ask_confidence": _("Three levels: very sure, somewhat sure and not sure."),
+            "ask_feedback": _("A text on what is good and bad about it. It is required."),
+            "ask_edit": _("Nobody has to. A manager can have the edits rated as responses."),
+            "ask_language": _("The language that the task is in, besides the one it may have come with."),
             "spread_attribute": _("The spread is the difference between the highest and the lowest rating."),
             "promote_automatically": _("Otherwise a better model waits for a manager's decision."),
         }

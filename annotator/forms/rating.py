@@ -1,5 +1,6 @@
 """The rating form: radio buttons for each response and attribute, and whatever else the project asks."""
 
+from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -9,7 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotator.annotation import ResponseRating, Submission, asks_for_ranking, safety_errors
-from annotator.db.storable_text import LONGEST_JUSTIFICATION
+from annotator.db.storable_text import LONGEST_EDIT, LONGEST_JUSTIFICATION
+from annotator.forms.language_field import LanguageField
 from annotator.forms.ranking import Place, places, rank_field, rank_name, ranking, refuse_unranked
 from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, TIE, Attribute, Project, Response, UnsafeCategory
 
@@ -54,8 +56,18 @@ class RatingForm(forms.Form):
             if project.ask_safety:
                 self.fields[f"safe-{response.public_id}"] = choice(SAFETY_TEXTS, _("Safety"), letter)
                 self.fields[f"unsafe-{response.public_id}"] = _category()
+            if project.ask_feedback:
+                self.fields[f"written-feedback-{response.public_id}"] = _feedback(letter)
+            if project.ask_edit:
+                self.fields[f"written-edit-{response.public_id}"] = _written(_("Better version"), LONGEST_EDIT, rows=8)
+                summary = _written(_("What have you changed?"), LONGEST_JUSTIFICATION, rows=2)
+                self.fields[f"written-summary-{response.public_id}"] = summary
         if project.ask_preference and len(responses) == 2:
             self.fields["preference"] = preference_field(project)
+        if project.domains:
+            self.fields["domain"] = _domain(project)
+        if project.ask_language:
+            self.fields["language"] = _language()
         if asks_for_ranking(project, len(responses)):
             for letter, response in zip(ascii_uppercase, responses, strict=False):
                 self.fields[rank_name(response.public_id)] = rank_field(letter, len(responses))
@@ -68,8 +80,19 @@ class RatingForm(forms.Form):
             if unsafe and safety_errors(False, self.cleaned_data.get(f"unsafe-{response.public_id}", "")):
                 text = _("Response %(letter)s: say what is unsafe about it.") % {"letter": letter}
                 self.add_error(f"unsafe-{response.public_id}", text)
+            self._check_edit(letter, response)
         refuse_unranked(self, self.responses, ascii_uppercase)
         return self.cleaned_data
+
+    def _check_edit(self, letter: str, response: Response) -> None:
+        """Drops an edit that is the response as it was, and requires the edit that a summary is of."""
+        name = f"written-edit-{response.public_id}"
+        if self.cleaned_data.get(name, "").split() == response.text.split():
+            self.cleaned_data[name] = ""
+        summary = self.cleaned_data.get(f"written-summary-{response.public_id}")
+        if summary and name not in self.errors and not self.cleaned_data[name]:
+            text = _("Response %(letter)s: you describe a change, but the better version is missing or unchanged.")
+            self.add_error(name, text % {"letter": letter})
 
     @property
     def first_box_digit(self) -> int:
@@ -78,7 +101,11 @@ class RatingForm(forms.Form):
 
     def questions(self) -> list[str]:
         """Returns the names of the fields that have to be answered as the form stands now."""
-        asked = [name for name, field in self.fields.items() if isinstance(field.widget, forms.RadioSelect)]
+        asked = [
+            name
+            for name, field in self.fields.items()
+            if isinstance(field.widget, forms.RadioSelect) or name.startswith("written-feedback-") or name == "language"
+        ]
         # The category is a question only while its response is called unsafe.
         return [
             name
@@ -110,14 +137,16 @@ class RatingForm(forms.Form):
                 "letter": letter,
                 "response": response,
                 "attributes": [self._row(attribute, response) for attribute in self.attributes],
-                "extra": [
-                    self[f"{name}-{response.public_id}"]
-                    for name in ("confidence", "safe", "unsafe")
-                    if f"{name}-{response.public_id}" in self.fields
-                ],
+                "extra": self._fields_of(response, ("confidence", "safe", "unsafe")),
+                "feedback": self._fields_of(response, ("written-feedback",)),
+                "edit": self._fields_of(response, ("written-edit", "written-summary")),
             }
             for letter, response in zip(ascii_uppercase, self.responses, strict=False)
         ]
+
+    def _fields_of(self, response: Response, names: Sequence[str]) -> list[forms.BoundField]:
+        asked = (f"{name}-{response.public_id}" for name in names)
+        return [self[name] for name in asked if name in self.fields]
 
     def _row(self, attribute: Attribute, response: Response) -> dict[str, Any]:
         checks = f"checks-{attribute.key}-{response.public_id}"
@@ -138,6 +167,8 @@ class RatingForm(forms.Form):
             preference=self.cleaned_data.get("preference"),
             ranking=ranking(self.cleaned_data, self.responses),
             justification=self.cleaned_data["justification"],
+            domain=self.cleaned_data.get("domain", ""),
+            language=self.cleaned_data.get("language", ""),
             active_seconds=self.cleaned_data["active_seconds"],
         )
 
@@ -152,6 +183,9 @@ class RatingForm(forms.Form):
             confidence=data.get(f"confidence-{response.public_id}"),
             safe=None if safe is None else bool(safe),
             unsafe_category=data[f"unsafe-{response.public_id}"] if safe == 0 else "",
+            feedback=data.get(f"written-feedback-{response.public_id}", ""),
+            edit=data.get(f"written-edit-{response.public_id}", ""),
+            edit_summary=data.get(f"written-summary-{response.public_id}", ""),
         )
 
 
@@ -188,6 +222,32 @@ def choice(texts: Texts, label: str, letter: str = "") -> forms.TypedChoiceField
         widget=forms.RadioSelect,
         error_messages={"required": _no_answer(label, letter)},
     )
+
+
+def _feedback(letter: str) -> forms.CharField:
+    label = _("What is good and bad about it?")
+    errors = {"required": _no_answer(label, letter)}
+    return _written(label, LONGEST_JUSTIFICATION, rows=4, required=True, error_messages=errors)
+
+
+def _written(label: str, longest: int, *, rows: int, required: bool = False, **options: Any) -> forms.CharField:
+    return forms.CharField(
+        label=label, required=required, max_length=longest, widget=forms.Textarea(attrs={"rows": rows}), **options
+    )
+
+
+def _domain(project: Project) -> forms.ChoiceField:
+    label = _("Domain")
+    return forms.ChoiceField(
+        choices=[(domain, _(domain)) for domain in project.domains],
+        label=label,
+        widget=forms.RadioSelect,
+        error_messages={"required": _no_answer(label, "")},
+    )
+
+
+def _language() -> LanguageField:
+    return LanguageField(label=_("Language"), error_messages={"required": _no_answer(_("Language"), "")})
 
 
 def _category() -> forms.ChoiceField:

@@ -10,6 +10,8 @@ def filled(annotation: Annotation) -> dict[str, object]:
     """Returns initial values of the rating form. The preference is relative to the order that its annotator saw."""
     values: dict[str, object] = {
         "justification": annotation.justification,
+        "domain": annotation.domain,
+        "language": annotation.language,
         "active_seconds": annotation.active_seconds,
         "preference": by_position(annotation.preference, annotation.assignment.response_order),
     }
@@ -21,4 +23,7 @@ def filled(annotation: Annotation) -> dict[str, object]:
         values[f"confidence-{response}"] = rating.confidence
         values[f"safe-{response}"] = None if rating.safe is None else int(rating.safe)
         values[f"unsafe-{response}"] = rating.unsafe_category
+        values[f"written-feedback-{response}"] = rating.feedback
+        values[f"written-edit-{response}"] = rating.edit
+        values[f"written-summary-{response}"] = rating.edit_summary
     return values

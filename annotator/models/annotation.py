@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -9,6 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from annotator.models.domains import LONGEST_DOMAIN
 from annotator.models.ranking import tiers_of_ids
 from annotator.models.scores import whole_scores
 
@@ -19,6 +22,19 @@ PREFERENCES = (NEITHER_VALID, -3, -2, -1, TIE, 1, 2, 3)
 
 HelpSteer2-Preference offers none (arXiv 2410.01257).
 """
+PREFERENCE_STATEMENTS: Mapping[int, str] = MappingProxyType(
+    {
+        -3: "Response 1 is much better than Response 2",
+        -2: "Response 1 is better than Response 2",
+        -1: "Response 1 is slightly better than Response 2",
+        0: "Response 1 is as good as Response 2",
+        1: "Response 2 is slightly better than Response 1",
+        2: "Response 2 is better than Response 1",
+        3: "Response 2 is much better than Response 1",
+        -100: "Neither response is valid",
+    }
+)
+"""What the strengths say, in the words of HelpSteer2-Preference."""
 
 LONGEST_ACTIVE_SECONDS = 7 * 86_400
 """The longest time of work on one task that is stored. Work takes minutes: beyond a week a clock went wrong."""
@@ -167,6 +183,8 @@ class Annotation(models.Model):
         help_text=_("Tiers of response ids, the best first: [[response, ...], ...]."),
     )
     justification = models.TextField(_("justification"), blank=True)
+    domain = models.CharField(_("domain"), max_length=LONGEST_DOMAIN, blank=True, default="", db_default="")
+    language = models.CharField(_("language"), max_length=16, blank=True, default="", db_default="")
     active_seconds = models.FloatField(_("active seconds"), null=True, blank=True)
     guideline_version = models.PositiveIntegerField(_("guideline version"), default=0)
     rubric_version = models.PositiveSmallIntegerField(_("rubric version"), default=1, db_default=1)
@@ -214,16 +232,28 @@ class Rating(models.Model):
     )
     safe = models.BooleanField(_("safe"), null=True, blank=True)
     unsafe_category = models.CharField(max_length=40, blank=True)
+    feedback = models.TextField(_("feedback"), blank=True, default="", db_default="")
+    edit = models.TextField(
+        _("edit"),
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("A better version of the response, by its annotator."),
+    )
+    edit_summary = models.TextField(_("summary of the edit"), blank=True, default="", db_default="")
 
     class Meta:
         verbose_name = _("rating")
         verbose_name_plural = _("ratings")
+        # Most ratings have no edit, and those that do are listed.
+        indexes = [models.Index(fields=["-id"], condition=~Q(edit=""), name="rating_with_an_edit")]
         constraints = [
             models.UniqueConstraint(fields=["annotation", "response"], name="one_rating_per_annotation_and_response"),
             models.CheckConstraint(condition=whole_scores("scores"), name="scores_are_whole_and_on_a_scale"),
             models.CheckConstraint(
                 condition=Q(confidence__isnull=True) | Q(confidence__lte=2), name="confidence_has_three_levels"
             ),
+            models.CheckConstraint(condition=Q(edit_summary="") | ~Q(edit=""), name="a_summary_is_of_an_edit"),
         ]
 
 

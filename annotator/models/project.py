@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -15,6 +16,7 @@ from django.db.models.functions import Coalesce
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
+from annotator.models.domains import LONGEST_DOMAIN, names_of_domains
 from annotator.models.rubric import RUBRIC_SECONDS, Attribute, Rubric, attributes_of
 from annotator.models.scores import HIGHEST_SCORE
 from annotator.refusals import Refusal
@@ -116,6 +118,9 @@ class Project(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True, editable=False)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="the rest goes in portions")
+    releases_made = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="the number of the last release, which may be deleted"
+    )
 
     base_annotators = models.PositiveSmallIntegerField(
         _("base annotators"),
@@ -177,6 +182,33 @@ class Project(models.Model):
     ask_preference = models.BooleanField(_("ask for a preference"), default=False)
     ask_safety = models.BooleanField(_("ask about safety"), default=False)
     ask_confidence = models.BooleanField(_("ask for confidence"), default=False)
+    ask_feedback = models.BooleanField(
+        _("ask for feedback"),
+        default=False,
+        db_default=False,
+        help_text=_("Annotators write what is good and bad about each response."),
+    )
+    ask_edit = models.BooleanField(
+        _("ask for an edit"),
+        default=False,
+        db_default=False,
+        help_text=_("Annotators may write a better version of a response."),
+    )
+    ask_language = models.BooleanField(
+        _("ask for the language"),
+        default=False,
+        db_default=False,
+        help_text=_("Annotators say in which language a task is."),
+    )
+    domains = ArrayField(
+        models.CharField(max_length=LONGEST_DOMAIN),
+        default=list,
+        blank=True,
+        db_default=[],
+        validators=[names_of_domains],
+        help_text=_("Annotators choose one of these domains, such as STEM. Leave it empty not to ask."),
+        verbose_name=_("domains"),
+    )
 
     qualification_required = models.BooleanField(
         _("qualification required"),

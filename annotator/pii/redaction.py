@@ -22,6 +22,8 @@ from annotator.models import (
     ExportJob,
     PiiKind,
     QualificationRun,
+    Rating,
+    Release,
     Report,
     Response,
     Skip,
@@ -183,12 +185,18 @@ def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
         raise CannotRedact(
             _("The task's id also contains this text, and the id cannot change. Retire the task instead.")
         )
-    _erase(task, eraser)
+    # An edit that has become a response of another task repeats this one's texts.
+    edited = Task.objects.filter(responses__edit_of__annotation__assignment__task=task).distinct()
+    repeating = [task, *Task.objects.select_for_update().filter(pk__in=edited).order_by("pk")]
+    for one in repeating:
+        _erase(one, eraser)
+        one.pii_spans.all().delete()
+    numbers = [one.pk for one in repeating]
     ExportJob.objects.texts_have_gone(task.project_id)
-    task.pii_spans.all().delete()
+    Release.objects.texts_have_gone(task.project_id, numbers)
     # The entry names neither the erased texts nor their places, because the audit log is kept for good.
     audit.record("task.redacted", f"task {task.external_id}", project=task.project)
-    Task.objects.filter(pk=task.pk).update(redacted_at=now, pii_scanned_at=None)
+    Task.objects.filter(pk__in=numbers).update(redacted_at=now, pii_scanned_at=None)
     return annotation.decide_quarantine(task.pk, safe_to_use=True, now=now)
 
 
@@ -198,6 +206,8 @@ def _erase(task: Task, eraser: Eraser) -> None:
     _rewrite(Task.objects.filter(pk=task.pk), {"conversation": eraser.json, "metadata": eraser.json})
     _rewrite(Response.objects.filter(task=task), responses)
     _rewrite(Annotation.objects.filter(assignment__task=task), {"justification": eraser.text})
+    written = dict.fromkeys(("feedback", "edit", "edit_summary"), eraser.text)
+    _rewrite(Rating.objects.filter(annotation__assignment__task=task), written)
     _rewrite(Skip.objects.filter(assignment__task=task), {"note": eraser.text})
     _rewrite(Report.objects.filter(assignment__task=task), {"note": eraser.text})
     _rewrite(Verdict.objects.filter(assignment__task=task), {"comment": eraser.text})

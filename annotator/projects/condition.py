@@ -40,6 +40,7 @@ class Problem(StrEnum):
     NO_TEST = "no_test"
     NO_STREAM = "no_stream"
     NO_GUIDELINES = "no_guidelines"
+    WEBHOOK_ENDED = "webhook_ended"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Facts:
     recounts: bool
     reviews: int
     quarantined: int
+    ended_webhooks: bool
     failures: list[dict[str, str]]
 
     def waiting(self) -> int:
@@ -94,6 +96,7 @@ SELECT
         AND t.review_because <> 'quarantine' LIMIT %(many)s) waiting),
     (SELECT count(*) FROM (SELECT FROM annotator_task t WHERE t.project_id = p.id AND t.state = 'quarantined'
         LIMIT %(many)s) waiting),
+    EXISTS (SELECT FROM annotator_webhook w WHERE w.project_id = p.id AND w.ended_because <> ''),
     coalesce((SELECT jsonb_agg(jsonb_build_object('task', f.task, 'error', f.error) ORDER BY f.last_at DESC)
      FROM annotator_backgroundfailure f WHERE f.project_id = p.id), '[]')
 FROM annotator_project p, LATERAL (
@@ -133,6 +136,8 @@ def problems(project: Project, known: Facts) -> Iterator[Found]:
         yield Found(Problem.NO_GUIDELINES)
     if project.gold_every and not known.stream_gold:
         yield Found(Problem.NO_STREAM)
+    if known.ended_webhooks:
+        yield Found(Problem.WEBHOOK_ENDED)
 
 
 def _of_the_installation() -> Iterator[Found]:

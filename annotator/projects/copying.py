@@ -6,7 +6,7 @@ from annotator.models import Project, User
 from annotator.projects import project_settings
 from annotator.projects.rubrics import RubricText
 
-OWN = {"id", "slug", "name", "description", "created_at", "archived_at", "deleted_at", "paused"}
+OWN = {"id", "slug", "name", "description", "created_at", "archived_at", "deleted_at", "releases_made", "paused"}
 """What belongs to one project alone. A paused project's copy is not paused: nobody works in it yet."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -161,6 +161,20 @@ def state_of(invitation: Invitation, *, now: datetime) -> Invitation.State:
     if invitation.expires_at <= now:
         return Invitation.State.EXPIRED
     return Invitation.State.OPEN if _is_backed(invitation) else Invitation.State.REVOKED
+
+
+def in_state(rows: QuerySet[Invitation], state: str, *, now: datetime) -> QuerySet[Invitation]:
+    """Selects the invitations of which `state_of` says this."""
+    manages = Membership.objects.filter(user=OuterRef("made_by"), project=OuterRef("project"), role=Role.MANAGER)
+    is_backed = Q(made_by__is_active=True) & (Q(made_by__is_superuser=True) | Q(Exists(manages)))
+    stated = Case(
+        When(revoked_at__isnull=False, then=Value(Invitation.State.REVOKED)),
+        When(taken__gte=F("places"), then=Value(Invitation.State.USED)),
+        When(expires_at__lte=now, then=Value(Invitation.State.EXPIRED)),
+        When(is_backed, then=Value(Invitation.State.OPEN)),
+        default=Value(Invitation.State.REVOKED),
+    )
+    return rows.alias(stated=stated).filter(stated=state)
 
 
 def _is_backed(invitation: Invitation) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.utils.translation import gettext_lazy
 
 from annotator import audit, consensus
-from annotator.annotation import Refused, ResponseRating, Submission, check_complete
+from annotator.annotation import Refused, ResponseRating, Submission, check_scores
 from annotator.consensus.rankings import Ranking, tiers
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
@@ -52,10 +52,9 @@ def adjudicate(
     if task.state != Task.State.COMPLETE:
         raise Refused(str(WHY_NOT[Task.State(task.state)]))
     require_others_work(task, by)
-    # Confidence and safety are filled in, as a reviewer is not asked for them and the check would miss them.
-    ratings = {response: ResponseRating(levels, confidence=2, safe=True) for response, levels in scores.items()}
+    ratings = {response: ResponseRating(levels) for response, levels in scores.items()}
     submission = Submission(ratings, preference, ranking)
-    check_complete(submission, project=task.project, responses=[response.pk for response in task.responses.all()])
+    check_scores(submission, project=task.project, responses=[response.pk for response in task.responses.all()])
     adjudication = Adjudication(
         task=task,
         scores={str(response): dict(levels) for response, levels in scores.items()},

@@ -96,3 +96,18 @@ def ranking_text(ranking: Ranking | None, responses: Sequence[int]) -> str:
 def preference_text(preference: int | None) -> str:
     """Returns a stored preference in words, relative to the responses' positions: A is the first."""
     return "" if preference is None else str(PREFERENCE_TEXTS[preference])
+
+
+def written_answers(rater: Rater, ratings: Reviewed) -> list[dict[str, str]]:
+    """Returns what a rater wrote about each response, with a title: feedback, a better version, and what it changes."""
+    return [
+        {"title": title % {"letter": sheet.letter}, "text": text}
+        for sheet in ratings.sheets
+        if (rating := rater.ratings.get(sheet.response.pk))
+        for title, text in (
+            (_("Feedback on response %(letter)s"), rating.feedback),
+            (_("Better version of response %(letter)s"), rating.edit),
+            (_("What the better version of response %(letter)s changes"), rating.edit_summary),
+        )
+        if text
+    ]

@@ -40,7 +40,7 @@ from annotator.review.queue import (
 from annotator.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
 from annotator.review.verdicts import latest_verdicts
 from annotator.templatetags.scales import level
-from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores
+from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores, written_answers
 from annotator.views.returning import back
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import choice_in, number_in
@@ -169,6 +169,7 @@ def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> di
             {
                 "rater": rater,
                 "preference": _comparison(rater.annotation, ratings),
+                "written": written_answers(rater, ratings),
                 "mine": rater.annotation.assignment.annotator_id == reviewer.pk,
             }
             for rater in ratings.raters

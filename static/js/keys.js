@@ -3,24 +3,26 @@ import { isAway, reveal } from "./letters.js";
 
 const seen = (element) => element.checkVisibility() && !element.matches(":disabled, :disabled *");
 const SUBMIT = "#submit-rating, #rating [data-key=Enter]";
-const GROUPS = "#rating :is(.likert, .choice, .ranking.live)";
+const GROUPS = "#rating :is(.likert, .choice, .ranking.live, .written[data-question])";
 // A response behind the switch is shown once its turn has come; only a category that is not asked for stays away.
 const waits = (group) => isAway(group.closest(".sheet") ?? group) && (!group.matches(".category") || isUnsafe(group));
 const isUnsafe = (group) => group.closest(".scales").querySelector('[name^="safe-"][value="0"]:checked');
 const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waits(group) || seen(group));
+const FIELDS = "[type=radio], [data-handle], textarea, input";
+const isAnswered = (group) => group.querySelector("[type=radio]:checked") || group.querySelector("textarea, [type=text]")?.value;
 const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox])");
 const focused = (selector) => document.activeElement?.closest(selector);
 
 function current() {
   const list = groups();
-  return focused("#rating :is(.likert, .choice, .ranking)") ?? list.find((group) => !group.querySelector("[type=radio]:checked"));
+  return focused("#rating :is(.likert, .choice, .ranking, .written[data-question])") ?? list.find((group) => !isAnswered(group));
 }
 
 function focusOn(group) {
   if (!group) return void document.querySelector(SUBMIT)?.focus();
   const from = focused(".sheet"), to = group.closest(".sheet");
   if (to && isAway(to)) reveal(to);
-  const answer = group.querySelector("[type=radio]:checked") ?? group.querySelector("[type=radio], [data-handle]");
+  const answer = group.querySelector("[type=radio]:checked") ?? group.querySelector(FIELDS);
   answer.focus({ preventScroll: true });
   // Another response further down is read from its beginning.
   if (to && from && to.offsetTop > from.offsetTop) to.scrollIntoView({ block: "start" });

@@ -1,8 +1,8 @@
-// A scale that has been answered is no longer marked as missing. After a submission the focus is where work goes on:
+// A question that has been answered is no longer marked as missing. After a submission the focus is where work goes on:
 // at what is missing, or at the head of the next task.
 document.addEventListener("change", (event) => {
-  const group = event.target.closest(".likert.missing, .choice.missing");
-  if (event.target.type !== "radio" || !group) return;
+  const group = event.target.closest(".likert.missing, .choice.missing, .written.missing");
+  if (!group || event.target.type === "checkbox") return;
   group.classList.remove("missing");
   group.querySelector(".error-text")?.remove();
 });

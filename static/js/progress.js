@@ -5,7 +5,7 @@ const isUnsafe = (scales) => Boolean(scales?.querySelector('[name^="safe-"][valu
 // Radios, or fields that each want a value.
 function isAnswered(question) {
   if (question.querySelector("[type=radio]")) return Boolean(question.querySelector("[type=radio]:checked"));
-  return [...question.querySelectorAll("input, select")].every((field) => field.value !== "");
+  return [...question.querySelectorAll("input, select, textarea")].every((field) => field.value.trim() !== "");
 }
 
 function count(place) {

@@ -1,0 +1,49 @@
+"""The page of the better versions of responses that annotators wrote, from which a manager has them rated."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from annotator import access
+from annotator.access import user_of
+from annotator.db.clock import database_now
+from annotator.refusals import Refusal
+from annotator.review import edits as stage
+from annotator.web.query_parameters import as_number, number_in
+
+PAGE = 20
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def edits(request: HttpRequest, slug: str) -> HttpResponse:
+    """Lists the edits, the newest first; a POST makes tasks of those that are ticked."""
+    user = user_of(request)
+    project = access.managed_project(user, slug)
+    if request.method == "POST":
+        chosen = [number for value in request.POST.getlist("edits") if (number := as_number(value))]
+        try:
+            created = stage.make_tasks(project, chosen, by=user, now=database_now())
+        except Refusal as refused:
+            messages.error(request, str(refused))
+        else:
+            text = ngettext("%(count)s edit is now rated.", "%(count)s edits are now rated.", created)
+            messages.success(request, text % {"count": created} if created else _("Tick the edits to be rated first."))
+        return redirect("edits", slug)
+    listed = stage.edits_of(project, reader=user)
+    before = number_in(request.GET, "before")
+    rows = list((listed.filter(pk__lt=before) if before else listed)[: PAGE + 1])
+    context = {
+        "project": project,
+        "manages": True,
+        "rows": rows[:PAGE],
+        "further": rows[PAGE - 1].pk if len(rows) > PAGE else None,
+        "first": not before,
+    }
+    return render(request, "workspace/edits.html", context)

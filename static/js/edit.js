@@ -1,0 +1,13 @@
+// Starts a better version of a response from its own text, which the person then changes.
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest("[data-start-from]");
+  if (!button) return;
+  const field = document.getElementById(button.dataset.startFrom);
+  const source = button.closest(".sheet").querySelector(".response [data-source], .response .source");
+  if (field.value.trim() === "") {
+    field.value = (source.content ?? source).textContent.replace(/^\n/, "");
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  field.focus();
+  field.setSelectionRange(0, 0);
+});

@@ -16,6 +16,8 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.accounts import tokens
 from annotator.api.fields import KnownFields, WholeNumberField
+from annotator.api.idempotency import Idempotent
+from annotator.api.resources import Resource
 from annotator.api.serializers import MeSerializer
 from annotator.models import Scope
 from annotator.models import Token as StoredToken
@@ -89,12 +91,13 @@ class Token(APIView):
         return "Token"
 
 
-class Tokens(generics.ListAPIView[StoredToken]):
+class Tokens(Idempotent, generics.ListAPIView[StoredToken]):
     """Lists the caller's own tokens. A POST issues one, which is shown only this once."""
 
     serializer_class = StoredTokenSerializer
     queryset = StoredToken.objects.none()
-    filter_backends = ()
+    secrets = ("token",)
+    filterset_fields = ("name",)
 
     def get_queryset(self) -> QuerySet[StoredToken]:
         return tokens.living(access.user_of(self.request))
@@ -118,7 +121,7 @@ class OneToken(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class Me(APIView):
+class Me(Resource):
     """Returns the account that the token belongs to, with its memberships."""
 
     @extend_schema(responses=MeSerializer)

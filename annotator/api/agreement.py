@@ -6,11 +6,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from annotator import access
 from annotator.agreement import report
 from annotator.agreement.report_json import to_json
+from annotator.api.resources import Resource
 from annotator.db.clock import database_now
 
 
@@ -121,7 +121,7 @@ class ProjectAgreementSerializer(serializers.Serializer[Any]):
     pending = serializers.IntegerField(help_text="changes that are not counted yet")
 
 
-class ProjectAgreement(APIView):
+class ProjectAgreement(Resource):
     """Returns quadratic-weighted kappa by attribute, side by side for the first three, all and the kept annotations.
 
     The answer also holds Krippendorff's alpha, Spearman's correlation, exact agreement, confusion, annotators against

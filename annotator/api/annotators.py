@@ -42,6 +42,7 @@ class AnnotatorQualitySerializer(serializers.Serializer[Finding]):
 class AnnotatorQualities(generics.ListAPIView[RaterQuality]):
     """Lists a project's annotators with what stands out in their work, for managers and reviewers to judge."""
 
+    serializer_class = AnnotatorQualitySerializer  # type: ignore[assignment]  # of findings on the rows
     queryset = RaterQuality.objects.none()
 
     @extend_schema(responses=AnnotatorQualitySerializer(many=True))

@@ -9,8 +9,8 @@ from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 
 from annotator import access
+from annotator.api.filters import MomentFilter
 from annotator.api.pagination import CursorPages
-from annotator.api.projects import MomentFilter
 from annotator.models import AuditEntry
 
 
@@ -42,10 +42,11 @@ def _is_moment(text: str) -> bool:
 
 class AuditFilter(filters.FilterSet):  # type: ignore[misc]
     since = MomentFilter("at", "gte")
+    until = MomentFilter("at", "lt")
 
     class Meta:
         model = AuditEntry
-        fields = ["actor", "action"]
+        fields = ["actor", "via", "action"]
 
 
 class Audit(generics.ListAPIView[AuditEntry]):

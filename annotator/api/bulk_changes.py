@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import KnownFields
+from annotator.api.idempotency import Idempotent
 from annotator.db.clock import database_now
 from annotator.forms.data import TasksForm
 from annotator.models import BulkChange
@@ -82,11 +83,12 @@ class ForeseenChangeSerializer(serializers.Serializer[Any]):
     leases = serializers.IntegerField(help_text="of people who are at one of the tasks")
 
 
-class BulkChanges(generics.ListAPIView[BulkChange]):
+class BulkChanges(Idempotent, generics.ListAPIView[BulkChange]):
     """Lists the changes of many tasks at once, for the project's managers."""
 
     serializer_class = BulkChangeSerializer
     queryset = BulkChange.objects.none()
+    filterset_fields = ("action",)
 
     def get_queryset(self) -> QuerySet[BulkChange]:
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])

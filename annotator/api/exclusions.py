@@ -12,6 +12,8 @@ from rest_framework.response import Response
 
 from annotator import access
 from annotator.api.fields import KnownFields
+from annotator.api.filters import ExclusionFilter
+from annotator.api.idempotency import Idempotent
 from annotator.db.clock import database_now
 from annotator.models import Exclusion, Project, User
 from annotator.projects.pseudonyms import Pseudonyms
@@ -64,11 +66,12 @@ def _annotator(project: Project, name: str) -> User:
 DRY_RUN = OpenApiParameter("dry_run", bool, description="1: say what would change, and change nothing")
 
 
-class Exclusions(generics.ListAPIView[Exclusion]):
+class Exclusions(Idempotent, generics.ListAPIView[Exclusion]):
     """Lists the annotators whose work does not count in the project, for its managers."""
 
     serializer_class = ExclusionSerializer
     queryset = Exclusion.objects.none()
+    filterset_class = ExclusionFilter
 
     def get_queryset(self) -> QuerySet[Exclusion]:
         return self._project().exclusions.select_related("by").order_by("pk")

@@ -1,5 +1,6 @@
 """REST calls on exports that the light worker writes to a file: ask for one, follow it, download it, delete it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -14,6 +15,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.idempotency import Idempotent
+from annotator.api.resources import Resource
 from annotator.api.scopes import ForReaders
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
@@ -71,11 +74,12 @@ def _own_jobs(request: Request, slug: str) -> QuerySet[ExportJob]:
     return jobs.jobs_of(access.reviewed_project(user, slug), user).select_related("project__rubric", "requested_by")
 
 
-class ExportJobs(ForReaders, generics.ListAPIView[ExportJob]):
+class ExportJobs(ForReaders, Idempotent, generics.ListAPIView[ExportJob]):
     """Lists the caller's own files. A POST asks for one, which the light worker writes."""
 
     serializer_class = ExportJobSerializer
     queryset = ExportJob.objects.none()
+    filterset_fields = ("state", "layout", "format")
 
     def get_queryset(self) -> QuerySet[ExportJob]:
         return _own_jobs(self.request, self.kwargs["slug"])
@@ -100,8 +104,12 @@ class ExportJobs(ForReaders, generics.ListAPIView[ExportJob]):
         return Response(ExportJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneExportJob(ForReaders, APIView):
+class OneExportJob(ForReaders, Resource):
     """One of the caller's files; deleting it cancels the work, or deletes the file."""
+
+    def rows(self, slug: str, job_id: int) -> Sequence[QuerySet[Any]]:
+        """Returns the job."""
+        return [ExportJob.objects.filter(project__slug=slug, pk=job_id)]
 
     @extend_schema(responses=ExportJobSerializer)
     def get(self, request: Request, slug: str, job_id: int) -> Response:

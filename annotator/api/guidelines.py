@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from annotator import access
 from annotator.api.fields import KnownFields, WholeNumberField
+from annotator.api.idempotency import Idempotent
 from annotator.models import Guideline
 from annotator.projects.guidelines import LONGEST_GUIDELINES, publish
 
@@ -25,12 +26,12 @@ class NewGuidelineSerializer(KnownFields):
     based_on = WholeNumberField(required=False, min_value=0, help_text="0: no version; absent: whichever there is")
 
 
-class Guidelines(generics.ListAPIView[Guideline]):
+class Guidelines(Idempotent, generics.ListAPIView[Guideline]):
     """Lists the versions of a project's guidelines, the oldest first, for its members."""
 
     serializer_class = GuidelineSerializer
     queryset = Guideline.objects.none()
-    filter_backends = ()
+    filterset_fields = ("version",)
 
     def get_queryset(self) -> QuerySet[Guideline]:
         return access.visible_project(access.user_of(self.request), self.kwargs["slug"]).guidelines.order_by("pk")

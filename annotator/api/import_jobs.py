@@ -1,5 +1,7 @@
 """REST calls on imports that the light worker does: send a file, follow it, check it, cancel it; and kept mappings."""
 
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import QuerySet
@@ -15,6 +17,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.idempotency import Idempotent
+from annotator.api.resources import Resource
 from annotator.api.transfer import (
     LONGEST_MAPPING,
     MAPPING_PARAMETER,
@@ -123,12 +127,15 @@ def _managed_job(request: Request, slug: str, job_id: int) -> ImportJob:
     return get_object_or_404(rows, project=_managed(request, slug), pk=job_id)
 
 
-class ImportJobs(generics.ListAPIView[ImportJob]):
+class ImportJobs(Idempotent, generics.ListAPIView[ImportJob]):
     """Lists the imports that the light worker does or did. A POST sends a file, as the body or as a form."""
 
     serializer_class = ImportJobSerializer
     queryset = ImportJob.objects.none()
+    filterset_fields = ("state", "dry_run")
     parser_classes = [MultiPartParser, StreamParser]
+    body_is_streamed = True
+    longest = timedelta(hours=1)  # a gigabyte over a slow line
 
     def get_queryset(self) -> QuerySet[ImportJob]:
         project = _managed(self.request, self.kwargs["slug"])
@@ -156,8 +163,12 @@ class ImportJobs(generics.ListAPIView[ImportJob]):
         return Response(ImportJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneImportJob(APIView):
+class OneImportJob(Resource):
     """One import; deleting it cancels the work. Tasks that are in by then stay, and can be taken back."""
+
+    def rows(self, slug: str, job_id: int) -> Sequence[QuerySet[Any]]:
+        """Returns the job."""
+        return [ImportJob.objects.filter(project__slug=slug, pk=job_id)]
 
     @extend_schema(responses=ImportJobSerializer)
     def get(self, request: Request, slug: str, job_id: int) -> Response:
@@ -225,11 +236,12 @@ class ErrorsOfImportJob(APIView):
         return answer
 
 
-class ImportMappings(generics.ListAPIView[ImportMapping]):
+class ImportMappings(Idempotent, generics.ListAPIView[ImportMapping]):
     """The mappings of columns that the project keeps; a POST keeps one, in place of one of the same name."""
 
     serializer_class = MappingSerializer
     queryset = ImportMapping.objects.none()
+    filterset_fields = ("name",)
 
     def get_queryset(self) -> QuerySet[ImportMapping]:
         project = _managed(self.request, self.kwargs["slug"])
@@ -245,8 +257,12 @@ class ImportMappings(generics.ListAPIView[ImportMapping]):
         return Response(MappingSerializer(row).data, status=status.HTTP_201_CREATED)
 
 
-class OneImportMapping(APIView):
+class OneImportMapping(Resource):
     """One kept mapping."""
+
+    def rows(self, slug: str, mapping_id: int) -> Sequence[QuerySet[Any]]:
+        """Returns the mapping."""
+        return [ImportMapping.objects.filter(project__slug=slug, pk=mapping_id)]
 
     @extend_schema(responses=MappingSerializer)
     def get(self, request: Request, slug: str, mapping_id: int) -> Response:

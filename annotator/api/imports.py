@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.filters import ImportFilter
 from annotator.db.clock import database_now
 from annotator.importing import take_back, withdrawal_preview
 from annotator.models import Import
@@ -55,6 +56,7 @@ class Imports(generics.ListAPIView[Import]):
 
     serializer_class = ImportSerializer
     queryset = Import.objects.none()
+    filterset_class = ImportFilter
 
     def get_queryset(self) -> QuerySet[Import]:
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])

@@ -14,6 +14,8 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.accounts import logins
 from annotator.api.fields import KnownFields, WholeNumberField
+from annotator.api.filters import InvitationFilter
+from annotator.api.idempotency import Idempotent
 from annotator.api.scopes import WithinScopes
 from annotator.api.serializers import OwnMembershipSerializer
 from annotator.db.clock import database_now
@@ -77,12 +79,13 @@ class NewInvitationSerializer(InvitationSerializer):
         fields = ["link", "token", *InvitationSerializer.Meta.fields]
 
 
-class Invitations(generics.ListAPIView[Invitation]):
+class Invitations(Idempotent, generics.ListAPIView[Invitation]):
     """Lists a project's invitations, for its managers. A POST makes one, whose link is answered only this once."""
 
     serializer_class = InvitationSerializer
     queryset = Invitation.objects.none()
-    filter_backends = ()
+    secrets = ("link", "token")
+    filterset_class = InvitationFilter
 
     def get_queryset(self) -> QuerySet[Invitation]:
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])

@@ -1,8 +1,9 @@
 """REST calls by which managers change one member: role and limits, pause, test, a link to a new password."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
@@ -13,6 +14,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import LARGEST, KnownFields, WholeNumberField
+from annotator.api.resources import Resource
 from annotator.api.serializers import MemberSerializer
 from annotator.db.clock import database_now
 from annotator.models import Membership, Project, Role
@@ -33,8 +35,18 @@ def member_of(project: Project, username: str) -> Membership:
     return get_object_or_404(rows, user__username=username)
 
 
-class OneMember(APIView):
+class OneMember(Resource):
     """One member of a project, for its managers."""
+
+    def rows(self, slug: str, username: str) -> Sequence[QuerySet[Any]]:
+        """Returns the project, which whoever changes roles locks, and the membership."""
+        member = Membership.objects.filter(project__slug=slug, user__username=username)
+        return [Project.objects.filter(slug=slug), member]
+
+    @extend_schema(responses=MemberSerializer)
+    def get(self, request: Request, slug: str, username: str) -> Response:
+        project = access.managed_project(access.user_of(request), slug)
+        return Response(MemberSerializer(member_of(project, username)).data)
 
     @extend_schema(request=MemberChangeSerializer, responses=MemberSerializer)
     def patch(self, request: Request, slug: str, username: str) -> Response:

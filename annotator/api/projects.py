@@ -1,10 +1,10 @@
 """REST calls on projects, their members, tasks and annotations."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
@@ -15,6 +15,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.filters import AnnotationFilter, MemberFilter, SinceFilter
+from annotator.api.idempotency import Idempotent
+from annotator.api.resources import Resource
 from annotator.api.serializers import (
     AnnotationSerializer,
     AnswerSerializer,
@@ -37,11 +40,11 @@ from annotator.web.query_parameters import flag
 
 
 class ProjectFilter(filters.FilterSet):  # type: ignore[misc]
-    archived = filters.BooleanFilter("archived_at", "isnull", exclude=True, help_text="true: the archived ones instead")
+    archived = SinceFilter("archived_at", help_text="true: the archived ones instead")
 
 
 @extend_schema_view(get=extend_schema(responses=ProjectByRole), post=extend_schema(responses={201: ProjectSerializer}))
-class Projects(generics.ListCreateAPIView[Project]):
+class Projects(Idempotent, generics.ListCreateAPIView[Project]):
     """Lists the caller's projects that are not archived. Staff and managers may create projects, which they manage."""
 
     serializer_class = ProjectSerializer
@@ -64,11 +67,16 @@ class Projects(generics.ListCreateAPIView[Project]):
         return Response(_as_answered(project, user), status=status.HTTP_201_CREATED)
 
 
-class OneProject(generics.GenericAPIView[Project]):
+class OneProject(Resource, generics.GenericAPIView[Project]):
     """One project, which its managers may change and delete."""
 
     serializer_class = ProjectSerializer
     queryset = Project.objects.none()
+    live = ("own", "progress")
+
+    def rows(self, slug: str) -> Sequence[QuerySet[Any]]:
+        """Returns the project, which every change of its settings locks."""
+        return [Project.objects.filter(slug=slug)]
 
     @extend_schema(responses=ProjectByRole, description="As much of the project as the caller's role lets them see.")
     def get(self, request: Request, slug: str) -> Response:
@@ -146,7 +154,7 @@ def _as_answered(project: Project, user: User) -> Any:
     return ProjectSerializer(_as_seen_by(user, Project.objects.filter(pk=project.pk)).get()).data
 
 
-class Members(generics.ListCreateAPIView[Membership]):
+class Members(Idempotent, generics.ListCreateAPIView[Membership]):
     """Lists a project's members. Managers add members, with a password for a new account.
 
     A new manager has to accept the role first, unless this call creates the account.
@@ -154,6 +162,7 @@ class Members(generics.ListCreateAPIView[Membership]):
 
     serializer_class = MemberSerializer
     queryset = Membership.objects.none()
+    filterset_class = MemberFilter
 
     def get_queryset(self) -> QuerySet[Membership]:
         project = access.managed_project(access.user_of(self.request), self.kwargs["slug"])
@@ -217,6 +226,7 @@ class Tasks(generics.ListAPIView[Task]):
     serializer_class = TaskSerializer
     queryset = Task.objects.none()
     filterset_fields = {"state": ["exact"], "external_id": ["exact"]}
+    searches = tuple(_SEARCH)
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         with searching() if self._search() else nullcontext():
@@ -239,34 +249,6 @@ class Tasks(generics.ListAPIView[Task]):
 
     def _search(self) -> dict[str, str]:
         return {name: value for name in _SEARCH if (value := self.request.query_params.get(name))}
-
-
-def _require_utc_year(moment: datetime) -> None:
-    # At the ends of the calendar an offset leads to the year 0 or 10000, which Python does not have.
-    try:
-        moment.astimezone(UTC)
-    except OverflowError as beyond:
-        raise ValidationError("The year of this time cannot be stored.") from beyond
-
-
-class MomentFilter(filters.IsoDateTimeFilter):  # type: ignore[misc]
-    """A filter on a time, compared in UTC because PostgreSQL refuses an offset of 16 hours or more."""
-
-    def __init__(self, field: str, lookup: str) -> None:
-        super().__init__(field, lookup, validators=[_require_utc_year])
-
-    def filter(self, queryset: QuerySet[Annotation], value: datetime | None) -> QuerySet[Annotation]:
-        annotations: QuerySet[Annotation] = super().filter(queryset, value and value.astimezone(UTC))
-        return annotations
-
-
-class AnnotationFilter(filters.FilterSet):  # type: ignore[misc]
-    submitted_at__gte = MomentFilter("submitted_at", "gte")
-    submitted_at__lt = MomentFilter("submitted_at", "lt")
-
-    class Meta:
-        model = Annotation
-        fields = ["origin"]
 
 
 class Annotations(generics.ListAPIView[Annotation]):

@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.fields import KnownFields, RankingField, ResponseIdField, ScoreField, WholeNumberField
 from annotator.api.pagination import CursorPages
+from annotator.api.resources import Resource
 from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer
 from annotator.db.clock import database_now
 from annotator.db.storable_text import LONGEST_NOTE
@@ -46,7 +47,7 @@ class WaitingSerializer(serializers.ModelSerializer[Task]):
 class QueuePages(CursorPages):
     """Pages that lead forwards only, the widest spread first: tasks that are settled meanwhile leave their places."""
 
-    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+    def rows_of_page(self, queryset: Any, request: Request, view: Any) -> list[Any]:
         size = self.get_page_size(request) or self.page_size
         cursor = request.query_params.get(self.cursor_query_param)
         place = Place.read(cursor) if cursor else None
@@ -158,6 +159,8 @@ class RaterSerializer(serializers.Serializer[Any]):
     preference = serializers.IntegerField(allow_null=True)
     ranking = RankingField(allow_null=True)
     justification = serializers.CharField()
+    domain = serializers.CharField()
+    language = serializers.CharField()
     active_seconds = serializers.FloatField(allow_null=True)
     verdict = StoredVerdictSerializer(allow_null=True)
     unlikely = UnlikelySerializer(many=True)
@@ -176,7 +179,7 @@ class ReviewedSerializer(serializers.Serializer[Any]):
     adjudication = StoredAdjudicationSerializer(allow_null=True)
 
 
-class OneReviewed(APIView):
+class OneReviewed(Resource):
     """Returns a task with all its ratings, for reviewers and managers."""
 
     @extend_schema(responses=ReviewedSerializer)
@@ -199,7 +202,7 @@ class OneReviewed(APIView):
 
 def _rater(rater: Rater) -> dict[str, Any]:
     annotation = rater.annotation
-    answers = ("scores", "checks", "confidence", "safe", "unsafe_category")
+    answers = ("scores", "checks", "confidence", "safe", "unsafe_category", "feedback", "edit", "edit_summary")
     return {
         "number": rater.number,
         "assignment": annotation.assignment_id,
@@ -212,6 +215,8 @@ def _rater(rater: Rater) -> dict[str, Any]:
         "preference": annotation.preference,
         "ranking": _ranking(annotation.ranking),
         "justification": annotation.justification,
+        "domain": annotation.domain,
+        "language": annotation.language,
         "active_seconds": annotation.active_seconds,
         "verdict": _verdict(rater.verdict) if rater.verdict else None,
         "unlikely": [

@@ -1,5 +1,6 @@
 """REST calls on rubrics: those that are offered to new projects, and a project's own with its versions."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,11 +10,12 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import KnownFields, NumberField
-from annotator.models import Attribute, Rubric
+from annotator.api.idempotency import Idempotent
+from annotator.api.resources import Resource
+from annotator.models import Attribute, Project, Rubric
 from annotator.projects import rubrics
 from annotator.projects.rubrics import AttributeText, RubricText
 from annotator.web.query_parameters import flag
@@ -88,18 +90,19 @@ class ChangeSerializer(serializers.Serializer[rubrics.Change]):
     spread_attribute = serializers.CharField(help_text="decides on further annotators afterwards")
 
 
-class Rubrics(generics.GenericAPIView[Rubric]):
+class Rubrics(Idempotent, generics.GenericAPIView[Rubric]):
     """The rubrics that new projects can choose: those that come with the product, and the caller's own."""
 
     serializer_class = RubricTextSerializer
     queryset = Rubric.objects.none()
+    filterset_fields = ("key",)
 
     def get_queryset(self) -> QuerySet[Rubric]:
         return Rubric.objects.offered_to(access.user_of(self.request)).prefetch_related("attributes").order_by("pk")
 
     @extend_schema(responses=RubricTextSerializer(many=True))
     def get(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.get_queryset())
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response([answered(rubric) for rubric in page or ()])
 
     @extend_schema(responses={201: RubricTextSerializer})
@@ -111,8 +114,12 @@ class Rubrics(generics.GenericAPIView[Rubric]):
         return Response(answered(made), status=status.HTTP_201_CREATED)
 
 
-class RubricOfProject(APIView):
+class RubricOfProject(Resource):
     """The rubric that a project rates by. Managers replace it by its next version; annotations keep theirs."""
+
+    def rows(self, slug: str) -> Sequence[QuerySet[Any]]:
+        """Returns the project: whoever publishes a version locks it."""
+        return [Project.objects.filter(slug=slug)]
 
     @extend_schema(
         parameters=[OpenApiParameter("version", int, description="an earlier one instead of the one in force")],

@@ -1,8 +1,11 @@
-"""Describes our tokens in the OpenAPI schema. Importing this module registers the descriptions."""
+"""Describes in the OpenAPI schema what all calls have in common: tokens, and headers that a kind of call takes."""
+
+from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
+from annotator.api import idempotency, resources
 from annotator.api.authentication import HOW, TokenAsPassword, TokenAuthentication
 
 
@@ -20,7 +23,20 @@ class PasswordScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
     """Describes HTTP Basic. The address also takes the headers of TokenScheme."""
 
     target_class = TokenAsPassword
-    name = "token as password"
+    name = "token_as_password"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
         return {"type": "http", "scheme": "basic"}
+
+
+class CallSchema(AutoSchema):
+    """Describes a call, with the parameters that its kind of view brings."""
+
+    def get_override_parameters(self) -> list[Any]:
+        """Returns the parameters besides those of the address, the filters and the pages."""
+        own = super().get_override_parameters()
+        if self.method == "POST" and isinstance(self.view, idempotency.Idempotent):
+            own = [*own, *idempotency.PARAMETERS]
+        if isinstance(self.view, resources.Resource):
+            own = [*own, *resources.parameters(self.method)]
+        return own

@@ -13,6 +13,9 @@ from annotator.models import Annotation, Attribute, Membership, Project, Role, R
 from annotator.models.public_ids import response_number
 from annotator.projects.rubrics import RubricText
 
+ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language"]
+"""What a project may ask of an annotator besides the scores."""
+
 
 class AttributeSerializer(serializers.ModelSerializer[Attribute]):
     class Meta:
@@ -69,6 +72,10 @@ class AnnotatorsProjectSerializer(serializers.ModelSerializer[Project]):
             "allow_ties",
             "ask_safety",
             "ask_confidence",
+            "ask_feedback",
+            "ask_edit",
+            "ask_language",
+            "domains",
             "qualification_required",
             "created_at",
             "archived_at",
@@ -168,6 +175,10 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
             "allow_ties",
             "ask_safety",
             "ask_confidence",
+            "ask_feedback",
+            "ask_edit",
+            "ask_language",
+            "domains",
             "qualification_required",
             "qualification_threshold",
             "qualification_tries",
@@ -237,9 +248,9 @@ class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
     role = serializers.ChoiceField(choices=Role.choices, required=False)
     offered_role = serializers.CharField(read_only=True, help_text="to be accepted by them; empty: none")
     accepted = serializers.SerializerMethodField(help_text="false: they have not answered the offer of a role yet")
-    paused_at = serializers.DateTimeField(read_only=True)
+    paused_at = serializers.DateTimeField(read_only=True, allow_null=True)
     paused_because = serializers.CharField(read_only=True, help_text="gold or manager; empty: not paused")
-    qualified_at = serializers.DateTimeField(read_only=True)
+    qualified_at = serializers.DateTimeField(read_only=True, allow_null=True)
     extra_tries = serializers.IntegerField(read_only=True)
     acknowledged_version = serializers.IntegerField(read_only=True, help_text="of the guidelines; 0: none")
     password = serializers.CharField(write_only=True, required=False, trim_whitespace=False)
@@ -362,7 +373,7 @@ class LeaseSerializer(serializers.Serializer[Any]):
     lease_expires_at = serializers.DateTimeField(required=False)
     task = LeasedTaskSerializer(required=False)
     asks = serializers.ListField(
-        child=serializers.ChoiceField(choices=["preference", "ranking", "confidence", "safe"]),
+        child=serializers.ChoiceField(choices=ASKED),
         required=False,
         help_text="what a rating has to answer besides scores, by the names of its fields",
     )
@@ -414,6 +425,9 @@ class RatingOutSerializer(StoredRatingSerializer):
     confidence = serializers.IntegerField(allow_null=True)
     safe = serializers.BooleanField(allow_null=True)
     unsafe_category = serializers.CharField()
+    feedback = serializers.CharField()
+    edit = serializers.CharField()
+    edit_summary = serializers.CharField()
 
 
 class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
@@ -442,6 +456,8 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
             "preference",
             "ranking",
             "justification",
+            "domain",
+            "language",
             "active_seconds",
             "guideline_version",
             "submitted_at",
@@ -459,6 +475,9 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
                 "confidence": rating.confidence,
                 "safe": rating.safe,
                 "unsafe_category": rating.unsafe_category,
+                "feedback": rating.feedback,
+                "edit": rating.edit,
+                "edit_summary": rating.edit_summary,
             }
             for rating in annotation.ratings.all()
         ]

@@ -14,10 +14,18 @@ from annotator.api.fields import (
     ScoreField,
     WholeNumberField,
 )
-from annotator.db.storable_text import LONGEST_JUSTIFICATION, LONGEST_NOTE
+from annotator.db.storable_text import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_NOTE
 from annotator.models import LONGEST_ACTIVE_SECONDS, SkipReason, UnsafeCategory
+from annotator.models.domains import LONGEST_DOMAIN
+from annotator.projects.languages import LONGEST as LONGEST_LANGUAGE
 
 MOST_CHECKS = 100
+
+
+def _written(longest: int, help_text: str) -> serializers.CharField:
+    return serializers.CharField(
+        required=False, allow_blank=True, trim_whitespace=False, max_length=longest, help_text=help_text
+    )
 
 
 class RatingSerializer(KnownFields):
@@ -27,6 +35,9 @@ class RatingSerializer(KnownFields):
     confidence = WholeNumberField(min_value=0, max_value=2, required=False, allow_null=True)
     safe = serializers.BooleanField(required=False, allow_null=True)
     unsafe_category = OptionalCategoryField()
+    feedback = _written(LONGEST_JUSTIFICATION, "what is good and bad about the response")
+    edit = _written(LONGEST_EDIT, "a better version of the response")
+    edit_summary = _written(LONGEST_JUSTIFICATION, "what the edit changes, and why")
 
 
 class SubmissionSerializer(KnownFields):
@@ -39,8 +50,12 @@ class SubmissionSerializer(KnownFields):
     ratings = RatingSerializer(many=True)
     preference = WholeNumberField(required=False, allow_null=True)
     ranking = RankingField(required=False, allow_null=True)
-    justification = serializers.CharField(
-        required=False, allow_blank=True, trim_whitespace=False, max_length=LONGEST_JUSTIFICATION
+    justification = _written(LONGEST_JUSTIFICATION, "why the responses compare as they do")
+    domain = serializers.CharField(
+        required=False, allow_blank=True, max_length=LONGEST_DOMAIN, help_text="one of the project's `domains`"
+    )
+    language = serializers.CharField(
+        required=False, allow_blank=True, max_length=LONGEST_LANGUAGE, help_text="a code such as `en` or `pt-br`"
     )
     active_seconds = NumberField(required=False, allow_null=True, min_value=0, max_value=LONGEST_ACTIVE_SECONDS)
 
@@ -65,6 +80,9 @@ def submission_of(body: Any) -> Submission:
             confidence=rating.get("confidence"),
             safe=rating.get("safe"),
             unsafe_category=rating.get("unsafe_category", ""),
+            feedback=rating.get("feedback", ""),
+            edit=rating.get("edit", ""),
+            edit_summary=rating.get("edit_summary", ""),
         )
         for rating in data["ratings"]
     }
@@ -73,6 +91,8 @@ def submission_of(body: Any) -> Submission:
         preference=data.get("preference"),
         ranking=data.get("ranking"),
         justification=data.get("justification", ""),
+        domain=data.get("domain", ""),
+        language=data.get("language", "").lower(),
         active_seconds=data.get("active_seconds"),
     )
 

@@ -136,6 +136,10 @@ def _asked(project: Project, responses: int) -> list[str]:
         "ranking": asks_for_ranking(project, responses),
         "confidence": project.ask_confidence,
         "safe": project.ask_safety,
+        "feedback": project.ask_feedback,
+        "edit": project.ask_edit,
+        "domain": bool(project.domains),
+        "language": project.ask_language,
     }
     return [name for name, is_asked in asked.items() if is_asked]
 

@@ -22,6 +22,7 @@ from annotator.models.bulk_changes import BulkChange, ChangedTask
 from annotator.models.export_jobs import ExportJob
 from annotator.models.figures import ProjectFigures
 from annotator.models.gold import ExpertRating, Gold, QualificationAnswer, QualificationRun
+from annotator.models.idempotency import IdempotentCall
 from annotator.models.import_jobs import ImportJob, ImportJobError, ImportMapping
 from annotator.models.imports import Import
 from annotator.models.invitation import MOST_PLACES, Invitation, InvitationUse, PasswordLink
@@ -33,12 +34,14 @@ from annotator.models.project import Guideline, Project, Role
 from annotator.models.quality import RaterQuality
 from annotator.models.ranking import FEWEST_RANKED
 from annotator.models.rater import ImportedRater, Pseudonym
+from annotator.models.releases import Release, ReleaseTask
 from annotator.models.review import Adjudication, Exclusion, UnlikelyAnnotation, Verdict
 from annotator.models.rubric import Attribute, Rubric
 from annotator.models.scores import FEWEST_LEVELS, HIGHEST_SCORE, MOST_LEVELS
 from annotator.models.task import Response, Task
 from annotator.models.token import Scope, Token, every_scope
 from annotator.models.user import User
+from annotator.models.webhooks import LONGEST_URL, QueueOutage, Webhook, WebhookDelivery
 from annotator.models.words import StaleWords, TaskWords
 
 __all__ = [
@@ -46,6 +49,7 @@ __all__ = [
     "FEWEST_RANKED",
     "HIGHEST_SCORE",
     "LONGEST_ACTIVE_SECONDS",
+    "LONGEST_URL",
     "MOST_LEVELS",
     "MOST_PLACES",
     "NEITHER_VALID",
@@ -69,6 +73,7 @@ __all__ = [
     "ExportJob",
     "Gold",
     "Guideline",
+    "IdempotentCall",
     "Import",
     "ImportJob",
     "ImportJobError",
@@ -90,9 +95,12 @@ __all__ = [
     "Pseudonym",
     "QualificationAnswer",
     "QualificationRun",
+    "QueueOutage",
     "RaterQuality",
     "Rating",
     "RecountWanted",
+    "Release",
+    "ReleaseTask",
     "Report",
     "Response",
     "Role",
@@ -110,5 +118,7 @@ __all__ = [
     "UnsafeCategory",
     "User",
     "Verdict",
+    "Webhook",
+    "WebhookDelivery",
     "every_scope",
 ]

@@ -175,12 +175,28 @@ class Response(models.Model):
     text = models.TextField(_("text"))
     model = models.CharField(_("model"), max_length=200, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
+    edit_of = models.ForeignKey(
+        "annotator.Rating",
+        on_delete=models.SET_NULL,
+        related_name="edited_responses",
+        null=True,
+        blank=True,
+        db_index=False,
+        verbose_name=_("edit of"),
+        help_text=_("The rating whose annotator wrote this response as a better version of another."),
+    )
 
     class Meta:
         verbose_name = _("response")
         verbose_name_plural = _("responses")
         ordering = ["position"]
-        constraints = [models.UniqueConstraint(fields=["task", "position"], name="response_position_once_per_task")]
+        constraints = [
+            models.UniqueConstraint(fields=["task", "position"], name="response_position_once_per_task"),
+            # Also the index by which a rating that is deleted finds its response: few responses are edits.
+            models.UniqueConstraint(
+                fields=["edit_of"], condition=models.Q(edit_of__isnull=False), name="an_edit_becomes_a_response_once"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.external_id or f"response {self.position + 1}"

@@ -1,5 +1,6 @@
 """REST: evaluations of reward models, the jobs that make them, and their comparison across versions for download."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -15,6 +16,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.idempotency import Idempotent
+from annotator.api.resources import Resource
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.exporting.spreadsheets import csv_lines
 from annotator.models import Project
@@ -110,7 +113,15 @@ class EvaluationFilter(filters.FilterSet):  # type: ignore[misc]
 
     class Meta:
         model = Evaluation
-        fields = ["name"]
+        fields = ["name", "data_hash"]
+
+
+class EvaluationJobFilter(filters.FilterSet):  # type: ignore[misc]
+    model = filters.NumberFilter("reward_model")
+
+    class Meta:
+        model = EvaluationJob
+        fields = ["state"]
 
 
 class Evaluations(generics.ListAPIView[Evaluation]):
@@ -125,8 +136,12 @@ class Evaluations(generics.ListAPIView[Evaluation]):
         return Evaluation.objects.filter(reward_model__project__in=projects).select_related("reward_model__project")
 
 
-class OneEvaluation(APIView):
+class OneEvaluation(Resource):
     """One evaluation; managers delete those that no run judged its model by."""
+
+    def rows(self, pk: int) -> Sequence[QuerySet[Any]]:
+        """Returns the evaluation."""
+        return [Evaluation.objects.filter(pk=pk)]
 
     @extend_schema(responses=EvaluationSerializer)
     def get(self, request: Request, pk: int) -> Response:
@@ -138,11 +153,12 @@ class OneEvaluation(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class EvaluationJobs(generics.ListCreateAPIView[EvaluationJob]):
+class EvaluationJobs(Idempotent, generics.ListCreateAPIView[EvaluationJob]):
     """The files that a project's models are or were judged by; a POST sends one, as a multipart form."""
 
     serializer_class = EvaluationJobSerializer
     queryset = EvaluationJob.objects.none()
+    filterset_class = EvaluationJobFilter
     parser_classes = [MultiPartParser]
 
     def get_queryset(self) -> QuerySet[EvaluationJob]:
@@ -167,8 +183,12 @@ class EvaluationJobs(generics.ListCreateAPIView[EvaluationJob]):
         return Response(EvaluationJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneEvaluationJob(APIView):
+class OneEvaluationJob(Resource):
     """One job; deleting it stops the work. An evaluation that it has made stays."""
+
+    def rows(self, pk: int) -> Sequence[QuerySet[Any]]:
+        """Returns the job."""
+        return [EvaluationJob.objects.filter(pk=pk)]
 
     @extend_schema(responses=EvaluationJobSerializer)
     def get(self, request: Request, pk: int) -> Response:

@@ -1,5 +1,8 @@
 """REST: reward models are listed, promoted and verified."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
@@ -11,16 +14,19 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.resources import Resource
 from annotator.api.scopes import ForManagers
 from annotator.db.clock import database_now
 from rewards import champions, registry
-from rewards.access import managed_model
+from rewards.access import managed_model, reviewed_model
 from rewards.api.serializers import (
+    LicenseSerializer,
     PromotedSerializer,
     PromotionRequestSerializer,
     RewardModelSerializer,
     VerificationSerializer,
 )
+from rewards.model_downloads.licenses import set_license
 from rewards.models import RewardModel, Score
 
 
@@ -56,6 +62,30 @@ def with_scored(models: QuerySet[RewardModel]) -> QuerySet[RewardModel]:
         .prefetch_related("evaluations")
         .annotate(scored=scored)
     )
+
+
+class OneRewardModel(Resource):
+    """One model. A PATCH states the licence under which it is passed on."""
+
+    live = ("scored", "evaluations")
+
+    def rows(self, pk: int) -> Sequence[QuerySet[Any]]:
+        """Returns the model."""
+        return [RewardModel.objects.filter(pk=pk)]
+
+    @extend_schema(responses=RewardModelSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        user = access.user_of(request)
+        model = reviewed_model(user, pk, models=with_scored(RewardModel.objects.all()))
+        return Response(RewardModelSerializer(model).data)
+
+    @extend_schema(request=LicenseSerializer, responses=RewardModelSerializer)
+    def patch(self, request: Request, pk: int) -> Response:
+        model = managed_model(access.user_of(request), pk, models=with_scored(RewardModel.objects.all()))
+        data = LicenseSerializer(data=request.data)
+        data.is_valid(raise_exception=True)
+        set_license(model, data.validated_data["license"], data.validated_data["license_text"])
+        return Response(RewardModelSerializer(model).data)
 
 
 class Promote(APIView):

@@ -11,6 +11,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.idempotency import Idempotent
+from annotator.api.resources import Resource
 from annotator.db.clock import database_now
 from rewards import runs
 from rewards.access import managed_run, reviewed_run
@@ -21,11 +23,12 @@ from rewards.api.serializers import (
 from rewards.models import TrainingRun
 
 
-class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
+class TrainingRuns(Idempotent, generics.ListCreateAPIView[TrainingRun]):
     """A project's runs; a POST starts one and answers 202, or says at once that no worker listens."""
 
     serializer_class = TrainingRunSerializer
     queryset = TrainingRun.objects.none()
+    filterset_fields = ("state",)
 
     def get_queryset(self) -> QuerySet[TrainingRun]:
         project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])
@@ -42,7 +45,7 @@ class TrainingRuns(generics.ListCreateAPIView[TrainingRun]):
         return Response(TrainingRunSerializer(run).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneTrainingRun(APIView):
+class OneTrainingRun(Resource):
     """One run: state, progress, losses, metrics, verdict, error."""
 
     @extend_schema(responses=TrainingRunSerializer)
@@ -62,7 +65,7 @@ class CancelTrainingRun(APIView):
         return Response(TrainingRunSerializer(run).data)
 
 
-class RetryTrainingRun(APIView):
+class RetryTrainingRun(Idempotent):
     """A new run like one that failed or was cancelled: the same settings, and the same snapshot if it may be used."""
 
     @extend_schema(request=None, responses={202: TrainingRunSerializer})

@@ -13,9 +13,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.idempotency import Idempotent
+from annotator.api.resources import Resource
 from annotator.api.scopes import ForScoring
 from annotator.models import User
 from rewards import scoring
@@ -34,7 +35,7 @@ Without the limit a slow score worker would leave no thread for the pages.
 """
 
 
-class ScoreItems(ForScoring, APIView):
+class ScoreItems(ForScoring, Idempotent):
     """Scores items by a warm worker: 200 with the results, or 202 with a job where it takes longer."""
 
     @extend_schema(request=ScoreRequestSerializer, responses={200: ScoredSerializer, 202: ScoringJobSerializer})
@@ -84,7 +85,7 @@ def _model_for(user: User, data: dict[str, Any]) -> RewardModel:
     return champions[0]
 
 
-class OneScoringJob(ForScoring, APIView):
+class OneScoringJob(ForScoring, Resource):
     """A scoring job of the caller's."""
 
     @extend_schema(responses=ScoringJobSerializer)

@@ -10,6 +10,7 @@ from annotator.models import Project
 from annotator.storage.hidden_paths import value_without_places
 from rewards import registry
 from rewards.evaluation import newest_by_name
+from rewards.model_downloads.licenses import LONGEST_TEXT, MODEL_LICENSES
 from rewards.models import RewardModel, ScoringJob, Snapshot, SnapshotJob, TrainingRun
 from rewards.scoring import MOST_ITEMS
 from rewards.setting_texts import SETTINGS
@@ -141,6 +142,8 @@ class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
             "lineage",
             "marked",
             "erased",
+            "license",
+            "license_text",
             "created_at",
             "promoted_at",
         ]
@@ -173,6 +176,13 @@ class PromotionRequestSerializer(KnownFields):
     """`confirm` asks for a model that the gate turned down."""
 
     confirm = serializers.BooleanField(default=False)
+
+
+class LicenseSerializer(KnownFields):
+    """An identifier of the Hugging Face Hub; `license_text` says more, and must where the licence is *other*."""
+
+    license = serializers.ChoiceField(MODEL_LICENSES)
+    license_text = serializers.CharField(max_length=LONGEST_TEXT, default="", allow_blank=True)
 
 
 class VerificationSerializer(serializers.Serializer[Any]):

@@ -11,6 +11,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.idempotency import Idempotent
+from annotator.api.resources import Resource
 from annotator.db.clock import database_now
 from rewards import erasure
 from rewards.access import managed_snapshot, reviewed_snapshot_job
@@ -19,11 +21,12 @@ from rewards.models import Snapshot
 from rewards.snapshots import jobs
 
 
-class Snapshots(generics.ListCreateAPIView[Snapshot]):
+class Snapshots(Idempotent, generics.ListCreateAPIView[Snapshot]):
     """A project's snapshots; a POST asks a worker for one and answers 202, or says at once that no worker listens."""
 
     serializer_class = SnapshotSerializer
     queryset = Snapshot.objects.none()
+    filterset_fields = ("content_hash",)
 
     def get_queryset(self) -> QuerySet[Snapshot]:
         return access.reviewed_project(access.user_of(self.request), self.kwargs["slug"]).snapshots.select_related(
@@ -38,7 +41,7 @@ class Snapshots(generics.ListCreateAPIView[Snapshot]):
         return Response(SnapshotJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 
 
-class OneSnapshotJob(APIView):
+class OneSnapshotJob(Resource):
     """A request for a snapshot: its state, and in the end the snapshot or the reason why there is none.
 
     Unchanged labels give the snapshot that is there.

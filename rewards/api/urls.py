@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards.api import evaluations, openrlhf, rankings, reward_models, runs, scores, snapshots
+from rewards.api import evaluations, model_downloads, openrlhf, rankings, reward_models, runs, scores, snapshots
 
 urlpatterns = [
     path("projects/<slug:slug>/snapshots/", snapshots.Snapshots.as_view(), name="snapshots"),
@@ -14,6 +14,10 @@ urlpatterns = [
     path("training-runs/<int:pk>/retry/", runs.RetryTrainingRun.as_view(), name="retry-training-run"),
     path("training-runs/<int:pk>/reject/", runs.RejectTrainingRun.as_view(), name="reject-training-run"),
     path("reward-models/", reward_models.RewardModels.as_view(), name="reward-models"),
+    path("reward-models/<int:pk>/", reward_models.OneRewardModel.as_view(), name="reward-model"),
+    path("reward-models/<int:pk>/files/", model_downloads.FilesOfModel.as_view(), name="model-files"),
+    path("reward-models/<int:pk>/files/<path:path>", model_downloads.FileOfModel.as_view(), name="model-file"),
+    path("reward-models/<int:pk>/archive/", model_downloads.ArchiveOfModel.as_view(), name="model-archive"),
     path("reward-models/<int:pk>/promote/", reward_models.Promote.as_view(), name="promote"),
     path("reward-models/<int:pk>/verification/", reward_models.Verification.as_view(), name="verification"),
     path("openrlhf/<slug:slug>/", openrlhf.OpenRLHF.as_view(), name="openrlhf"),

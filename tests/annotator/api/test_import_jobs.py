@@ -71,8 +71,8 @@ def test_a_form_is_imported_by_a_mapping_and_checked_first(project: Project, car
 def test_a_file_that_is_only_kept_is_shown_before_it_starts(project: Project, carol: APIClient) -> None:
     place = sent(carol, start="0").headers["Location"]
     seen = carol.get(f"{place}preview/").json()
-    assert (seen["columns"], seen["layout"]) == (["question", "answer_1", "answer_2"], "")
-    assert (seen["suggested_mapping"]["prompt"], seen["tasks"]) == ("question", [])
+    assert (seen["columns"], seen["layout"]) == (["question", "answer_1", "answer_2"], "comparisons")
+    assert seen["suggested_mapping"]["prompt"] == "question"
     seen = carol.get(f"{place}preview/?{urlencode({'mapping': json.dumps(PAIR)})}").json()
     assert [response["text"] for response in seen["tasks"][0]["responses"]] == ["7", "8"]
     assert [row["field"] for row in seen["rejected"]] == ["answer_2"]

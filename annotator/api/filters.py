@@ -1,0 +1,141 @@
+"""The filters of lists, as query parameters. A list refuses parameters that it does not know (`require_known`).
+
+`filterset_fields` of a view names the fields that are compared as they are; what needs more stands here.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
+from django_filters import rest_framework as filters  # type: ignore[import-untyped]
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from annotator.api.selected_fields import NAME
+from annotator.db.clock import database_now
+from annotator.models import Annotation, Exclusion, Import, Invitation, Membership, Pseudonym, Rating
+from annotator.projects import invitations
+
+M = TypeVar("M", bound=Model)
+PAGES = ("cursor", "page_size", NAME)
+"""What every list takes."""
+
+
+def require_known(request: Request, queryset: Any, view: Any) -> None:
+    """Raises ValidationError for a query parameter that the list does not have: a misspelt filter would show all."""
+    known = {*PAGES, *getattr(view, "searches", ()), *_names(view, queryset)}
+    if unknown := sorted(set(request.query_params) - known):
+        text = f"There is no such parameter. This list has: {', '.join(sorted(known))}."
+        raise serializers.ValidationError({name: [text] for name in unknown})
+
+
+def _names(view: Any, queryset: Any) -> Iterable[str]:
+    sets = (backend().get_filterset_class(view, queryset) for backend in view.filter_backends)
+    return [name for filters_of_list in sets if filters_of_list for name in filters_of_list.base_filters]
+
+
+def _require_utc_year(moment: datetime) -> None:
+    # At the ends of the calendar an offset leads to the year 0 or 10000, which Python does not have.
+    try:
+        moment.astimezone(UTC)
+    except OverflowError as beyond:
+        raise ValidationError("The year of this time cannot be stored.") from beyond
+
+
+class MomentFilter(filters.IsoDateTimeFilter):  # type: ignore[misc]
+    """A filter on a time, compared in UTC because PostgreSQL refuses an offset of 16 hours or more."""
+
+    def __init__(self, field: str, lookup: str, **kwargs: Any) -> None:
+        super().__init__(field, lookup, validators=[_require_utc_year], **kwargs)
+
+    def filter(self, queryset: QuerySet[M], value: datetime | None) -> QuerySet[M]:
+        rows: QuerySet[M] = super().filter(queryset, value and value.astimezone(UTC))
+        return rows
+
+
+class SinceFilter(filters.BooleanFilter):  # type: ignore[misc]
+    """A filter on whether something has happened, by the field that holds its time."""
+
+    def __init__(self, field: str, **kwargs: Any) -> None:
+        super().__init__(field, "isnull", exclude=True, **kwargs)
+
+
+class MemberFilter(filters.FilterSet):  # type: ignore[misc]
+    paused = SinceFilter("paused_at")
+    qualified = SinceFilter("qualified_at")
+
+    class Meta:
+        model = Membership
+        fields = ["role"]
+
+
+class InvitationFilter(filters.FilterSet):  # type: ignore[misc]
+    state = filters.ChoiceFilter(choices=Invitation.State.choices, method="in_state")
+
+    class Meta:
+        model = Invitation
+        fields = ["role"]
+
+    def in_state(self, rows: QuerySet[Invitation], name: str, value: str) -> QuerySet[Invitation]:
+        """Returns the invitations that are in this state now."""
+        return invitations.in_state(rows, value, now=database_now())
+
+
+class ImportFilter(filters.FilterSet):  # type: ignore[misc]
+    taken_back = SinceFilter("taken_back_at")
+    since = MomentFilter("made_at", "gte")
+    until = MomentFilter("made_at", "lt")
+
+    class Meta:
+        model = Import
+        fields = ["file_hash"]
+
+
+class EditFilter(filters.FilterSet):  # type: ignore[misc]
+    task = filters.CharFilter("response__task__external_id", help_text="the id that it was imported with")
+    rated = filters.BooleanFilter("edited_responses", "isnull", exclude=True, help_text="has become a response")
+    since = MomentFilter("annotation__submitted_at", "gte")
+    until = MomentFilter("annotation__submitted_at", "lt")
+
+    class Meta:
+        model = Rating
+        fields = ()
+
+
+class AnnotationFilter(filters.FilterSet):  # type: ignore[misc]
+    since = MomentFilter("submitted_at", "gte", help_text="submitted at this time or later")
+    until = MomentFilter("submitted_at", "lt", help_text="submitted before this time")
+    submitted_at__gte = MomentFilter("submitted_at", "gte", help_text="the same as `since`")
+    submitted_at__lt = MomentFilter("submitted_at", "lt", help_text="the same as `until`")
+    annotator = filters.CharFilter(method="by_pseudonym", help_text="pseudonym")
+    task = filters.CharFilter("assignment__task__external_id", help_text="the id that it was imported with")
+    counts = filters.BooleanFilter("assignment__counts")
+    extra = filters.BooleanFilter("assignment__extra")
+
+    class Meta:
+        model = Annotation
+        fields = ["origin"]
+
+    def by_pseudonym(self, rows: QuerySet[Annotation], name: str, value: str) -> QuerySet[Annotation]:
+        """Returns the annotations of the one whom the project calls so."""
+        return rows.filter(assignment__annotator__in=_called(self, value))
+
+
+class ExclusionFilter(filters.FilterSet):  # type: ignore[misc]
+    annotator = filters.CharFilter(method="by_pseudonym", help_text="pseudonym")
+
+    class Meta:
+        model = Exclusion
+        fields = ()
+
+    def by_pseudonym(self, rows: QuerySet[Exclusion], name: str, value: str) -> QuerySet[Exclusion]:
+        """Returns the exclusion of the one whom the project calls so."""
+        return rows.filter(annotator__in=_called(self, value))
+
+
+def _called(filters_of_list: Any, name: str) -> QuerySet[Any, Any]:
+    """Returns the user of this pseudonym in the project of the address."""
+    slug = filters_of_list.request.parser_context["kwargs"]["slug"]
+    return Pseudonym.objects.filter(project__slug=slug, name=name).values("user")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection, transaction
+from django.db.models import Model
 
 from annotator.db.statements import Statement
 
@@ -23,6 +24,16 @@ _RESET = Statement(
     """,
     prepared=False,
 )
+
+
+def take_statistics(*tables: type[Model]) -> None:
+    """Has PostgreSQL look at the tables before long work on them; it passes over one that it is looking at already.
+
+    Of a table that has just been filled it knows nothing yet, and may read all of it for every row of another one.
+    """
+    names = ", ".join(connection.ops.quote_name(table._meta.db_table) for table in tables)
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE (SKIP_LOCKED) {names}")
 
 
 @contextmanager

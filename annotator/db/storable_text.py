@@ -23,6 +23,8 @@ HALF_A_PAIR = gettext_noop("half a character pair")
 
 
 LONGEST_JUSTIFICATION = 20_000
+LONGEST_EDIT = 50_000
+"""Most characters of a better version of a response."""
 LONGEST_NOTE = 5_000
 """Most characters of a note, a comment or a reason."""
 

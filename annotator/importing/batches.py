@@ -1,17 +1,20 @@
 """Writes checked rows as tasks, responses, imported labels and annotations, one batch in each transaction."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import IO, Any
 
+import orjson
 from django.conf import settings
 from django.db import transaction
 
 from annotator import audit
 from annotator.db import locks
+from annotator.db.planning import take_statistics
 from annotator.db.statements import Statement
 from annotator.importing.bulk_copy import copy_rows, next_ids
 from annotator.importing.expansion_limits import Incoming
@@ -19,17 +22,19 @@ from annotator.importing.gold_rows import write_experts
 from annotator.importing.imported_ratings import write_annotations, write_labels
 from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import ColumnMapping, mapped_rows
+from annotator.importing.reading_ahead import read_ahead
 from annotator.importing.rows import Placed, Rejected, TaskRow
 from annotator.importing.sources import read_rows
-from annotator.models import Import, Project, Response, Task, User
+from annotator.models import Annotation, Assignment, Import, Label, Project, Rating, Response, Task, User
 from annotator.pii import scans
 from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 
-BATCH = 500
+BATCH = 2000
 BATCH_BYTES = 4 << 20
-_json = json.JSONEncoder(ensure_ascii=False).encode
+COUNTED_FROM = 1_000
+"""New tasks after which PostgreSQL looks at the tables: until it does, the first exports read them row by row."""
 UNLABELLED_FIRST = -1
 """Priority of tasks that arrive with labels, so that the queue serves unlabelled tasks before them."""
 
@@ -164,6 +169,8 @@ def record(import_row: Import, result: ImportResult, *, file_hash: str, file_byt
         )
         result.import_id = import_row.pk
         scans.scan_later()
+    if result.created >= COUNTED_FROM:
+        take_statistics(Task, Response, Label, Assignment, Annotation, Rating)
     if not result.created and not result.existing:
         return
     counts = {"created": result.created, "existing": result.existing, "rejected": result.rejected_total}
@@ -188,21 +195,23 @@ def write_batches(
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
     rows = read_rows(incoming) if mapping is None else mapped_rows(read_rows(incoming), mapping)
     tasks = read_tasks(rows, project.scales(), ties=project.allow_ties)
-    for batch in _batches(islice(tasks, journal.rows_done, None)):
-        # Before each batch, as PostgreSQL stops when it finds no room for its log.
-        disk_space.require_room()
-        with transaction.atomic():
-            written = _written(project, batch, result, now, import_row)
+    # Python reads the next batch while PostgreSQL writes this one.
+    with closing(read_ahead(_batches(islice(tasks, journal.rows_done, None)))) as batches:
+        for batch in batches:
+            # Before each batch, as PostgreSQL stops when it finds no room for its log.
+            disk_space.require_room()
+            with transaction.atomic():
+                written = _written(project, batch, result, now, import_row)
+                if import_row is None:
+                    transaction.set_rollback(True)
+                else:
+                    journal.note(written)
             if import_row is None:
-                transaction.set_rollback(True)
-            else:
                 journal.note(written)
-        if import_row is None:
-            journal.note(written)
-        result.reject(written.refused)
-        result.created += written.created
-        result.existing += written.existing
-        result.layouts |= written.layouts
+            result.reject(written.refused)
+            result.created += written.created
+            result.existing += written.existing
+            result.layouts |= written.layouts
 
 
 def _written(
@@ -252,13 +261,22 @@ def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Reje
         yield batch
 
 
+# Ordered so that a dictionary keeps the last entry of a name: the lowest primary key, hence the oldest task.
+_KNOWN = Statement(
+    """
+SELECT external_id, content_hash, id, imported_preference FROM annotator_task
+WHERE project_id = %(project)s AND external_id = ANY(%(names)s) ORDER BY id DESC
+""",
+    prepared=False,
+)
+_KNOWN_BY_CONTENT = Statement(_KNOWN.sql.replace("external_id = ANY", "content_hash = ANY"), prepared=False)
+
+
 def _stored_tasks(project: Project, rows: Sequence[TaskRow]) -> dict[str, _Stored]:
     """Returns the tasks that the batch may refer to, by their ids. A row without an id may also match by content."""
-    # The dictionary keeps the last entry of a name: the lowest primary key, hence the oldest task.
-    tasks = Task.objects.filter(project=project).order_by("-pk")
-    existing = tasks.values_list("external_id", "content_hash", "pk", "imported_preference")
-    by_id = existing.filter(external_id__in={row.name for row in rows})
-    by_content = existing.filter(content_hash__in={row.content_hash for row in rows if not row.external_id})
+    nameless = [row.content_hash for row in rows if not row.external_id]
+    by_content = _KNOWN_BY_CONTENT.rows(project=project.pk, names=nameless) if nameless else []
+    by_id = _KNOWN.rows(project=project.pk, names=[row.name for row in rows])
     return {name: _Stored(pk, digest, preference) for name, digest, pk, preference in [*by_content, *by_id]}
 
 
@@ -269,7 +287,11 @@ def _planned(rows: Sequence[TaskRow], stored: Mapping[str, _Stored], refused: li
     names = {digest: name for name, digest in contents.items()}
     for row in rows:
         name = row.external_id or names.get(row.content_hash, row.name)
-        if name not in contents:
+        if row.refers and name not in contents:
+            refused.append(Rejected(row.line, f"there is no task with the id {name!r}: import its texts first", "id"))
+        elif row.refers:
+            plan.known.append((name, row))
+        elif name not in contents:
             plan.new[name] = row
             # A later row of this batch may repeat the task.
             contents[name] = row.content_hash
@@ -307,16 +329,8 @@ def _write_tasks(project: Project, plan: _Plan, now: datetime, import_id: int | 
         name: Placed(next(tasks), list(islice(responses, len(row.responses))), row, is_new=True)
         for name, row in plan.new.items()
     }
-    copy_rows(
-        Task,
-        _TASK_COLUMNS,
-        (_task_record(project, name, placed_row, now, import_id) for name, placed_row in placed.items()),
-    )
-    copy_rows(
-        Response,
-        _RESPONSE_COLUMNS,
-        (record for placed_row in placed.values() for record in _response_records(placed_row)),
-    )
+    copy_rows(Task, _TASK_COLUMNS, _task_records(project, placed, now, import_id))
+    copy_rows(Response, _RESPONSE_COLUMNS, _response_records(placed.values()))
     return placed
 
 
@@ -340,34 +354,49 @@ _TASK_COLUMNS = (
 _RESPONSE_COLUMNS = ("id", "task_id", "position", "external_id", "text", "model", "metadata")
 
 
-def _task_record(project: Project, name: str, placed: Placed, now: datetime, import_id: int | None) -> Sequence[Any]:
-    row = placed.row
-    # Imported ratings take slots as well, so a task with many of them wants as many annotators.
-    slots = max(project.base_annotators, min(row.raters(), project.max_annotators))
-    labelled = any(response.label for response in row.responses)
-    return (
-        placed.task,
-        project.pk,
-        name,
-        _json(row.messages),
-        _json(row.metadata),
-        UNLABELLED_FIRST if labelled and not row.priority else row.priority,
-        (Task.State.GOLD if row.gold else Task.State.OPEN).value,
-        slots,
-        slots,
-        row.content_hash,
-        row.prompt_hash,
-        row.preference,
-        row.language,
-        import_id,
-        now,
-    )
+def _task_records(
+    project: Project, placed: Mapping[str, Placed], now: datetime, import_id: int | None
+) -> Iterator[Sequence[Any]]:
+    key, base, most = project.pk, project.base_annotators, project.max_annotators
+    is_open, is_gold = Task.State.OPEN.value, Task.State.GOLD.value
+    for name, placed_row in placed.items():
+        row = placed_row.row
+        # Imported ratings take slots as well, so a task with many of them wants as many annotators.
+        slots = max(base, min(row.raters(), most))
+        labelled = not row.priority and any(response.label for response in row.responses)
+        yield (
+            placed_row.task,
+            key,
+            name,
+            _json(row.messages),
+            _json(row.metadata) if row.metadata else "{}",
+            UNLABELLED_FIRST if labelled else row.priority,
+            is_gold if row.gold else is_open,
+            slots,
+            slots,
+            row.content_hash,
+            row.prompt_hash,
+            row.preference,
+            row.language,
+            import_id,
+            now,
+        )
 
 
-def _response_records(placed: Placed) -> Iterator[Sequence[Any]]:
-    for position, (pk, response) in enumerate(zip(placed.responses, placed.row.responses, strict=True)):
-        metadata = _json(response.metadata)
-        yield pk, placed.task, position, response.external_id, response.text, response.model, metadata
+def _response_records(placed: Iterable[Placed]) -> Iterator[Sequence[Any]]:
+    for placed_row in placed:
+        task = placed_row.task
+        for position, (pk, response) in enumerate(zip(placed_row.responses, placed_row.row.responses, strict=True)):
+            metadata = _json(response.metadata) if response.metadata else "{}"
+            yield pk, task, position, response.external_id, response.text, response.model, metadata
+
+
+def _json(value: Any) -> str:
+    """Returns JSON for PostgreSQL. What orjson does not take, such as a number of 30 digits, json does."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(value, ensure_ascii=False)
 
 
 def _places(plan: _Plan, stored: Mapping[str, int], new: Mapping[str, Placed]) -> list[Placed]:

@@ -12,9 +12,10 @@ def next_ids(model: type[Model], count: int) -> list[int]:
     if not count:
         return []
     with connection.cursor() as cursor:
+        # As one value: a row for each id would take as long as writing a third of the rows.
         sequence = "nextval(pg_get_serial_sequence(%s, 'id'))"
-        cursor.execute(f"SELECT {sequence} FROM generate_series(1, %s)", [model._meta.db_table, count])
-        return [row[0] for row in cursor.fetchall()]
+        cursor.execute(f"SELECT array_agg({sequence}) FROM generate_series(1, %s)", [model._meta.db_table, count])
+        return list(cursor.fetchone()[0])
 
 
 def copy_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

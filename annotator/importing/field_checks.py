@@ -1,5 +1,8 @@
 """Checks of single values of a row: each returns what can be stored, or says what is wrong with it."""
 
+import json
+from collections.abc import Iterable
+from contextlib import suppress
 from heapq import nsmallest
 from math import isfinite
 from reprlib import Repr
@@ -39,7 +42,7 @@ def storable_text(value: Any, name: str) -> str:
 def _storable(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise BadRow(f"{name} is {shown(value)}: it must be text", name)
-    if not value.strip():
+    if not value or value.isspace():
         raise BadRow(f"{name} is empty: fill it in, or leave the row out", name)
     if fault := fault_in(value):
         what = "has a NUL byte" if fault.what == NUL else "is not UTF-8"
@@ -108,6 +111,22 @@ def checked_metadata(value: Any, name: str) -> dict[str, Any]:
         raise BadRow(f"{name} is {shown(value)}: it must be an object", name)
     _require_json(value, name)
     return value
+
+
+def metadata_of(rest: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields that no layout reads, as they can be stored. Raises BadRow."""
+    return checked_metadata(rest, "metadata") if rest else {}
+
+
+def from_json_cells(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Reads the lists and objects that a table holds as JSON text in the cells of these columns."""
+    read = dict(values)
+    for name in names:
+        cell = read.get(name)
+        if isinstance(cell, str) and cell.lstrip()[:1] in ("[", "{"):
+            with suppress(ValueError):
+                read[name] = json.loads(cell)
+    return read
 
 
 def with_metadata(extra: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from django.db.models import F
 
 from annotator import consensus
-from annotator.importing.bulk_copy import copy_rows
+from annotator.importing.bulk_copy import copy_rows, next_ids
 from annotator.importing.rows import Placed, Rejected
 from annotator.models import Annotation, Assignment, ImportedRater, Label, Origin, Project, Rating, Tally, Task, User
 
@@ -20,15 +21,16 @@ from annotator.models import Annotation, Assignment, ImportedRater, Label, Origi
 class _RaterEntry:
     """One imported rater's work on one task: ratings by the position of the response, or a preference.
 
-    `rater` is the rater's place in the file's lists, such as `rater-1`.
+    `rater` is the rater's place in the file's lists, such as `rater-1`, or the hash of a name.
     """
 
     placed: Placed
     rater: str
-    ratings: dict[int, dict[str, int]]
+    ratings: Mapping[int, dict[str, int]]
     preference: int | None = None
     justification: str = ""
 
+    @cached_property
     def content_hash(self) -> str:
         content = [sorted(self.ratings.items()), self.preference, self.justification]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -67,9 +69,9 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
     Ratings take slots of the task; preferences alone take none, as the task still needs its ratings. The first
     annotation of a rater on a task stays, and rows that contradict it are reported.
     """
-    entries = [entry for placed_row in placed for entry in _entries(placed_row)]
+    entries, unfit = _fitting([entry for placed_row in placed for entry in _entries(placed_row, project)])
     if not entries:
-        return []
+        return unfit
     raters = _raters(project, {entry.rater for entry in entries})
     touched = {entry.placed.task for entry in entries}
     # Settling needs the row locks. They are taken by id, as everywhere, or two transactions could wait for each other.
@@ -77,17 +79,18 @@ def write_annotations(project: Project, placed: Sequence[Placed], *, now: dateti
     tasks = {task.pk: task for task in locked.defer("conversation", "metadata")}
     fresh, refused = _unknown(entries, raters)
     if fresh:
-        tasks = {pk: task for pk, task in tasks.items() if pk in {entry.placed.task for entry in fresh}}
+        rated = {entry.placed.task for entry in fresh}
+        tasks = {pk: task for pk, task in tasks.items() if pk in rated}
         _make_room(tasks, fresh, project)
         _store(fresh, raters, list(tasks.values()), project, now)
         _count_work(project, fresh, raters)
         consensus.settle(list(tasks.values()), project=project, now=now)
-    return refused
+    return unfit + refused
 
 
-def _entries(placed: Placed) -> Iterator[_RaterEntry]:
-    """Yields the work of each rater. The nth place of every list is rater n, as the files name nobody."""
-    for number in range(placed.row.raters()):
+def _entries(placed: Placed, project: Project) -> Iterator[_RaterEntry]:
+    """Yields the work of each rater. Where the file names nobody, the nth place of every list is rater n."""
+    for number in range(placed.row.listed_raters()):
         ratings = {
             position: response.ratings[number]
             for position, response in enumerate(placed.row.responses)
@@ -96,6 +99,29 @@ def _entries(placed: Placed) -> Iterator[_RaterEntry]:
         yield _RaterEntry(placed, f"rater-{number + 1}", ratings)
     for number, preference in enumerate(placed.row.preferences):
         yield _RaterEntry(placed, f"preference-{number + 1}", {}, preference.strength, preference.justification)
+    for number, given in enumerate(placed.row.annotations):
+        place = _place_of(given.rater, project) if given.rater else f"rater-{number + 1}"
+        yield _RaterEntry(placed, place, given.ratings, given.preference, given.justification)
+
+
+def _place_of(name: str, project: Project) -> str:
+    """Returns what stands for a person's name, which is not stored: a hash that is different in every project."""
+    return f"person-{hashlib.sha256(f'{project.pk} {name}'.encode()).hexdigest()[:24]}"
+
+
+def _fitting(entries: Sequence[_RaterEntry]) -> tuple[list[_RaterEntry], list[Rejected]]:
+    """Returns the entries that fit the responses of their tasks, and the rows of those that do not."""
+    fit, refused = [], []
+    for entry in entries:
+        there, line = len(entry.placed.responses), entry.placed.row.line
+        if entry.ratings and max(entry.ratings) >= there:
+            why = f"the task has {there} responses, and the row rates response {max(entry.ratings) + 1}"
+            refused.append(Rejected(line, why))
+        elif entry.placed.row.refers and entry.preference is not None and there != 2:
+            refused.append(Rejected(line, f"the task has {there} responses, and preferences are for two"))
+        else:
+            fit.append(entry)
+    return fit, refused
 
 
 def _raters(project: Project, places: set[str]) -> dict[str, User]:
@@ -105,13 +131,23 @@ def _raters(project: Project, places: set[str]) -> dict[str, User]:
     """
     known = ImportedRater.objects.filter(project=project, place__in=places).select_related("user")
     raters = {rater.place: rater.user for rater in known}
-    for place in sorted(places - set(raters)):
-        # A person may have chosen that name, and must not be taken for the rater.
-        called = f"imported.{project.pk}.{place}"
-        free = called if not User.objects.filter(username=called).exists() else f"{called}.{secrets.token_hex(4)}"
-        user = User.objects.create(username=free, is_active=False, password="!")
-        raters[place] = ImportedRater.objects.create(project=project, place=place, user=user).user
-    return raters
+    missing = sorted(places - set(raters))
+    names = {place: f"imported.{project.pk}.{place}" for place in missing}
+    # A person may have chosen such a name, and must not be taken for the rater.
+    taken = set(User.objects.filter(username__in=names.values()).values_list("username", flat=True))
+    users = User.objects.bulk_create(
+        User(
+            username=f"{names[place]}.{secrets.token_hex(4)}" if names[place] in taken else names[place],
+            is_active=False,
+            password="!",
+        )
+        for place in missing
+    )
+    new = dict(zip(missing, users, strict=True))
+    ImportedRater.objects.bulk_create(
+        ImportedRater(project=project, place=place, user=user) for place, user in new.items()
+    )
+    return raters | new
 
 
 def _unknown(entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> tuple[list[_RaterEntry], list[Rejected]]:
@@ -123,7 +159,7 @@ def _unknown(entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> tupl
     present = {(task, rater): digest for task, rater, digest in rows}
     fresh, refused = [], {}
     for entry in entries:
-        key, digest = (entry.placed.task, raters[entry.rater].pk), entry.content_hash()
+        key, digest = (entry.placed.task, raters[entry.rater].pk), entry.content_hash
         if key not in present:
             present[key] = digest
             fresh.append(entry)
@@ -155,46 +191,94 @@ def _store(
 ) -> None:
     free = _free_slots(tasks)
     slots = [free[entry.placed.task].pop(0) if entry.ratings and free[entry.placed.task] else None for entry in entries]
-    assignments = Assignment.objects.bulk_create(
-        Assignment(
-            task_id=entry.placed.task,
-            annotator=raters[entry.rater],
-            slot=slot,
-            # Ratings for which the task has no slot are kept as extra, and do not count.
-            counts=slot is not None or not entry.ratings,
-            extra=slot is None and bool(entry.ratings),
-            state=Assignment.State.SUBMITTED,
-            response_order=sorted(entry.ratings),
-            leased_at=now,
-            lease_expires_at=now,
-        )
-        for entry, slot in zip(entries, slots, strict=True)
+    assignments, annotations = next_ids(Assignment, len(entries)), next_ids(Annotation, len(entries))
+    submitted, imported, version = Assignment.State.SUBMITTED.value, Origin.IMPORTED.value, project.rubric.version
+    copy_rows(
+        Assignment,
+        _ASSIGNMENT_COLUMNS,
+        (
+            (
+                pk,
+                entry.placed.task,
+                raters[entry.rater].pk,
+                slot,
+                # Ratings for which the task has no slot are kept as extra, and do not count.
+                slot is not None or not entry.ratings,
+                slot is None and bool(entry.ratings),
+                submitted,
+                sorted(entry.ratings),
+                now,
+                now,
+            )
+            for pk, entry, slot in zip(assignments, entries, slots, strict=True)
+        ),
     )
-    annotations = Annotation.objects.bulk_create(
-        Annotation(
-            assignment=assignment,
-            origin=Origin.IMPORTED,
-            preference=entry.preference,
-            justification=entry.justification,
-            rubric_version=project.rubric.version,
-            content_hash=entry.content_hash(),
-            submitted_at=now,
-        )
-        for assignment, entry in zip(assignments, entries, strict=True)
+    copy_rows(
+        Annotation,
+        _ANNOTATION_COLUMNS,
+        (
+            (
+                pk,
+                assignment,
+                1,
+                True,
+                imported,
+                entry.preference,
+                entry.justification,
+                0,
+                version,
+                entry.content_hash,
+                now,
+            )
+            for pk, assignment, entry in zip(annotations, assignments, entries, strict=True)
+        ),
     )
-    Rating.objects.bulk_create(
-        Rating(annotation=annotation, response_id=entry.placed.responses[position], scores=scores)
-        for annotation, entry in zip(annotations, entries, strict=True)
-        for position, scores in entry.ratings.items()
+    copy_rows(
+        Rating,
+        ("annotation_id", "response_id", "scores", "checks", "unsafe_category"),
+        (
+            (annotation, entry.placed.responses[position], json.dumps(scores), "[]", "")
+            for annotation, entry in zip(annotations, entries, strict=True)
+            for position, scores in entry.ratings.items()
+        ),
     )
+
+
+_ASSIGNMENT_COLUMNS = (
+    "id",
+    "task_id",
+    "annotator_id",
+    "slot",
+    "counts",
+    "extra",
+    "state",
+    "response_order",
+    "leased_at",
+    "lease_expires_at",
+)
+_ANNOTATION_COLUMNS = (
+    "id",
+    "assignment_id",
+    "revision",
+    "is_current",
+    "origin",
+    "preference",
+    "justification",
+    "guideline_version",
+    "rubric_version",
+    "content_hash",
+    "submitted_at",
+)
 
 
 def _count_work(project: Project, entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> None:
     done = Counter(raters[entry.rater].pk for entry in entries)
     # By id: transactions that update several tallies in different orders could wait for each other.
+    Tally.objects.bulk_create(
+        (Tally(annotator_id=rater, project=project) for rater in sorted(done)), ignore_conflicts=True
+    )
     for rater in sorted(done):
-        tally, _ = Tally.objects.get_or_create(annotator_id=rater, project=project)
-        Tally.objects.filter(pk=tally.pk).update(done=F("done") + done[rater])
+        Tally.objects.filter(annotator=rater, project=project).update(done=F("done") + done[rater])
 
 
 def _free_slots(tasks: Sequence[Task]) -> dict[int, list[int]]:

@@ -5,12 +5,13 @@ thread of one worker imports at a time, under a lock that PostgreSQL releases wi
 worked on while the lock is free has lost its worker, and goes on behind the last batch that was committed.
 """
 
+import gc
 import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -339,7 +340,7 @@ def _import(job: ImportJob) -> None:
         raise NotStartable("The file is not where this worker looks for it. Upload it again.")
     now = database_now()
     import_row = None if job.dry_run else job.import_row or _begin(job, now)
-    with _file(job).open("rb") as file:
+    with _file(job).open("rb") as file, _few_garbage_collections():
         write_batches(
             job.project,
             _Followed(file, job),
@@ -349,6 +350,17 @@ def _import(job: ImportJob) -> None:
             import_row=import_row,
             journal=_Progress(job),
         )
+
+
+@contextmanager
+def _few_garbage_collections() -> Iterator[None]:
+    """Looks for garbage once in a batch: rows form no cycles, and looking among them took a fifth of the time."""
+    usual = gc.get_threshold()
+    gc.set_threshold(100_000, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def _require_same_rules(job: ImportJob) -> None:

@@ -55,13 +55,15 @@ class ResponseColumns:
 class ColumnMapping:
     """The column for each field of our rows; an empty name stands for none.
 
-    The conversation is in `prompt` as text, or in `messages` as a list of turns. `rest` says what becomes of all other
+    The conversation is in `prompt` as text, or in `messages` as a list of turns, or else `prompt_text` is the prompt of
+    every row. `rest` says what becomes of all other
     columns. With `fewer`, a response whose cell is empty is left out, and otherwise it is an error.
     """
 
     responses: tuple[ResponseColumns, ...]
     prompt: str = ""
     messages: str = ""
+    prompt_text: str = ""
     id: str = ""
     language: str = ""
     priority: str = ""
@@ -97,7 +99,7 @@ def read_mapping(value: Any) -> ColumnMapping:
         raise BadMapping(
             _('The mapping must be an object like {"prompt": "question", "responses": [{"text": "answer"}]}.')
         )
-    _require_known(value, (*_TEXTS, "responses", "rest", "fewer"), _("The mapping"))
+    _require_known(value, (*_TEXTS, "prompt_text", "responses", "rest", "fewer"), _("The mapping"))
     given = value.get("responses")
     if not isinstance(given, list) or not given:
         raise BadMapping(_("responses: Choose a column for one response at least."))
@@ -111,9 +113,21 @@ def read_mapping(value: Any) -> ColumnMapping:
         raise BadMapping(_("fewer: Write true or false, not %(given)s.") % {"given": shown(fewer)})
     responses = tuple(_response(response, f"responses[{number}]") for number, response in enumerate(given))
     texts = {name: _name(value.get(name, ""), name) for name in _TEXTS}
-    if bool(texts["prompt"]) == bool(texts["messages"]):
-        raise BadMapping(_("Choose a column for the prompt, or one for the messages, and not both."))
+    texts["prompt_text"] = _prompt_text(value.get("prompt_text", ""))
+    if sum(bool(texts[name]) for name in ("prompt", "messages", "prompt_text")) != 1:
+        raise BadMapping(
+            _("Choose a column for the prompt, or one for the messages, or write one prompt for all rows.")
+        )
     return ColumnMapping(responses=responses, rest=rest, fewer=fewer, **texts)
+
+
+def _prompt_text(value: Any) -> str:
+    if value == "":
+        return ""
+    try:
+        return storable_text(value, "prompt_text")
+    except BadRow as bad:
+        raise BadMapping(f"{bad}.") from bad
 
 
 def mapping_of_text(text: str | bytes) -> ColumnMapping:
@@ -250,6 +264,8 @@ def _of_number(value: Any) -> Any:
 
 
 def _messages(values: Mapping[str, Any], mapping: ColumnMapping) -> Any:
+    if mapping.prompt_text:
+        return [{"role": "user", "content": mapping.prompt_text}]
     if mapping.prompt:
         return messages_from_prompt(_text(values, mapping.prompt))
     if mapping.messages not in values:

@@ -4,12 +4,11 @@ Also names prompts and tasks by hashes.
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
+from json.encoder import encode_basestring as _quoted
 
 Message = dict[str, str]
-_json = json.JSONEncoder(ensure_ascii=False).encode
 
 _TURN = re.compile(r"\n<extra_id_1>(User|Assistant|System)\n")
 _SYSTEM = re.compile(r"<extra_id_0>System\n(.*?)\n<extra_id_1>User\n", re.DOTALL)
@@ -46,8 +45,9 @@ def prompt_from_messages(messages: Sequence[Message]) -> str:
 
 def prompt_hash(messages: Sequence[Message]) -> str:
     """Returns a prompt's hash, which is the same in every file format. The split into train and validation uses it."""
-    turns = [[message["role"], message["content"]] for message in messages]
-    return hashlib.sha256(_json(turns).encode()).hexdigest()
+    # As JSON without escapes, written piece by piece: an encoder of lists takes three times as long.
+    turns = ", ".join(f"[{_quoted(message['role'])}, {_quoted(message['content'])}]" for message in messages)
+    return hashlib.sha256(f"[{turns}]".encode()).hexdigest()
 
 
 def is_held_out(prompt_hash: str, share: float) -> bool:
@@ -57,4 +57,5 @@ def is_held_out(prompt_hash: str, share: float) -> bool:
 
 def content_hash(prompt: str, texts: Sequence[str]) -> str:
     """Returns a task's hash, from its prompt's hash and the texts of its responses in their order."""
-    return hashlib.sha256(_json([prompt, *texts]).encode()).hexdigest()
+    listed = ", ".join(map(_quoted, [prompt, *texts]))
+    return hashlib.sha256(f"[{listed}]".encode()).hexdigest()

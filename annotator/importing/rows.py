@@ -1,6 +1,6 @@
 """The checked rows that one part of an import hands to the next, the same for every layout."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -42,8 +42,24 @@ class GivenPreference:
 
 
 @dataclass(frozen=True)
+class GivenAnnotation:
+    """What one person said of a task elsewhere: scores by attribute, by the response's position, or a preference.
+
+    `rater` is the person's name in the file; where it is empty, the place among the task's annotations stands for it.
+    """
+
+    rater: str
+    ratings: Mapping[int, dict[str, int]]
+    preference: int | None = None
+    justification: str = ""
+
+
+@dataclass(frozen=True)
 class TaskRow:
-    """A task in a file. `line` is its first line, `size` the number of bytes that it takes in the file."""
+    """A task in a file. `line` is its first line, `size` the number of bytes that it takes in the file.
+
+    A row that only `refers` to a task by its id has annotations and no texts.
+    """
 
     line: int
     messages: list[Message]
@@ -53,6 +69,8 @@ class TaskRow:
     metadata: dict[str, Any] = field(default_factory=dict)
     preference: int | None = None
     preferences: tuple[GivenPreference, ...] = ()
+    annotations: tuple[GivenAnnotation, ...] = ()
+    refers: bool = False
     gold: str = ""
     language: str = ""
     layout: str = "tasks"
@@ -71,18 +89,46 @@ class TaskRow:
         """The task's id in the file, or one that is derived from its content."""
         return self.external_id or f"content-{self.content_hash[:24]}"
 
+    def listed_raters(self) -> int:
+        """Returns how many places the lists of ratings have."""
+        return max((len(response.ratings) for response in self.responses), default=0)
+
     def raters(self) -> int:
-        """Returns how many imported raters rated the task."""
-        return max(len(response.ratings) for response in self.responses)
+        """Returns how many imported raters rated the task's responses."""
+        return self.listed_raters() + sum(bool(annotation.ratings) for annotation in self.annotations)
+
+    def people(self) -> int:
+        """Returns how many imported raters rated the responses or said which of them they prefer."""
+        return max(self.listed_raters(), len(self.preferences)) + len(self.annotations)
 
     def weight(self) -> int:
         """Returns the bytes that the row counts for in a batch: each rating becomes rows of its own in the database."""
         ratings = sum(len(response.ratings) for response in self.responses) + len(self.preferences)
+        ratings += sum(len(annotation.ratings) + 1 for annotation in self.annotations)
         return self.size + RATING_BYTES * ratings
 
     def has_ratings(self) -> bool:
         """Returns whether the row has labels or ratings of its responses."""
-        return any(response.label or response.ratings for response in self.responses)
+        return bool(self.annotations) or any(response.label or response.ratings for response in self.responses)
+
+
+@dataclass(frozen=True)
+class FlatRow:
+    """A row of a layout that has one response in each row. Two consecutive rows with the same prompt are one task."""
+
+    line: int
+    prompt: str
+    response: ResponseRow
+    size: int
+    language: str = ""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the project says of ratings: the number of levels by attribute, and whether a preference may be 0."""
+
+    attributes: Mapping[str, int]
+    ties: bool
 
 
 @dataclass(frozen=True)

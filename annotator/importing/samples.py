@@ -15,10 +15,11 @@ from typing import IO, Any, BinaryIO
 
 from django.utils.translation import gettext_noop
 
+from annotator.importing.decoders import program_for
 from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import ColumnMapping, columns_of, mapped_rows
 from annotator.importing.rows import Rejected, TaskRow
-from annotator.importing.sources import GZIP, PARQUET, RawRow, read_parquet_file, read_rows
+from annotator.importing.sources import GZIP, RawRow, read_decoded_file, read_rows
 from annotator.models import Project
 
 MOST_ROWS = 20
@@ -32,7 +33,7 @@ SHOWN = 8_000
 TURNS_SHOWN = 20
 """The last turns of a conversation that a preview shows."""
 NOTES = READ_AS_A_WHOLE, NO_ROW, GONE = (
-    gettext_noop("A gzipped Parquet file is read as a whole, so none of its rows can be shown beforehand."),
+    gettext_noop("A gzipped Parquet or Excel file is read as a whole, so none of its rows can be shown beforehand."),
     gettext_noop("The file has no row that can be shown."),
     gettext_noop("The file's first rows are not there any more."),
 )
@@ -119,7 +120,7 @@ class _Head(io.RawIOBase):
 def take(path: Path) -> Sample:
     """Reads the first rows of the file. Raises UnreadableFile."""
     with path.open("rb") as file:
-        if _is_zipped_parquet(file):
+        if _is_zipped_table(file):
             return Sample([], READ_AS_A_WHOLE)
         rows: list[RawRow] = []
         weight = 0
@@ -132,14 +133,14 @@ def take(path: Path) -> Sample:
         return Sample(rows, "" if rows else NO_ROW)
 
 
-def _is_zipped_parquet(file: BinaryIO) -> bool:
+def _is_zipped_table(file: BinaryIO) -> bool:
     is_zipped = file.read(2) == GZIP
     file.seek(0)
     if not is_zipped:
         return False
     try:
         with gzip.GzipFile(fileobj=file) as unzipped:
-            return unzipped.read(4) == PARQUET
+            return program_for(unzipped.read(8)) is not None
     except (OSError, EOFError):
         return False  # damaged: reading its rows says how
     finally:
@@ -147,9 +148,9 @@ def _is_zipped_parquet(file: BinaryIO) -> bool:
 
 
 def _rows(file: BinaryIO) -> Generator[RawRow]:
-    is_parquet = file.read(4) == PARQUET
+    program = program_for(file.read(8))
     file.seek(0)
-    yield from read_parquet_file(file) if is_parquet else read_rows(_Head(file))  # type: ignore[arg-type]
+    yield from read_decoded_file(program, file) if program else read_rows(_Head(file))  # type: ignore[arg-type]
 
 
 def keep(sample: Sample, path: Path) -> None:

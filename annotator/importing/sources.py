@@ -1,4 +1,7 @@
-"""Reads JSON lines, a JSON list, CSV or Parquet, plain or gzipped, as numbered raw rows, never whole in memory."""
+"""Reads text files and tables, plain or gzipped, as numbered raw rows, never whole in memory.
+
+Text files are JSON lines, a JSON list or CSV. Parquet, Arrow and Excel are decoded in a process (decoders.py).
+"""
 
 import csv
 import gzip
@@ -6,21 +9,21 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import chain
+from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from django.conf import settings
 
 from annotator.exporting.spreadsheets import text_of_cell
+from annotator.importing.decoders import EXCEL, Undecodable, decoded_file_lines, decoded_lines, program_for
 from annotator.importing.expansion_limits import FileTooLarge, Incoming, Metered, UnreadableFile, Unzipped
-from annotator.importing.parquet import UnreadableParquet, parquet_file_lines, parquet_lines
 
 GZIP = b"\x1f\x8b"
-PARQUET = b"PAR1"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 MOST_COLUMNS = 200
 DELIMITERS = (",", ";", "\t")
@@ -96,8 +99,8 @@ def _too_many_rows() -> FileTooLarge:
 
 def _sniffed(source: io.BufferedReader) -> Iterator[RawRow]:
     head = source.peek(_CHUNK)[:_CHUNK]
-    if head[:4] == PARQUET:
-        return _parquet_rows(source)
+    if program := program_for(head):
+        return _decoded_rows(program, decoded_lines(program, source))
     if head[:2] in UTF16:
         raise UnreadableFile("the file is UTF-16: save it as UTF-8")
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -145,8 +148,10 @@ def _json_row(number: int, line: bytes) -> RawRow:
         values = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as wrong:
         return RawRow(number, None, f"not UTF-8: byte {wrong.object[wrong.start]:#04x} at position {wrong.start + 1}")
-    except (ValueError, RecursionError) as wrong:
+    except ValueError as wrong:
         return RawRow(number, None, f"not JSON: {wrong}")
+    except RecursionError:
+        return RawRow(number, None, "the row is nested too deeply")
     return _object_row(number, values, len(line))
 
 
@@ -313,7 +318,9 @@ def _csv_rows(source: BinaryIO) -> Iterator[RawRow]:
     except (csv.Error, _RowTooLong) as wrong:
         raise UnreadableFile(f"the CSV header cannot be read: {wrong}") from wrong
     if len(columns) < 2 or len(set(columns)) != len(columns):
-        raise UnreadableFile("neither JSON lines, a JSON list, CSV with a header of two or more columns, nor Parquet")
+        raise UnreadableFile(
+            "neither JSON lines, a JSON list, CSV with a header of two or more columns, Parquet, Arrow nor Excel"
+        )
     if len(columns) > MOST_COLUMNS:
         raise UnreadableFile(f"the CSV header has {len(columns):,} columns, and at most {MOST_COLUMNS} are read")
     yield from _csv_records(reader, lines, columns)
@@ -345,29 +352,34 @@ def _csv_records(reader: Any, lines: _CsvLines, columns: list[str]) -> Iterator[
             yield RawRow(line, values, from_csv=True, size=lines.taken)
 
 
-# Parquet ---------------------------------------------------------------------------------------------------
+# Parquet, Arrow and Excel ----------------------------------------------------------------------------------
 
 
-def read_parquet_file(file: BinaryIO) -> Iterator[RawRow]:
-    """Yields the rows of a Parquet file on the disk, without the copy that a stream needs. Raises UnreadableFile."""
-    return _parquet_rows(file, opened=parquet_file_lines)
+def read_decoded_file(program: Path, file: BinaryIO) -> Iterator[RawRow]:
+    """Yields the rows of a file on the disk, without the copy that a stream needs. Raises UnreadableFile."""
+    return _decoded_rows(program, decoded_file_lines(program, file))
 
 
-def _parquet_rows(source: BinaryIO, opened: Callable[[BinaryIO], _Decoded] = parquet_lines) -> Iterator[RawRow]:
+def _decoded_rows(program: Path, opened: _Decoded) -> Iterator[RawRow]:
     number = 0
     try:
-        with opened(source) as decoded:
+        with opened as decoded:
             for number, line in _lines(_buffered(Metered(decoded))):
-                yield _parquet_row(number, line)
-    except UnreadableParquet as broken:
+                if row := _decoded_row(number, line, from_table=program == EXCEL):
+                    yield row
+    except Undecodable as broken:
         if not number:
-            raise UnreadableFile(f"the Parquet file cannot be read: {broken}") from broken
-        yield RawRow(number + 1, None, f"the Parquet file is damaged here: {broken}")
+            raise UnreadableFile(f"the file cannot be read: {broken}") from broken
+        yield RawRow(number + 1, None, f"the file is damaged here: {broken}")
 
 
-def _parquet_row(number: int, line: bytes | None) -> RawRow:
-    """Reads a line of the decoding process: a JSON object, or a text that says what is wrong with the row."""
+def _decoded_row(number: int, line: bytes | None, *, from_table: bool) -> RawRow | None:
+    """Reads a line of the decoding process: an object, a text that says what is wrong with the row, or null."""
     if line is None:
         return RawRow(number, None, str(_RowTooLong()))
     values = json.loads(line)
-    return RawRow(number, None, values) if isinstance(values, str) else RawRow(number, values, size=len(line))
+    if values is None:
+        return None
+    if isinstance(values, str):
+        return RawRow(number, None, values)
+    return RawRow(number, values, size=len(line), from_csv=from_table)

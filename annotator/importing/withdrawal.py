@@ -25,6 +25,7 @@ from annotator.models import (
     Origin,
     Project,
     QualificationAnswer,
+    Release,
     Tally,
     Task,
     User,
@@ -197,6 +198,7 @@ def _remove_some(import_row: Import, *, after: int) -> int | None:
         Tally.objects.filter(annotator=rater, project=import_row.project_id).update(done=F("done") - done)
     Task.objects.filter(pk__in=going).delete()
     ExportJob.objects.texts_have_gone(import_row.project_id)
+    Release.objects.texts_have_gone(import_row.project_id, going)
     Import.objects.filter(pk=import_row.pk).update(removed=F("removed") + len(going))
     return tasks[-1]
 

@@ -40,9 +40,18 @@ METADATA_SHOWN = 12
 SILENT_AFTER = timedelta(seconds=60)
 LAYOUTS = {
     "tasks": gettext_lazy("task rows"),
+    "conversations": gettext_lazy("conversations that end with the response"),
     "helpsteer2": gettext_lazy("HelpSteer2 rows: a prompt and a response in each"),
-    "pairs": gettext_lazy("pairs: a chosen and a rejected response in each row"),
     "preference": gettext_lazy("HelpSteer2 preferences: a prompt and two responses in each row"),
+    "helpsteer3": gettext_lazy("HelpSteer3 rows: a context and its responses in each"),
+    "pairs": gettext_lazy("pairs: a chosen and a rejected response in each row"),
+    "comparisons": gettext_lazy("comparisons: two responses in each row, and perhaps a vote"),
+    "completions": gettext_lazy("lists of completions, as in UltraFeedback"),
+    "spans": gettext_lazy("responses with marked spans, as in FineGrainedRLHF"),
+    "label_studio": gettext_lazy("Label Studio's tasks"),
+    "argilla": gettext_lazy("Argilla's records"),
+    "potato": gettext_lazy("Potato's annotations of tasks that are there already"),
+    "ratings": gettext_lazy("scores of tasks that are there already, one in each row"),
 }
 
 
@@ -162,7 +171,8 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
                 "task": task,
                 "responses": list(zip(ascii_uppercase, task.responses, strict=False)),
                 # As a list: a template would look for a key called `items`.
-                "metadata": list(islice(task.metadata.items(), METADATA_SHOWN)),
+                "metadata": [(key, _shown(value)) for key, value in islice(task.metadata.items(), METADATA_SHOWN)],
+                "raters": task.people(),
             }
             for task in shown.tasks
         ],
@@ -174,6 +184,10 @@ def _preview(request: HttpRequest, job: ImportJob) -> dict[str, Any]:
         "usable": bool(shown.tasks) or not sample.columns,
         "kept": [(row, not set(read_mapping(row.columns).columns()) - set(sample.columns)) for row in kept],
     }
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _mapping(

@@ -126,14 +126,19 @@ class Product:
         """Until PostgreSQL's log cannot grow and it ends; with room again it is started, as the supervisor would."""
         assert self.small_disk is not None
         ballast = self.small_disk / "ballast"
-        subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", "bs=1M"], check=False, stderr=subprocess.DEVNULL)
-        with suppress(psycopg.OperationalError), psycopg.connect(self.postgres.url, autocommit=True) as database:
-            for _ in range(DISK_MEGABYTES):
-                database.execute("SELECT pg_logical_emit_message(false, 'the storm', repeat('x', 1000000))")
-        wait_for(lambda: not self.postgres.process.alive(), what="the end of PostgreSQL")
+        wait_for(lambda: self.ended_without_room(ballast), what="the end of PostgreSQL")
         time.sleep(FULL_SECONDS)
         ballast.unlink()
         self.postgres.start()
+
+    def ended_without_room(self, ballast: Path) -> bool:
+        """What room is left is filled and PostgreSQL made to write its log, which it may first do over old files."""
+        fill = ["dd", "if=/dev/zero", f"of={ballast}", "bs=1M", "oflag=append", "conv=notrunc"]
+        subprocess.run(fill, check=False, stderr=subprocess.DEVNULL)
+        with suppress(psycopg.OperationalError), psycopg.connect(self.postgres.url, autocommit=True) as database:
+            for _ in range(DISK_MEGABYTES):
+                database.execute("SELECT pg_logical_emit_message(false, 'the storm', repeat('x', 1000000))")
+        return not self.postgres.process.alive()
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """A command of Python beside the servers."""

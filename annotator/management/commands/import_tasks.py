@@ -1,19 +1,24 @@
-"""import_tasks PROJECT FILE: imports tasks from a file, or from standard input for `-`."""
+"""import_tasks PROJECT FILE...: imports tasks from files and folders, or from standard input for `-`."""
 
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from annotator.db.clock import database_now
-from annotator.importing import import_rows
+from annotator.importing import ImportResult, hub, import_rows
 from annotator.importing.mappings import ColumnMapping, mapping_of_text
 from annotator.management.projects import named_project
+from annotator.models import Project
 from annotator.refusals import Refusal
 
 SHOWN = 50
+ENDINGS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".xlsx")
+DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
+"""Files that `datasets` writes beside the rows."""
 
 
 def _mapping(name: str | None) -> ColumnMapping | None:
@@ -27,38 +32,83 @@ def _mapping(name: str | None) -> ColumnMapping | None:
 
 
 class Command(BaseCommand):
-    help = "Imports JSON lines, a JSON list, CSV or Parquet, plain or gzipped. The same file twice changes nothing."
+    help = (
+        "Imports text files, Parquet, Arrow and Excel, plain or gzipped (docs/formats.md). Of a folder, every such "
+        "file is imported, and of hub:OWNER/NAME those of a data set of the Hub. The same file twice changes nothing."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("project", help="the project's slug")
-        parser.add_argument("file", help="a path, or - for standard input")
+        parser.add_argument(
+            "files", nargs="+", metavar="file", help="a file, a folder or hub:OWNER/NAME; - is standard input"
+        )
         parser.add_argument("--mapping", metavar="FILE", help="JSON that names the column for each field of a task")
         parser.add_argument("--dry-run", action="store_true", help="check and count, write nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
         project, dry_run = named_project(options["project"]), options["dry_run"]
-        name = options["file"]
+        how: dict[str, Any] = {"now": database_now(), "dry_run": dry_run}
+        total = ImportResult()
         try:
-            how: dict[str, Any] = {"now": database_now(), "dry_run": dry_run, "mapping": _mapping(options["mapping"])}
-            if name == "-":
-                result = import_rows(project, sys.stdin.buffer, **how)
-            else:
-                with Path(name).open("rb") as file:
-                    result = import_rows(project, file, file_name=name, **how)
+            how["mapping"] = _mapping(options["mapping"])
+            with TemporaryDirectory() as fetched:
+                names = [name for given in options["files"] for name in _files(given, Path(fetched))]
+                for name in names:
+                    result = self._imported(project, name, how)
+                    self._report(result, name.removeprefix(f"{fetched}/") if len(names) > 1 else "")
+                    total.created += result.created
+                    total.existing += result.existing
+                    total.rejected_total += result.rejected_total
         except Refusal as refusal:
             raise CommandError(str(refusal)) from refusal
-        except OSError as error:
-            raise CommandError(f"{name} cannot be read: {error.strerror}.") from error
-        rows = result.rejected[:SHOWN]
-        for row in rows:
-            self.stderr.write(f"line {row.line}: {row.error}")
-        if more := result.rejected_total - len(rows):
-            self.stderr.write(f"... and {more} more")
         before, would = ("Dry run, nothing is written: ", "would be ") if dry_run else ("", "")
-        rejected = result.rejected_total
+        rejected = total.rejected_total
         self.stdout.write(
-            f"{before}{result.created} tasks {would}created, {result.existing} existing, {rejected} rows rejected"
+            f"{before}{total.created} tasks {would}created, {total.existing} existing, {rejected} rows rejected"
         )
         # The other rows are in, but a script must not go on as if all of them were.
         if rejected:
             raise SystemExit(1)
+
+    def _imported(self, project: Project, name: str, how: dict[str, Any]) -> ImportResult:
+        if name == "-":
+            return import_rows(project, sys.stdin.buffer, **how)
+        try:
+            with Path(name).open("rb") as file:
+                return import_rows(project, file, file_name=name, **how)
+        except OSError as error:
+            raise CommandError(f"{name} cannot be read: {error.strerror}.") from error
+
+    def _report(self, result: ImportResult, name: str) -> None:
+        if name:
+            self.stdout.write(f"{name}: {result.created} new, {result.existing} existing")
+        of = f"{name}, " if name else ""
+        rows = result.rejected[:SHOWN]
+        for row in rows:
+            self.stderr.write(f"{of}line {row.line}: {row.error}")
+        if more := result.rejected_total - len(rows):
+            self.stderr.write(f"... and {more} more")
+
+
+def _files(given: str, fetched: Path) -> list[str]:
+    """Returns a file's name, or those of the files of rows in a folder, in the order of their names.
+
+    What is named as hub:OWNER/NAME is written to a folder in `fetched` first.
+    """
+    folder = Path(given)
+    if given.startswith(hub.PREFIX):
+        folder = fetched / str(len(list(fetched.iterdir())))
+        folder.mkdir()
+        hub.fetch(given, folder, endings=ENDINGS)
+    elif given == "-" or not folder.is_dir():
+        return [given]
+    files = [file for file in sorted(folder.rglob("*")) if _has_rows(file.relative_to(folder)) and file.is_file()]
+    if not files:
+        raise CommandError(f"{given} holds no file of rows: they end with {', '.join(sorted(ENDINGS))}.")
+    return [str(file) for file in files]
+
+
+def _has_rows(file: Path) -> bool:
+    """Returns whether a file of a data set holds rows, and not what describes them."""
+    is_hidden = any(part.startswith(".") for part in file.parts)
+    return not is_hidden and file.name.removesuffix(".gz").endswith(ENDINGS) and file.name not in DESCRIPTIONS

@@ -242,7 +242,10 @@ def test_htmx_gets_the_part_alone(project: Project, carol: Client) -> None:
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        ({"text_0": "b"}, "Choose a column for the prompt, or one for the conversation."),
+        (
+            {"text_0": "b"},
+            "or one for the conversation, or write one prompt for all rows.",
+        ),
         ({"prompt": "a"}, "Choose the column of at least one response."),
         ({"prompt": "a", "text_0": "b", "model_0": "c", "model_name_0": "m"}, "not both"),
         ({"prompt": "no such column", "text_0": "b"}, "Select a valid choice"),

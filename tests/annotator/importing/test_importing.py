@@ -300,7 +300,6 @@ def test_a_row_without_an_id_names_the_oldest_task_of_its_text(project: Project)
         (label_row("p", "a", helpfulness=True), "helpfulness is True"),
         (label_row("p", "a", helpfulness=3.0), "helpfulness is 3.0"),
         (label_row("p", "  "), "response is empty"),
-        (label_row("p", "a", extra=1), "unknown column 'extra'"),
         (label_row("p", "a\x00"), "response has a NUL byte at position 2"),
         (label_row("p\ud800", "a"), "prompt is not UTF-8 at position 2"),
         (label_row("p", ["a"]), "response is ['a']: it must be text"),  # type: ignore[arg-type]
@@ -396,3 +395,11 @@ def test_the_first_tasks_come_with_an_entry_of_the_audit(project: Project, monke
 def test_a_file_that_makes_nothing_leaves_no_entry(project: Project) -> None:
     assert counted(from_bytes(project, b"{}\n")) == (0, 0, 1)
     assert not AuditEntry.objects.exists()
+
+
+def test_postgresql_knows_the_tables_once_many_tasks_are_in(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("annotator.importing.batches.COUNTED_FROM", 20)
+    imported(project, *(task_row(f"t-{number}") for number in range(20)))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'annotator_task'")
+        assert cursor.fetchone() == (20,)

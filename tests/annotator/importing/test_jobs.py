@@ -185,12 +185,12 @@ def test_a_disk_that_fills_up_fails_the_job_and_keeps_what_is_in(
     ("content", "why"),
     [
         ("a\n".encode("utf-16"), "the file is UTF-16"),
-        (b"PK\x03\x04 a spreadsheet", "neither JSON lines"),
+        (b"PK\x03\x04 an archive", "it is a zip archive but no Excel workbook"),
         (gzip.compress(b"x" * 100, mtime=0)[:12], "gzip file is damaged"),
-        (b"PAR1 and no more", "the Parquet file cannot be read"),
+        (b"PAR1 and no more", "the file cannot be read"),
         (gzip.compress(b'{"a": "' + b" " * (40 << 20) + b'"}', mtime=0), "expands more than 200-fold"),
     ],
-    ids=["utf-16", "spreadsheet", "damaged", "parquet", "bomb"],
+    ids=["utf-16", "archive", "damaged", "parquet", "bomb"],
 )
 def test_an_unreadable_file_fails_at_once_with_the_reason(project: Project, content: bytes, why: str) -> None:
     job = uploaded(project, content)
@@ -510,9 +510,10 @@ def test_gzipped_parquet_says_why_it_is_not_shown(project: Project) -> None:
 
 
 def test_a_preview_changes_with_the_mapping(project: Project) -> None:
-    content = b"question,answer_1,answer_2\nName a prime.,7,8\n"
+    content = b"question,reply 1,reply 2\nName a prime.,7,8\n"
     assert shown(project, content).layout == ""
-    task = shown(project, content, PAIR).tasks[0]
+    replies = read_mapping({"prompt": "question", "responses": [{"text": "reply 1"}, {"text": "reply 2"}]})
+    task = shown(project, content, replies).tasks[0]
     assert ([message["content"] for message in task.messages], task.responses[1].text) == (["Name a prime."], "8")
 
 

@@ -88,7 +88,7 @@ def test_an_empty_response_is_an_error_unless_rows_may_have_fewer() -> None:
         ([], "must be an object"),
         ({"prompt": "q"}, "one response at least"),
         ({**PAIR, "prompt": ""}, "a column for the prompt, or one for the messages"),
-        ({**PAIR, "messages": "m"}, "not both"),
+        ({**PAIR, "messages": "m"}, "or write one prompt for all rows"),
         ({**PAIR, "colour": "x"}, "unknown field 'colour'"),
         ({**PAIR, "rest": "burnt"}, "rest: Write"),
         ({**PAIR, "fewer": 1}, "fewer: Write true or false"),

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
+from annotator.importing import import_rows
 from annotator.importing.expansion_limits import UnreadableFile
 from annotator.importing.sources import RawRow, read_rows
+from annotator.models import Label, Project
+from tests.builders import ATTRIBUTES, NOW
+from tests.workbooks import sheet, workbook
 
 GOOD = b'{"a": 1}\n'
 
@@ -45,7 +49,7 @@ def test_an_empty_file_has_no_rows() -> None:
         (b"[[1]]", "not a JSON object but list"),
         (b"7", "not a JSON object but int"),
         (b'{"a": "\xff"}', "not UTF-8: byte 0xff at position 8"),
-        (b'{"a": ' + b"[" * 100_000, "not JSON"),
+        (b'{"a": ' + b"[" * 100_000, "the row is nested too deeply"),
         (b'{"a": ' + b"7" * 5_000 + b"}", "not JSON"),
     ],
 )
@@ -223,4 +227,47 @@ def test_a_damaged_parquet_file_keeps_the_rows_before_the_damage() -> None:
     *good, last = rows(bytes(data))
     assert len(good) >= 100
     assert (last.line, last.values) == (len(good) + 1, None)
-    assert "Parquet file is damaged" in last.error
+    assert "the file is damaged here" in last.error
+
+
+# Arrow and Excel -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("opens", ["new_stream", "new_file"])
+def test_arrow_files_are_read_as_datasets_writes_them(opens: str) -> None:
+    import pyarrow
+    import pyarrow.ipc
+
+    table = pyarrow.Table.from_pylist([{"a": 1, "b": ["x"]}, {"a": None, "b": ["y"]}])
+    sink = io.BytesIO()
+    with getattr(pyarrow.ipc, opens)(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert [row.values for row in rows(sink.getvalue())] == [{"a": 1, "b": ["x"]}, {"b": ["y"]}]
+
+
+def test_excel_rows_count_as_the_sheet_s_do() -> None:
+    read = rows(workbook(sheet([["prompt", "n", "", "x"], ["Why?", 3, "lost", 2.5], [], ["Who?", 4]])))
+    assert [(row.line, row.values) for row in read] == [
+        (2, {"prompt": "Why?", "n": 3, "x": 2.5}),
+        (4, {"prompt": "Who?", "n": 4}),
+    ]
+
+
+def test_levels_of_a_sheet_are_numbers(project: Project) -> None:
+    columns = ["prompt", "response", *ATTRIBUTES]
+    file = io.BytesIO(workbook(sheet([columns, ["p", "r", *[4] * len(ATTRIBUTES)]])))
+    assert (import_rows(project, file, now=NOW).rejected, Label.objects.get().scores["helpfulness"]) == ([], 4)
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (workbook(sheet([["prompt", "prompt"], ["a", "b"]])), "must name two or more columns, each differently"),
+        (workbook(sheet([["prompt"]])), "must name two or more columns"),
+        (workbook("<worksheet"), "the file cannot be read"),
+        (b"PK\x03\x04 and so on", "it is a zip archive but no Excel workbook"),
+    ],
+)
+def test_a_workbook_that_cannot_be_read_says_why(data: bytes, error: str) -> None:
+    with pytest.raises(UnreadableFile, match=error):
+        rows(data)

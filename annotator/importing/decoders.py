@@ -1,4 +1,4 @@
-"""Decodes Parquet in a process of its own with little memory, as a few kB can expand to more than a machine has.
+"""Decodes Parquet, Arrow and Excel in a process with little memory, as a few kB can expand to more than a machine has.
 
 The memory returns to the system when the process ends, and a file that crashes the decoder does not crash the web
 process or the worker.
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from signal import SIGABRT
 from tempfile import TemporaryFile
 from typing import BinaryIO, cast
 
@@ -18,7 +19,14 @@ from django.conf import settings
 
 from annotator.storage import disk_space
 
-PROCESS = Path(__file__).with_name("parquet_process.py")
+ARROW, EXCEL = (Path(__file__).with_name(name) for name in ("arrow_process.py", "excel_process.py"))
+PROGRAMS = {
+    b"PAR1": ARROW,
+    b"ARROW1": ARROW,
+    b"\xff\xff\xff\xff": ARROW,
+    b"PK\x03\x04": EXCEL,
+}
+"""The program that decodes a file, by the first bytes: Parquet, Arrow's file and stream, and a workbook's zip."""
 MEMORY_BYTES = 160 << 20
 """The decoder may take so much on top of what the interpreter and the library take."""
 PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -29,37 +37,42 @@ _CHUNK = 4 << 20
 _LONGEST_ERROR = 400
 
 
-class UnreadableParquet(Exception):
+class Undecodable(Exception):
     """The file, or the rest of it, cannot be decoded; the message says why."""
 
 
+def program_for(head: bytes) -> Path | None:
+    """Returns the program that decodes a file with these first bytes, or None for a file of text."""
+    return next((program for magic, program in PROGRAMS.items() if head.startswith(magic)), None)
+
+
 @contextmanager
-def parquet_lines(source: BinaryIO) -> Iterator[io.BufferedReader]:
-    """Yields a stream with a JSON line for each row: an object, or a text where JSON cannot hold the row.
+def decoded_lines(program: Path, source: BinaryIO) -> Iterator[io.BufferedReader]:
+    """Yields a stream with a JSON line for each row: an object, a text that says what is wrong, or null.
 
     Raises:
-        UnreadableParquet: The file could not be read to its end; raised after the last row that could be read.
+        Undecodable: The file could not be read to its end; raised after the last row that could be read.
         DiskNearlyFull: The disk has no room for the copy of the file that the decoder needs.
     """
-    # A Parquet file is read from its end, so it is copied to where the decoder can seek.
+    # These files are read from their ends, so they are copied to where the decoder can seek.
     with TemporaryFile() as file:
         while block := source.read(_CHUNK):
             disk_space.require_room(extra=len(block))
             file.write(block)
         file.seek(0)
-        with parquet_file_lines(cast(BinaryIO, file)) as lines:
+        with decoded_file_lines(program, cast(BinaryIO, file)) as lines:
             yield lines
 
 
 @contextmanager
-def parquet_file_lines(file: BinaryIO) -> Iterator[io.BufferedReader]:
-    """Yields the lines of a file on the disk, as `parquet_lines` does of a stream. Raises UnreadableParquet."""
+def decoded_file_lines(program: Path, file: BinaryIO) -> Iterator[io.BufferedReader]:
+    """Yields the lines of a file on the disk, as `decoded_lines` does of a stream. Raises Undecodable."""
     # Errors go to a file: nobody reads them before the end, and a full pipe would stop the decoder.
     with TemporaryFile() as errors:
         limits = (MEMORY_BYTES, settings.IMPORT_MAX_ROWS, settings.IMPORT_MAX_ROW_BYTES)
         # With -P the modules of this folder cannot hide those of the same names that the decoder imports.
         process = subprocess.Popen(
-            [sys.executable, "-P", str(PROCESS), *map(str, limits)],
+            [sys.executable, "-P", str(program), *map(str, limits)],
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -71,7 +84,7 @@ def parquet_file_lines(file: BinaryIO) -> Iterator[io.BufferedReader]:
                 yield cast(io.BufferedReader, process.stdout)
             if process.wait():
                 errors.seek(0)
-                raise UnreadableParquet(_reason(process.returncode, errors.read(_LONGEST_ERROR)))
+                raise Undecodable(_reason(process.returncode, errors.read(_LONGEST_ERROR)))
         finally:
             # Whoever reads the rows may stop early; the decoder would wait for ever to write the next one.
             process.kill()
@@ -80,6 +93,8 @@ def parquet_file_lines(file: BinaryIO) -> Iterator[io.BufferedReader]:
 
 def _reason(status: int, message: bytes) -> str:
     """Returns the process's own message, or a general one if it was killed or crashed and left none for people."""
+    if status == -SIGABRT:  # Rust ends so when an allocation fails, as ours does beyond the limit
+        return f"decoding it takes more than {MEMORY_BYTES:,} bytes of memory: save it as CSV or JSON lines"
     if status == 1 and message and not message.startswith((b"Traceback", b"Fatal")):
         return message.decode(errors="replace").strip()
     return "the process that decodes it has crashed"

@@ -1,21 +1,15 @@
 """Reads pairs of a chosen and a rejected response, in the forms that TRL documents and public data sets have."""
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from annotator.importing.conversations import checked_messages, checked_turns, turns_of
-from annotator.importing.field_checks import (
-    BadRow,
-    check_messages,
-    checked_metadata,
-    identifier,
-    required,
-    shown,
-    storable_text,
-)
+from annotator.importing.conversations import answered_messages, checked_turns, ending_with_user, rest_of, turns_of
+from annotator.importing.field_checks import BadRow, identifier, metadata_of, required, shown, storable_text
+from annotator.importing.layouts.own_tasks import language_of
 from annotator.importing.prompts import Message
-from annotator.importing.rows import ResponseRow, TaskRow
+from annotator.importing.rows import ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
 
 READ = {"id", "prompt", "chosen", "rejected"}
@@ -24,7 +18,11 @@ BETTER = -1
 """The strength of a preference of which nobody says how strong it is: that the first response is slightly better."""
 
 
-def pair_row(raw: RawRow, values: dict[str, Any]) -> TaskRow:
+def is_pair(values: Mapping[str, Any]) -> bool:
+    return "chosen" in values or "rejected" in values
+
+
+def pair_row(raw: RawRow, values: dict[str, Any], _rules: Rules) -> TaskRow:
     """Makes a task of two responses, the chosen one first, with a preference.
 
     `prompt`, `chosen` and `rejected` are texts or lists of messages. Without a prompt, `chosen` and `rejected` begin
@@ -34,13 +32,13 @@ def pair_row(raw: RawRow, values: dict[str, Any]) -> TaskRow:
         values = {name: _from_cell(name, value) for name, value in values.items()}
     chosen, rejected = required(values, "chosen"), required(values, "rejected")
     messages, texts = _conversation(values.get("prompt"), chosen, rejected)
-    metadata = {name: value for name, value in values.items() if name not in READ}
     return TaskRow(
         line=raw.line,
         messages=messages,
         responses=tuple(ResponseRow(storable_text(text, name)) for name, text in texts.items()),
         external_id=identifier(values.get("id", ""), "id"),
-        metadata=checked_metadata(metadata, "metadata") if metadata else {},
+        metadata=metadata_of(rest_of(values, READ)),
+        language=language_of(values.get("lang")),
         preference=_strength(values),
         layout="pairs",
         size=raw.size,
@@ -67,12 +65,10 @@ def _conversation(prompt: Any, chosen: Any, rejected: Any) -> tuple[list[Message
     texts = {name: turns[-1]["content"] for name, turns in answers.items()}
     # Where both repeat the conversation, the prompt is only its beginning, or the same once more.
     if before:
-        return _answered(before, "chosen"), texts
-    if isinstance(prompt, list):
-        return checked_messages(prompt, "prompt"), texts
+        return ending_with_user(before, "chosen"), texts
     if not prompt:
         raise BadRow("the field prompt is missing", "prompt")
-    return _answered(turns_of(storable_text(prompt, "prompt")), "prompt"), texts
+    return answered_messages(prompt, "prompt"), texts
 
 
 def _turns(value: Any, name: str) -> list[Message]:
@@ -82,13 +78,6 @@ def _turns(value: Any, name: str) -> list[Message]:
     turns = turns_of(text)
     # A text without turns is the answer itself.
     return turns if len(turns) > 1 else [{"role": "assistant", "content": text}]
-
-
-def _answered(messages: list[Message], name: str) -> list[Message]:
-    check_messages(len(messages))
-    if messages[-1]["role"] != "user":
-        raise BadRow(f"{name}: the turn before the responses must be the user's, which they answer", name)
-    return messages
 
 
 def _strength(values: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""A program that reads the Parquet file on standard input and writes its rows as JSON lines to standard output.
+"""A program that reads the Parquet or Arrow file on standard input and writes its rows as JSON lines.
 
 Its arguments are the most bytes of memory beyond what the library takes, the most rows, and the most bytes of a row. A
 row that JSON cannot hold becomes a text that says why. If the file cannot be read, or not to its end, the program ends
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
+import pyarrow.ipc
 import pyarrow.parquet
 
 BATCH = 8
@@ -46,21 +47,39 @@ def check_footer(file: Any) -> None:
         raise Refused(f"its footer is longer than {LONGEST_FOOTER:,} bytes")
 
 
+def check_columns(count: int) -> None:
+    if count > MOST_COLUMNS:
+        raise Refused(f"it has {count:,} columns, and at most {MOST_COLUMNS} are read")
+
+
 def opened(file: Any, most_rows: int) -> pyarrow.parquet.ParquetFile:
     """Opens the file and raises Refused if it has too many columns or rows."""
     check_footer(file)
     # With pre_buffer the library would read whole chunks of columns ahead, into the little memory that it has.
     parquet = pyarrow.parquet.ParquetFile(file, buffer_size=1 << 16, pre_buffer=False)
-    if parquet.metadata.num_columns > MOST_COLUMNS:
-        raise Refused(f"it has {parquet.metadata.num_columns:,} columns, and at most {MOST_COLUMNS} are read")
+    check_columns(parquet.metadata.num_columns)
     if parquet.metadata.num_rows > most_rows:
         size = f"it has {parquet.metadata.num_rows:,} rows, and an import takes {most_rows:,}"
         raise Refused(f"{size}: split it, or ask the operator to raise IMPORT_MAX_ROWS")
     return parquet
 
 
-def lines(file: pyarrow.parquet.ParquetFile, longest: int) -> Iterator[bytes]:
-    for batch in file.iter_batches(batch_size=BATCH, use_threads=False):
+def batches(file: Any, most_rows: int) -> Iterator[pyarrow.RecordBatch]:
+    """Yields the rows in small batches. Raises Refused if the file has too many columns or rows."""
+    file.seek(0)  # whoever opened it has read its first bytes
+    magic = file.read(6)
+    file.seek(0)
+    if magic.startswith(b"PAR1"):
+        yield from opened(file, most_rows).iter_batches(batch_size=BATCH, use_threads=False)
+        return
+    reader = pyarrow.ipc.open_file(file) if magic == b"ARROW1" else pyarrow.ipc.open_stream(file)
+    check_columns(len(reader.schema.names))
+    count = reader.num_record_batches if magic == b"ARROW1" else None
+    yield from reader if count is None else map(reader.get_batch, range(count))
+
+
+def lines(file: Any, most_rows: int, longest: int) -> Iterator[bytes]:
+    for batch in batches(file, most_rows):
         for number in range(batch.num_rows):
             yield line(batch, number, longest) + b"\n"
 
@@ -96,7 +115,7 @@ def main() -> None:
     memory, most_rows, longest = map(int, sys.argv[1:])
     limit_memory(memory)
     try:
-        for line in lines(opened(sys.stdin.buffer, most_rows), longest):
+        for line in lines(sys.stdin.buffer, most_rows, longest):
             sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
     except MemoryError:

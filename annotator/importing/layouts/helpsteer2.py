@@ -1,0 +1,164 @@
+"""Reads HelpSteer2's three released layouts: labels, disagreements and preferences."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from annotator.importing.conversations import rest_of
+from annotator.importing.field_checks import (
+    BadRow,
+    check_messages,
+    check_raters,
+    identifier,
+    level,
+    metadata_of,
+    required,
+    shown,
+    storable_text,
+)
+from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.prompts import messages_from_prompt
+from annotator.importing.rows import FlatRow, GivenPreference, ResponseRow, Rules, TaskRow
+from annotator.importing.sources import RawRow
+from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
+from annotator.models.scores import MOST_LEVELS
+
+PREFERENCE_FIELDS = {
+    "id",
+    "prompt",
+    "response_1",
+    "response_2",
+    "preference_strength",
+    "three_most_similar_preferences",
+    "all_preferences_unprocessed",
+}
+_LEVELS = {str(score): score for score in range(MOST_LEVELS)}
+
+
+HELPSTEER2 = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
+FLAT_FIELDS = {"prompt", "response", "id", "model"}
+
+
+def is_preference(values: Mapping[str, Any]) -> bool:
+    return "preference_strength" in values
+
+
+def is_flat(_values: Mapping[str, Any]) -> bool:
+    """Rows that no other layout recognises are read as this one, whose errors name the fields that every task needs."""
+    return True
+
+
+def flat_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> FlatRow:
+    """Reads one response. Two consecutive rows with the same prompt become one task."""
+    attributes = rules.attributes
+    if raw.from_csv:
+        scored = {*attributes, *HELPSTEER2}
+        values = {name: _from_cell(value) if name in scored else value for name, value in values.items()}
+    prompt, text = required(values, "prompt"), required(values, "response")
+    scores = {key: values[key] for key in attributes if key in values}
+    if scores:
+        for key in attributes:
+            required(values, key)
+    elif unknown := [key for key in HELPSTEER2 if isinstance(values.get(key), int | list)]:
+        raise BadRow(
+            f"the project has no attribute {unknown[0]}: give it a rubric that has, or leave the column out", unknown[0]
+        )
+    label: dict[str, int] = {}
+    ratings: tuple[dict[str, int], ...] = ()
+    if scores and all(isinstance(value, list) for value in scores.values()):
+        ratings = _rating_lists(scores, attributes)
+    else:
+        label = {key: level(value, key, attributes[key]) for key, value in scores.items()}
+    return FlatRow(
+        raw.line,
+        _prompt(prompt),
+        ResponseRow(
+            storable_text(text, "response"),
+            raw.line,
+            external_id=identifier(values.get("id", ""), "id"),
+            model=identifier(values.get("model") or "", "model"),
+            metadata=metadata_of(rest_of(values, FLAT_FIELDS | attributes.keys())),
+            label=label,
+            ratings=ratings,
+        ),
+        raw.size,
+        language_of(values.get("lang")),
+    )
+
+
+def _prompt(value: Any) -> str:
+    """Returns the prompt, the last turn of which must be the user's, as the responses answer it. Raises BadRow."""
+    prompt = storable_text(value, "prompt")
+    messages = messages_from_prompt(prompt)
+    check_messages(len(messages))
+    if messages[-1]["role"] != "user":
+        raise BadRow("the prompt must end with the user's turn, which the responses answer", "prompt")
+    return prompt
+
+
+def _from_cell(cell: Any) -> Any:
+    """Reads a level or a list of levels from a cell. Any other cell stays as it is, which later checks refuse."""
+    if not isinstance(cell, str):
+        return cell
+    if cell.startswith("["):
+        try:
+            return json.loads(cell)
+        except ValueError:
+            return cell
+    return _LEVELS.get(cell.strip(), cell)
+
+
+def _rating_lists(lists: dict[str, list[Any]], attributes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
+    """Turns lists of equal length, with one place for each rater, into one rating for each rater. Raises BadRow."""
+    lengths = {key: len(values) for key, values in lists.items()}
+    if len(set(lengths.values())) != 1 or not next(iter(lengths.values())):
+        counts = ", ".join(f"{key} {length}" for key, length in lengths.items())
+        raise BadRow(f"the lists of ratings must have the same length, at least 1: {counts}")
+    count = next(iter(lengths.values()))
+    check_raters(count, "the row")
+    return tuple(
+        {key: level(values[rater], f"{key}[{rater}]", attributes[key]) for key, values in lists.items()}
+        for rater in range(count)
+    )
+
+
+def preference_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+    for name in ("prompt", "response_1", "response_2", "preference_strength"):
+        required(values, name)
+    preferences = values.get("all_preferences_unprocessed", [])
+    if not isinstance(preferences, list):
+        raise BadRow("all_preferences_unprocessed must be a list")
+    check_raters(len(preferences), "all_preferences_unprocessed")
+    return TaskRow(
+        line=raw.line,
+        messages=messages_from_prompt(_prompt(values["prompt"])),
+        responses=tuple(ResponseRow(text=storable_text(values[key], key)) for key in ("response_1", "response_2")),
+        external_id=identifier(values.get("id", ""), "id"),
+        metadata=metadata_of(rest_of(values, PREFERENCE_FIELDS)),
+        preference=strength(values["preference_strength"], "preference_strength", zero=True) or None,
+        preferences=tuple(
+            _preference(preference, f"all_preferences_unprocessed[{n}]", rules.ties)
+            for n, preference in enumerate(preferences)
+        ),
+        layout="preference",
+        size=raw.size,
+    )
+
+
+def _preference(value: Any, name: str, ties: bool) -> GivenPreference:
+    if not isinstance(value, dict):
+        raise BadRow(f"{name} is {shown(value)}: it must be an object with strength and justification")
+    justification = value.get("justification")
+    return GivenPreference(
+        strength=strength(required(value, "strength"), f"{name}.strength", zero=ties),
+        justification="" if justification in (None, "") else storable_text(justification, f"{name}.justification"),
+    )
+
+
+def strength(value: Any, name: str, *, zero: bool) -> int:
+    """Returns the strength of a preference. HelpSteer2's consensus may be 0; a single rater's, if ties are allowed."""
+    if type(value) is not int or value not in PREFERENCES:
+        raise BadRow(f"{name} is {shown(value)}: it must be -3 to 3, or {NEITHER_VALID} for neither valid")
+    if value == TIE and not zero:
+        raise BadRow(f"{name} is 0: this project allows no ties. A manager can turn on allow_ties")
+    return value

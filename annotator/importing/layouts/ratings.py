@@ -1,0 +1,132 @@
+"""Reads ratings of tasks that are there already: Potato's annotations, and tables with a row for each score."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from annotator.importing.field_checks import BadRow, from_json_cells, identifier, required, shown
+from annotator.importing.layouts.questions import Answer, annotation_of
+from annotator.importing.rows import GivenAnnotation, Rules, TaskRow
+from annotator.importing.sources import RawRow
+
+TASKS = ("task", "task_id", "item_id", "item", "instance_id", "example_id")
+RATERS = ("annotator", "annotator_id", "rater", "rater_id", "user", "user_id", "worker_id")
+SCORES = ("value", "score", "rating", "label")
+SCORES_LAYOUT = "ratings"
+BETWEEN = ":::"
+"""Stands between a scheme and its label in the columns of Potato's tables."""
+
+
+def is_potato(values: Mapping[str, Any]) -> bool:
+    return "instance_id" in values and ("label_annotations" in values or any(BETWEEN in name for name in values))
+
+
+def potato_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+    """Reads one person's annotation of one item, whose schemes are named by attributes. Raises BadRow.
+
+    Potato counts the points of a scale from 1.
+    """
+    if raw.from_csv:
+        values = from_json_cells(values, ("label_annotations",))
+    given = values.get("label_annotations")
+    if given is None:
+        given = _schemes(values)
+    if not isinstance(given, dict):
+        raise BadRow(f"label_annotations is {shown(given)}: it must be an object", "label_annotations")
+    answers = [Answer(str(scheme), _chosen(labels)) for scheme, labels in given.items()]
+    numbers = [int(n) for n in (name.rpartition("_")[2] for name in given) if n.isdecimal() and len(n) < 3]
+    names = [f"response_{number}" for number in range(1, max(numbers, default=1) + 1)]
+    if any(answer.question == "preference" for answer in answers):
+        names = ["response_1", "response_2"]
+    annotation, _ = annotation_of(_named(values, RATERS), answers, names, rules, "label_annotations")
+    if annotation is None:
+        schemes = ", ".join(map(shown, list(given)[:5])) or "none"
+        raise BadRow(f"no scheme is named by an attribute of the project; there are {schemes}", "label_annotations")
+    return _row(raw, values, annotation, "potato")
+
+
+def _schemes(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    schemes: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        scheme, between, label = name.partition(BETWEEN)
+        if between and value not in ("", None):
+            schemes.setdefault(scheme, {})[label] = value
+    return schemes
+
+
+def _chosen(labels: Any) -> Any:
+    """Returns the label of a scheme that is chosen: its value, or its name where the value only says yes."""
+    if not isinstance(labels, dict):
+        return labels
+    for label, value in labels.items():
+        if value not in (None, "", False):
+            return label if value is True or not str(value).strip().isdecimal() else value
+    return None
+
+
+def is_score(values: Mapping[str, Any]) -> bool:
+    return "attribute" in values and any(name in values for name in TASKS) and any(name in values for name in SCORES)
+
+
+def score_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+    """Reads one person's score of one attribute. Rows that follow each other and have one task and person are merged.
+
+    `response` is the response's number from 1, and may be left out for tasks of one response. Raises BadRow.
+    """
+    attribute, value = required(values, "attribute"), _named(values, SCORES)
+    if attribute not in rules.attributes:
+        known = ", ".join(rules.attributes)
+        raise BadRow(f"attribute is {shown(attribute)}: the project has {known}", "attribute")
+    levels, number = rules.attributes[attribute], str(values.get("response") or 1)
+    if not value.strip().isdecimal() or not 1 <= int(value.strip()[:3]) <= levels:
+        raise BadRow(f"the score is {shown(value)}: the levels of {attribute} go from 1 to {levels}", "value")
+    if not number.isdecimal() or not 1 <= int(number[:3]) <= 26:
+        raise BadRow(f"response is {shown(number)}: it must be the response's number from 1", "response")
+    ratings = {int(number[:3]) - 1: {attribute: int(value.strip()[:3]) - 1}}
+    return _row(raw, values, GivenAnnotation(_named(values, RATERS), ratings), SCORES_LAYOUT)
+
+
+def merged(first: TaskRow, second: TaskRow) -> TaskRow | None:
+    """Returns one row for two of scores if they are one person's of one task, and None if they are not."""
+    if first.external_id != second.external_id:
+        return None
+    (one,), (other,) = first.annotations, second.annotations
+    if one.rater != other.rater:
+        return None
+    ratings = {position: dict(scores) for position, scores in one.ratings.items()}
+    for position, scores in other.ratings.items():
+        ratings.setdefault(position, {}).update(scores)
+    return replace(first, annotations=(GivenAnnotation(one.rater, ratings),), size=first.size + second.size)
+
+
+def require_complete(row: TaskRow, rules: Rules) -> None:
+    """Raises BadRow where the scores of a response lack an attribute of the project."""
+    for annotation in row.annotations:
+        for position, scores in annotation.ratings.items():
+            if missing := [attribute for attribute in rules.attributes if attribute not in scores]:
+                raise BadRow(
+                    f"the scores of response {position + 1} of the task {shown(row.external_id)} lack "
+                    f"{', '.join(missing)}: rows of one task and person must follow each other",
+                    "attribute",
+                )
+
+
+def _row(raw: RawRow, values: Mapping[str, Any], annotation: GivenAnnotation, layout: str) -> TaskRow:
+    name = identifier(_named(values, TASKS), "the task's id")
+    if not name:
+        raise BadRow(f"the task's id is missing: give it in one of {', '.join(TASKS)}", TASKS[0])
+    return TaskRow(
+        line=raw.line,
+        messages=[],
+        responses=(),
+        external_id=name,
+        annotations=(annotation,),
+        refers=True,
+        layout=layout,
+        size=raw.size,
+    )
+
+
+def _named(values: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """Returns the first of these fields that the row has, as text."""
+    return next((str(values[name]) for name in names if values.get(name) not in (None, "")), "")

@@ -1,0 +1,22 @@
+"""PostgreSQL knows its tables before long work begins."""
+
+import pytest
+from django.db import connection
+
+from annotator.db.planning import take_statistics
+from annotator.models import Project, Task
+from tests.builders import make_task
+
+
+def known_rows() -> float:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT reltuples FROM pg_class WHERE relname = %s", [Task._meta.db_table])
+        return float(cursor.fetchone()[0])
+
+
+@pytest.mark.django_db
+def test_a_table_that_has_just_been_filled_is_counted(project: Project) -> None:
+    for _ in range(3):
+        make_task(project)
+    take_statistics(Task)
+    assert known_rows() == Task.objects.count() == 3

@@ -39,6 +39,13 @@ def managed_model(user: User, pk: int, *, models: QuerySet[RewardModel] | None =
     return _managed(user, _visible(user, _MODELS if models is None else models, pk))
 
 
+def reviewed_model(user: User, pk: int, *, models: QuerySet[RewardModel] | None = None) -> RewardModel:
+    """Returns a reward model of a project that the user manages or reviews; 403 for its annotators."""
+    model = _visible(user, _MODELS if models is None else models, pk)
+    reviewed_project(user, model.project.slug)
+    return model
+
+
 def reviewed_run(user: User, pk: int) -> TrainingRun:
     """Returns a training run of a project that the user manages or reviews; 403 for its annotators."""
     run = _visible(user, _RUNS, pk)

@@ -239,6 +239,10 @@ class RewardModel(models.Model):
     attributes = models.JSONField()
     attribute_weights = models.JSONField(_("attribute weights"))
     manifest = models.JSONField()
+    license = models.CharField(
+        max_length=60, blank=True, help_text="an identifier of the Hugging Face Hub, such as apache-2.0"
+    )
+    license_text = models.TextField(blank=True)
     is_champion = models.BooleanField(_("is the champion"), default=False)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     promoted_at = models.DateTimeField(_("promoted at"), null=True, blank=True)
@@ -257,6 +261,10 @@ class RewardModel(models.Model):
 
     def directory(self) -> Path:
         return settings.ARTIFACTS / self.path
+
+    def reward_directory(self) -> Path:
+        """Returns where the model is stored once more, as one reward; not every model is."""
+        return self.directory().with_name("reward")
 
     def is_erased(self) -> bool:
         """Returns whether the model's files are erased, or about to be, with the snapshot that it learnt from."""

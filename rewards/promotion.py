@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from annotator import audit
 from annotator.models import Project
 from annotator.refusals import Refusal
-from rewards import verdict_reasons
+from rewards import announcements, verdict_reasons
 from rewards.learning.data import USUAL_LEVELS, Task, better
 from rewards.learning.paired_gain import Gain, confidence_at, paired_gain
 from rewards.models import RewardModel, RunState, TrainingRun
@@ -276,7 +276,9 @@ def promote(model: RewardModel, *, now: datetime, overruled: str = "") -> Reward
     model.is_champion = True
     model.promoted_at = now
     model.save(update_fields=["is_champion", "promoted_at"])
-    TrainingRun.objects.waiting().filter(pk=model.run_id).update(state=RunState.PROMOTED, finished_at=now)
+    if TrainingRun.objects.waiting().filter(pk=model.run_id).update(state=RunState.PROMOTED, finished_at=now):
+        announcements.run_ended(model.run, RunState.PROMOTED)
+    announcements.model_promoted(model, replaced=replaced)
     details: dict[str, audit.JSON] = {"replaced": replaced}
     if overruled:
         details["overruled"] = overruled

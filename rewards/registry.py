@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from annotator.storage.hidden_paths import without_places
 from rewards.models import RewardModel
 
-MANIFEST = "reward_model.json"
+MANIFEST, REWARD_MANIFEST = "reward_model.json", "reward.json"
 
 
 def lineage(model: RewardModel) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def verify(model: RewardModel) -> list[str]:
     """Hashes the files of the model and of its snapshot again; returns what is wrong, an empty list if nothing is."""
     if model.is_erased():
         return [_("The files were erased, because the model learnt from texts that had to be erased.")]
-    faults = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model)]
+    faults = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model), *_reward(model)]
     if model.run.snapshot:
         faults += _changed(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
     return faults
@@ -50,6 +50,19 @@ def _manifest(model: RewardModel) -> Iterator[str]:
         return
     if stored != model.manifest:
         yield _("%(file)s is not what was registered.") % {"file": _described(path)}
+
+
+def _reward(model: RewardModel) -> Iterator[str]:
+    """Yields what is wrong with the folder of the one reward, which not every model has."""
+    path = model.reward_directory() / REWARD_MANIFEST
+    if not path.parent.is_dir():
+        return
+    try:
+        files = json.loads(path.read_bytes())["files"]
+    except (OSError, ValueError, KeyError):
+        yield _("%(file)s cannot be read.") % {"file": _described(path)}
+        return
+    yield from _changed(path.parent, files)
 
 
 def _changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
@@ -25,7 +25,7 @@ from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 from annotator.storage.hidden_paths import value_without_places, without_places
-from rewards import run_reasons, run_settings, snapshots
+from rewards import announcements, run_reasons, run_settings, snapshots
 from rewards.learning.config import config_hash
 from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun
 from rewards.new_labels import news_since
@@ -282,17 +282,21 @@ def write(run: TrainingRun, **fields: Any) -> None:
 
 
 @outlasting_outages
+@transaction.atomic
 def fail(run: TrainingRun, error: str, *, now: datetime) -> None:
     """Ends the run with its error, unless another attempt owns it by now."""
     owned = TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt, state__in=ACTIVE_STATES)
-    owned.update(state=RunState.FAILED, error=without_places(error)[:10_000], finished_at=now)
+    if owned.update(state=RunState.FAILED, error=without_places(error)[:10_000], finished_at=now):
+        announcements.run_ended(run, RunState.FAILED)
 
 
 @outlasting_outages
+@transaction.atomic
 def drop(run: TrainingRun, why: NothingNew, *, now: datetime) -> None:
     """Cancels a run that would only repeat another one: it has not failed, and nobody needs to look at it."""
     owned = TrainingRun.objects.working().filter(pk=run.pk, attempt=run.attempt)
-    owned.update(state=RunState.CANCELLED, error=str(why), finished_at=now)
+    if owned.update(state=RunState.CANCELLED, error=str(why), finished_at=now):
+        announcements.run_ended(run, RunState.CANCELLED)
 
 
 @outlasting_outages
@@ -315,6 +319,7 @@ def cancel(run: TrainingRun, *, now: datetime) -> None:
     if not active.update(state=RunState.CANCELLED, finished_at=now):
         run.refresh_from_db(fields=["state"])
         raise NotActive(_("Run %(run)s has already ended. Its state is “%(state)s”.") % _state(run))
+    announcements.run_ended(run, RunState.CANCELLED)
     audit.record("run.cancelled", f"run {run.pk}", project=run.project)
 
 
@@ -329,6 +334,7 @@ def reject(run: TrainingRun, *, now: datetime) -> None:
     if not waiting.update(state=RunState.REJECTED, finished_at=now):
         run.refresh_from_db(fields=["state"])
         raise NothingToDecide(_("Run %(run)s is not waiting for a decision. Its state is “%(state)s”.") % _state(run))
+    announcements.run_ended(run, RunState.REJECTED)
     audit.record("run.rejected", f"run {run.pk}", project=run.project)
 
 
@@ -339,12 +345,7 @@ def recover_lost(*, now: datetime) -> list[TrainingRun]:
     """
     deadline = now - timedelta(seconds=settings.RUN_LOST_AFTER_SECONDS)
     lost = TrainingRun.objects.working().filter(heartbeat_at__lt=deadline)
-    given_up = lost.filter(attempt__gte=settings.RUN_ATTEMPTS)
-    given_up.update(
-        state=RunState.FAILED,
-        error=f"The worker disappeared in each of {settings.RUN_ATTEMPTS} attempts. Check its log and its memory.",
-        finished_at=now,
-    )
+    _give_up(lost.filter(attempt__gte=settings.RUN_ATTEMPTS), now=now)
     lost.update(state=RunState.QUEUED, error="The worker disappeared; the run starts again from its last checkpoint.")
     queued = TrainingRun.objects.filter(state=RunState.QUEUED).annotate(sent_at=Coalesce("heartbeat_at", "created_at"))
     forgotten = queued.filter(sent_at__lt=deadline)
@@ -356,6 +357,18 @@ def recover_lost(*, now: datetime) -> list[TrainingRun]:
     for run in resent:
         send(run)
     return resent
+
+
+@transaction.atomic
+def _give_up(lost: QuerySet[TrainingRun], *, now: datetime) -> None:
+    given_up = list(lost.select_for_update(of=["self"]).select_related("project"))
+    TrainingRun.objects.filter(pk__in=[run.pk for run in given_up]).update(
+        state=RunState.FAILED,
+        error=f"The worker disappeared in each of {settings.RUN_ATTEMPTS} attempts. Check its log and its memory.",
+        finished_at=now,
+    )
+    for run in given_up:
+        announcements.run_ended(run, RunState.FAILED)
 
 
 def _state(run: TrainingRun) -> dict[str, Any]:

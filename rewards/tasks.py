@@ -11,7 +11,8 @@ from annotator.background import failures, messages
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
-from rewards import erasure, evaluation_jobs, runs, scoring, snapshots, training, unlikely_ratings
+from annotator.webhooks import outages
+from rewards import announcements, erasure, evaluation_jobs, runs, scoring, snapshots, training, unlikely_ratings
 from rewards.models import ScoringJob, TrainingRun
 from rewards.scoring import pass_lanes
 from rewards.snapshots import jobs
@@ -108,6 +109,13 @@ def recover_lost_runs() -> int:
     """Requeues the runs of workers that have gone silent."""
     with failures.as_whole("recover_lost_runs"):
         return len(runs.recover_lost(now=database_now()))
+
+
+@shared_task
+def watch_workers() -> int:
+    """Tells the webhooks of projects that a queue which they need has had no worker for some minutes."""
+    with failures.as_whole("watch_workers"):
+        return outages.watch(announcements.NEEDING, now=database_now())
 
 
 @shared_task

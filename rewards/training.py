@@ -18,7 +18,7 @@ from annotator.db.retries import outlasting_outages
 from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
-from rewards import evaluation, largest_errors, promotion, registry, run_settings, runs, snapshots
+from rewards import announcements, evaluation, largest_errors, promotion, registry, run_settings, runs, snapshots
 from rewards.learning.data import Task, read_tasks
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.trainer_process import TrainerFailed, supervise
@@ -268,6 +268,7 @@ def _register(
         runs.write(run, state=RunState.PROMOTED, finished_at=now)
     else:
         runs.write(run, state=RunState.AWAITING_PROMOTION)
+    announcements.run_ended(run, RunState(run.state))
     model = _stored(run, snapshot, champion)
     if verdict.promote and project.promote_automatically:
         promotion.promote(model, now=now)

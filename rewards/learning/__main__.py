@@ -1,4 +1,4 @@
-"""The command `python -m rewards.learning {train,evaluate,score} DIR` runs one stage on a directory.
+"""The command `python -m rewards.learning {train,evaluate,score,reward} DIR` runs one stage on a directory.
 
 It exits with 0 when the stage is done, 2 for bad input (with one sentence on stderr), 143 after SIGTERM and 144 when
 its parent process has died.
@@ -22,7 +22,10 @@ STAGES = {
     "train": "train a baseline and a candidate on a snapshot",
     "evaluate": "judge a stored model on labelled rows",
     "score": "score responses with a stored model",
+    "reward": "store the model of a training once more, as one reward for other software",
 }
+ALONE = ("reward",)
+"""Stages for which one process is always enough, and which read no configuration."""
 
 
 def main(arguments: list[str]) -> int:
@@ -54,7 +57,7 @@ def run_together(stage: str, directory: Path) -> int | None:
     """
     from rewards.learning.torchrun import hosts, is_launched, launch, wanted
 
-    if is_launched():
+    if stage in ALONE or is_launched():
         return None
     count = wanted(stage, directory / "config.json")
     return None if count * hosts() < 2 else launch(stage, directory, count)
@@ -73,8 +76,10 @@ def imported(stage: str) -> Callable[[Path], None]:
         from rewards.learning.train import train as work
     elif stage == "evaluate":
         from rewards.learning.evaluate import evaluate as work
-    else:
+    elif stage == "score":
         from rewards.learning.score import score as work
+    else:
+        from rewards.learning.merged_reward import reward as work
     gc.freeze()
     gc.enable()
     return work

@@ -239,7 +239,14 @@ def config_hash(config: TrainConfig) -> str:
 
 def without_places(config: TrainConfig) -> dict[str, Any]:
     """Returns the settings without the places of files, as other people may read them."""
-    return {name: value for name, value in dataclasses.asdict(config).items() if name not in PLACES}
+    settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in PLACES}
+    return {**settings, "backbone": backbone_name(config)}
+
+
+def backbone_name(config: TrainConfig) -> str:
+    """Returns the backbone's id, or of a directory its last part."""
+    backbone = config.backbone
+    return Path(backbone).name if Path(backbone).is_absolute() or backbone.startswith((".", "~")) else backbone
 
 
 def reward_weights(attributes: Sequence[str], weights: Mapping[str, float]) -> dict[str, float]:

@@ -37,7 +37,14 @@ from rewards.learning.baseline import (
     learning_curve,
     set_head,
 )
-from rewards.learning.config import TrainConfig, config_hash, read_config, reward_weights, without_places
+from rewards.learning.config import (
+    TrainConfig,
+    backbone_name,
+    config_hash,
+    read_config,
+    reward_weights,
+    without_places,
+)
 from rewards.learning.cross_training import (
     CrossFitted,
     Trainings,
@@ -52,6 +59,7 @@ from rewards.learning.ensemble import add_ensemble
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import Diverged, OutOfMemory, Rows, Run, fine_tune
 from rewards.learning.inference import choose_device, predict
+from rewards.learning.merged_reward import NoStockClass, write_reward
 from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, copy_checkpoint, save_checkpoint
@@ -92,7 +100,7 @@ class Judged:
 
 
 def train(directory: Path) -> None:
-    """Reads config.json of `directory`; writes progress.jsonl, baseline/, model/, predictions and, last, metrics.json.
+    """Reads config.json of `directory` and trains; docs/architecture.md lists what it writes, metrics.json last.
 
     Called again it returns at once if all is there, and otherwise goes on from checkpoint/ if that is valid.
 
@@ -234,6 +242,7 @@ def _report(work: Work, baseline: Baseline, candidate: Judged, evidence: Evidenc
     write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
     if evidence.crossed:
         write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, evidence.crossed, candidate.manifest))
+    _write_reward(work)
     metrics = {
         "baseline": {
             **measure(tasks, scores, candidate.manifest),
@@ -256,6 +265,14 @@ def _report(work: Work, baseline: Baseline, candidate: Judged, evidence: Evidenc
     for folder in ("checkpoint", "folds"):
         shutil.rmtree(directory / folder, ignore_errors=True)
     work.progress.tell("done", seconds=candidate.training["seconds"])
+
+
+def _write_reward(work: Work) -> None:
+    try:
+        write_reward(work.directory / "model", work.directory / "reward")
+    except NoStockClass as reason:
+        # The model is whole without: what asks our endpoints or our core for rewards needs no other class.
+        work.progress.tell("no_reward", reason=str(reason))
 
 
 def _cross_fitted_rows(work: Work, crossed: CrossFitted, manifest: Manifest) -> Iterator[dict[str, Any]]:
@@ -289,7 +306,7 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
         attribute_weights=weights,
         means=_means(targets_of(snapshot.train, snapshot.attributes)),
         pooling=loaded.network.pooling,
-        backbone=config.backbone,
+        backbone=backbone_name(config),
         template=loaded.frame.template,
         template_hash=template_hash(loaded.frame.template),
         max_length=loaded.frame.max_length,

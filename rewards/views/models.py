@@ -41,6 +41,7 @@ from rewards import (
 )
 from rewards.evaluation import VALIDATION
 from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunState, TrainingRun
+from rewards.views import model_downloads
 from rewards.views.run_form import RunForm
 
 PAGE = 15
@@ -375,6 +376,8 @@ def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "scoring": scoring.position(model) if model.is_champion else None,
         **_misses(request, model, user),
     }
+    if page["manages"]:
+        page |= model_downloads.offered(model)
     return render(request, "workspace/model_version.html", page)
 
 

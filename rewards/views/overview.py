@@ -129,6 +129,10 @@ class Links:
         return self._of_managers("project-settings")
 
     @property
+    def webhooks(self) -> str:
+        return self._of_managers("webhooks")
+
+    @property
     def imports(self) -> str:
         return self._of_managers("import-data")
 
@@ -207,6 +211,11 @@ def _of_the_project(links: Links) -> Texts:
             _("There are no guidelines, or a part of them is still to be written."),
             _("Annotators do not know what you expect of them."),
             guidelines if guidelines[0] else nowhere,
+        ),
+        Problem.WEBHOOK_ENDED: (
+            _("A webhook has been made inactive, because its receiver fails or wants no more messages."),
+            _("The system behind it no longer hears of this project. Its page says what was wrong."),
+            (links.webhooks, _("Webhooks")),
         ),
     }
 

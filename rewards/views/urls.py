@@ -2,12 +2,17 @@
 
 from django.urls import path
 
-from rewards.views import evaluations, models, overview, pages, ranking
+from rewards.views import evaluations, model_downloads, models, overview, pages, ranking
 
 urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),
     path("projects/<slug:slug>/models/", models.models, name="models"),
     path("projects/<slug:slug>/models/<int:pk>/", models.version, name="model-version"),
+    path("projects/<slug:slug>/models/<int:pk>/files/<path:path>", model_downloads.model_file, name="model-file"),
+    path(
+        "projects/<slug:slug>/models/<int:pk>/archive/<slug:part>/", model_downloads.model_archive, name="model-archive"
+    ),
+    path("projects/<slug:slug>/models/<int:pk>/license/", model_downloads.license_version, name="license-version"),
     path("projects/<slug:slug>/models/<int:pk>/promote/", models.promote_version, name="promote-version"),
     path("projects/<slug:slug>/models/<int:pk>/reject/", models.reject_version, name="reject-version"),
     path("projects/<slug:slug>/models/<int:pk>/verify/", models.verify_version, name="verify-version"),

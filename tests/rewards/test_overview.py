@@ -19,6 +19,7 @@ from annotator.models import (
     ProjectFigures,
     Role,
     Task,
+    Webhook,
 )
 from annotator.models.rubric import attributes_of
 from annotator.projects import figures as figures_module
@@ -27,9 +28,10 @@ from annotator.projects.figures import figures, refresh
 from annotator.projects.guidelines import publish_guidelines, template
 from annotator.tasks import count_figures
 from annotator.views import overview_charts
+from annotator.webhooks import endpoints
 from rewards.models import RunState, TrainingRun
 from rewards.views.overview import Links, shown_problem
-from tests.builders import claimed, make_gold, make_task, make_user, pseudonym, rate
+from tests.builders import NOW, claimed, make_gold, make_task, make_user, pseudonym, rate
 from tests.conftest import Cast
 
 PAGE = "/projects/talk/"
@@ -239,6 +241,18 @@ def test_it_is_for_reviewers_and_managers(project: Project, cast: Cast, client: 
 def wrong(project: Project) -> set[str]:
     project.refresh_from_db()
     return {found.problem for found in problems(project, facts(project))}
+
+
+def test_a_webhook_that_was_ended_is_a_problem_until_a_manager_has_seen_to_it(
+    project: Project, cast: Cast, carol: Client
+) -> None:
+    given = {"url": "https://example.org/", "active": False, "ended_because": "gone", "created_at": NOW}
+    hook = Webhook.objects.create(project=project, **given)
+    make_task(project)
+    assert Problem.WEBHOOK_ENDED in wrong(project)
+    assert "A webhook has been made inactive" in carol.get(PAGE).content.decode()
+    endpoints.change(hook, endpoints.Wish(hook.url, active=False))
+    assert Problem.WEBHOOK_ENDED not in wrong(project)
 
 
 def test_each_problem_is_found_and_goes_away(project: Project, cast: Cast, carol: Client) -> None:

@@ -97,6 +97,8 @@ def test_a_worker_that_is_stopped_leaves_the_job_to_the_next(job: SnapshotJob, m
 # A full disk -----------------------------------------------------------------------------------------------
 
 
+# Without a transaction around, as in the worker: reading that is cut short may cancel its statement.
+@pytest.mark.django_db(transaction=True)
 def test_a_disk_that_fills_up_meanwhile_is_named_and_keeps_no_litter(
     job: SnapshotJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from annotator.refusals import Refusal
 from rewards import evaluation
-from rewards.models import RewardModel
+from rewards.management.models import named_model
 
 
 class Command(BaseCommand):
@@ -23,9 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--name", default="", help="what the evaluation is called; the file's name by default")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        model = RewardModel.objects.select_related("run__snapshot", "project").filter(pk=options["model"]).first()
-        if model is None:
-            raise CommandError(f"There is no reward model {options['model']}.")
+        model = named_model(options["model"])
         try:
             row = evaluation.evaluate(model, str(options["data"]), name=options["name"])
         except Refusal as refused:

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from rewards import registry
-from rewards.models import RewardModel
+from rewards.management.models import named_model
 
 
 class Command(BaseCommand):
@@ -16,9 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("model", type=int, help="the reward model's id")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        model = RewardModel.objects.select_related("run__snapshot").filter(pk=options["model"]).first()
-        if model is None:
-            raise CommandError(f"There is no reward model {options['model']}.")
+        model = named_model(options["model"])
         if problems := registry.verify(model):
             raise CommandError("\n".join(problems))
         self.stdout.write(f"The files of {model} are unchanged.")

@@ -164,6 +164,7 @@ def make_preference(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("backbone", ["decoder"], indirect=True)  # what is shared out is the same in an encoder
 def test_two_processes_lose_what_one_does(backbone: Path, tmp_path: Path) -> None:
     given = {**QUICK, "stages": ["regression", "scaled"], "micro_tokens": 64, "checkpoint_steps": 2, "device": "cpu"}
     given["precision"] = "float32"

@@ -20,9 +20,13 @@ def test_plain_transformers_gives_our_reward(decoder_directory: Path, tmp_path: 
     run = make_run(tmp_path, backbone=decoder_directory, epochs=1)
     train(run)
     code = re.findall(r"```python\n(.*?)```", PAGE.read_text().split("## Plain transformers")[1], re.DOTALL)[0]
-    variables: dict[str, Any] = {"DIR": str(run / "model")}
-    exec(code, variables)  # ours, from the page
     item = Item("i", (Turn("user", "Name a prime above 10."),), "11 is one.")
     (expected,) = load(run / "model").score([item])
-    assert variables["scores"] == pytest.approx(expected.scores, abs=1e-5)
-    assert variables["reward"] == pytest.approx(expected.reward, abs=1e-5)
+    assert values_of(code, run / "model") == pytest.approx(list(expected.scores.values()), abs=1e-5)
+    assert values_of(code, run / "reward") == pytest.approx([expected.reward], abs=1e-5)
+
+
+def values_of(code: str, directory: Path) -> Any:
+    variables: dict[str, Any] = {"DIR": str(directory)}
+    exec(code, variables)  # ours, from the page
+    return variables["values"]

@@ -108,6 +108,7 @@ def environment() -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("backbone", ["decoder"], indirect=True)  # what is shared out is the same in an encoder
 def test_each_process_holds_a_third_and_all_say_what_one_says(backbone: Path, tmp_path: Path) -> None:
     place = tmp_path / "model"
     told = in_thirds(backbone, place)

@@ -1,0 +1,37 @@
+"""Takes a model to the Hugging Face Hub: its reward at the top, where trainers look for it, and the whole below."""
+
+from annotator import audit
+from annotator.storage.hub_uploads import hub_api
+from rewards.model_downloads.files import CARD, MODEL, REWARD, files_of
+from rewards.models import RewardModel
+
+
+def push(model: RewardModel, repository: str, *, public: bool) -> str:
+    """Makes the model repository hold this version; returns the address of the commit.
+
+    The files of `reward/` lie at the top, so that the repository's name is enough to load the reward; `model/` lies
+    below. A repository that does not exist yet is made, private unless it is to be `public`.
+
+    Raises:
+        FilesErased, FilesMissing: as `files_of` does.
+        CannotPush: as `hub_api` does.
+    """
+    files = {_place(file.path): file.content for file in files_of(model)}
+    with hub_api("model") as api:
+        from huggingface_hub import CommitOperationAdd
+
+        api.create_repo(repository, repo_type="model", private=not public, exist_ok=True)
+        commit = api.create_commit(
+            repo_id=repository,
+            repo_type="model",
+            operations=[CommitOperationAdd(path, content) for path, content in files.items()],
+            commit_message=f"Version {model.version} of {model.project.slug}",
+        )
+    address = str(commit.commit_url)
+    subject = f"model version {model.version}"
+    audit.record("model.pushed", subject, project=model.project, repository=repository, commit=address)
+    return address
+
+
+def _place(path: str) -> str:
+    return path if path == CARD or path.startswith(f"{MODEL}/") else path.removeprefix(f"{REWARD}/")

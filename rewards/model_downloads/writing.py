@@ -1,0 +1,40 @@
+"""Has the learning core store a model once more, as one reward, where its run has not done so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from django.conf import settings
+
+from annotator.refusals import Refusal
+from annotator.storage import artifacts, disk_space
+from annotator.storage.hidden_paths import without_places
+from rewards.models import RewardModel
+from rewards.promotion import FilesErased
+
+
+class NotWritten(Refusal):
+    """The folder could not be written; the message is what the learning core said."""
+
+    code = "not_written"
+
+
+def write_reward(model: RewardModel) -> Path:
+    """Writes `reward/` beside the model's files and returns it, in a process of its own, as it imports torch.
+
+    Raises:
+        FilesErased, ForeignArtifacts, DiskNearlyFull: there is nothing to read, or no room.
+        NotWritten: no class of transformers computes the reward, or the model cannot be read.
+    """
+    if model.is_erased():
+        raise FilesErased(f"The files of version {model.version} were erased.")
+    artifacts.require_ours()
+    disk_space.require_room()
+    command = [sys.executable, "-m", "rewards.learning", "reward", str(model.directory().parent)]
+    done = subprocess.run(
+        command, cwd=settings.BASE_DIR, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        words = done.stderr.strip().splitlines() or [f"The process ended with code {done.returncode}."]
+        raise NotWritten(without_places(words[-1]))
+    return model.reward_directory()

@@ -1,3 +1,6 @@
-"""The only place that holds the version: the wheel and the REST schema take it from here."""
+"""The version, read from `rewardloop/version.py` as a file: to import the client would cost every process of ours."""
 
-VERSION = "0.1.0"
+import runpy
+from pathlib import Path
+
+VERSION: str = runpy.run_path(str(Path(__file__).parents[1] / "rewardloop" / "version.py"))["VERSION"]

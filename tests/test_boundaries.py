@@ -16,14 +16,14 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-def test_django_starts_without_torch() -> None:
+def test_django_starts_without_torch_and_without_the_client() -> None:
     done = run_python(
         "import os, sys, django\n"
         "os.environ['DJANGO_SETTINGS_MODULE'] = 'annotator.settings'\n"
         "os.environ.setdefault('SECRET_KEY', 'x')\n"
         "django.setup()\n"
         "import annotator.urls, rewards.tasks\n"
-        "print(sorted({'torch', 'transformers', 'sklearn', 'pyarrow'} & set(sys.modules)))"
+        "print(sorted({'torch', 'transformers', 'sklearn', 'pyarrow', 'httpx', 'rewardloop'} & set(sys.modules)))"
     )
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 

@@ -47,7 +47,7 @@ class Size:
 
 SIZES = {
     "installer": Size(18, 40),
-    "web": Size(113, 366),
+    "web": Size(114, 370),
     "embedded": Size(27, 73),
     "learning": Size(122, 230),
     "torch-cpu": Size(192, 699),

@@ -23,7 +23,7 @@ OLDEST_MACOS = "14.0"  # of torch
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin")
 FILES = ("installer", "web", "embedded", "learning", "hub", "dev")
-"""`installer` is uv, `web` the project without extras; the others are extras."""
+"""`installer` is uv, `web` the project with the extra `server`; the others are extras."""
 TORCH = ("torch-pypi", "torch-cpu")
 """Either of these, beside `learning`. Both have the same torch: one with CUDA (without it on macOS), one without."""
 CUDA = ("cuda-", "nvidia-", "triton")
@@ -59,7 +59,7 @@ def write(*, upgrade: bool) -> None:
     versions = {name: version_of(block) for name, block in locked.items()}
     taken: set[str] = set()
     for file in FILES:
-        extra = [] if file in {"installer", "web"} else ["--extra", file]
+        extra = [] if file == "installer" else ["--extra", "server" if file == "web" else file]
         requirement = "uv" if file == "installer" else ""
         names = blocks(compiled(extra, requirement=requirement, constraints=versions)).keys() - taken
         taken |= names

@@ -1,0 +1,260 @@
+"""The verbs of `rewardloop`, against the server."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from annotator.models import Annotation, Project, Rating, Skip, Task
+from rewardloop.command_line import main
+from tests.builders import imported, json_lines, rate, task_row
+from tests.conftest import Cast
+from tests.rewardloop.conftest import Run
+from tests.rewardloop.scripted import Script
+
+
+# Projects, files ---------------------------------------------------------------------------------------------
+def test_projects_are_listed_for_people_and_for_scripts(as_carol: None, run: Run) -> None:
+    shown = run("projects", "list").out
+    assert "talk" in shown
+    assert "manager" in shown
+    assert run("projects").out == shown
+    assert [project["slug"] for project in run("projects", "--json").data] == ["talk"]
+
+
+def test_refused_rows_are_listed_and_change_the_exit_code(as_carol: None, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(json_lines(task_row("a"), {"bad": 1}).getvalue())
+    done = run("import", "talk", str(file))
+    assert done.code == 3
+    assert "1 new, 0 known, 1 refused" in done.out
+    assert "line 2, prompt: " in done.out
+    (again,) = run("import", "talk", str(file), "--json").data
+    assert (again["existing"], [row["line"] for row in again["refused"]]) == (1, [2])
+    assert Task.objects.count() == 1
+
+
+def test_a_mapping_may_be_in_a_file(as_carol: None, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("question,answer\nName a prime.,7\n")
+    (tmp_path / "mapping.json").write_text('{"prompt": "question", "responses": [{"text": "answer"}]}')
+    mapping = ("--mapping", str(tmp_path / "mapping.json"))
+    assert run("import", "talk", str(tmp_path / "rows.csv"), "--dry-run", *mapping).code == 0
+    assert not Task.objects.exists()
+    assert run("import", "talk", str(tmp_path / "rows.csv"), *mapping).code == 0
+    assert Task.objects.get().conversation[0]["content"] == "Name a prime."
+
+
+def test_a_file_that_is_not_there_is_named(as_carol: None, run: Run) -> None:
+    done = run("import", "talk", "nowhere.jsonl")
+    assert (done.code, done.err) == (1, "rewardloop: nowhere.jsonl: No such file or directory\n")
+
+
+def test_labels_are_exported(project: Project, cast: Cast, as_carol: None, run: Run, tmp_path: Path) -> None:
+    imported(project, task_row("a"))
+    for user in cast.annotators:
+        rate(project, user)
+    file = tmp_path / "labels.csv"
+    done = run("export", "talk", "--format", "csv", "--filter", "fields=prompt,helpfulness", "-o", str(file))
+    assert done.code == 0, done.err
+    assert file.read_text().splitlines() == ["prompt,helpfulness", *["What is a?,3"] * 2]
+
+
+def test_an_unknown_layout_is_refused_with_those_that_there_are(as_carol: None, run: Run, tmp_path: Path) -> None:
+    done = run("export", "talk", "--layout", "fancy", "-o", str(tmp_path / "x"))
+    assert done.code == 1
+    assert "fancy" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_tasks_are_found_by_state(project: Project, as_carol: None, run: Run) -> None:
+    imported(project, task_row("a"), task_row("b"))
+    assert [task["id"] for task in run("tasks", "talk", "--state", "open", "--json").data] == ["a", "b"]
+    assert len(run("tasks", "talk", "--limit", "1", "--json").data) == 1
+    assert "There are none." in run("tasks", "talk", "--state", "retired").out
+
+
+# Rating ------------------------------------------------------------------------------------------------------
+SCORES = ["5", "4", "5", "2", "1"]
+
+
+def test_a_task_is_rated_by_questions(project: Project, as_alice: None, run: Run) -> None:
+    imported(project, task_row("a", prompt="Name \x1b]0;owned\x07a \x1b[31mprime\x1b[0m."))
+    done = run("annotate", "talk", typed=["9", "?", *SCORES, *SCORES, "Both are right."])
+    assert done.code == 0, done.err
+    assert "Name a prime." in done.out
+    assert "\x1b" not in done.out
+    assert "Rated: 1" in done.out
+    assert Rating.objects.first().scores["helpfulness"] == 4  # type: ignore[union-attr]
+    assert Annotation.objects.get().justification == "Both are right."
+
+
+def test_what_else_a_project_asks_for_is_asked(project: Project, as_alice: None, run: Run) -> None:
+    project.ask_preference = project.ask_confidence = project.ask_safety = True
+    project.save()
+    imported(project, task_row("a"), task_row("b", responses=3))
+    both = [*SCORES, "2", "1"]
+    ranked = [*both, *both, *SCORES, "0", "0", "3", "B > A = D", "B > A = C", ""]
+    done = run("annotate", "talk", typed=[*both, *both, "+2", "", *ranked])
+    assert done.code == 0, done.err
+    assert "Rated: 2" in done.out
+    assert {rating.unsafe_category for rating in Rating.objects.all()} == {"", "profanity"}
+
+
+def leased(*asks: str) -> httpx.Response:
+    rubric = {"key": "own", "attributes": [{"key": "tone", "levels": ["low", "high"]}]}
+    task = {"id": 5, "conversation": [], "responses": [{"id": 6, "text": "7"}]}
+    return httpx.Response(200, json={"assignment": 4, "task": task, "rubric": rubric, "asks": list(asks)})
+
+
+def test_written_answers_are_asked_for(run: Run, scripted: Callable[..., Script]) -> None:
+    end = {"assignment": None, "reason": "all_done", "detail": "All done."}
+    stored = httpx.Response(201, json={"annotation": 1, "assignment": 4, "next": end})
+    script = scripted(leased("feedback", "edit", "domain", "language"), stored)
+    assert run("annotate", "talk", typed=["2", "", "Short.", "maths", "en", ""]).code == 0
+    assert json.loads(script.bodies[1]) == {
+        "ratings": [{"response": 6, "scores": {"tone": 1}, "feedback": "Short."}],
+        "domain": "maths",
+        "language": "en",
+    }
+
+
+def test_what_a_newer_server_asks_is_left_to_its_page(run: Run, scripted: Callable[..., Script]) -> None:
+    script = scripted(leased("a_drawing"), httpx.Response(204))
+    done = run("annotate", "talk", typed=["2"])
+    assert (done.code, "asks for a_drawing" in done.err) == (1, True)
+    assert script.requests[1].method == "DELETE"
+
+
+def test_a_task_is_skipped_and_the_next_given_back(project: Project, as_alice: None, run: Run) -> None:
+    imported(project, task_row("a"), task_row("b"))
+    done = run("annotate", "talk", typed=["s", "5", "I wrote it.", "q"])
+    assert done.code == 0
+    assert Skip.objects.get().note == "I wrote it."
+    assert "gave the task back" in done.out
+
+
+def test_the_end_of_input_gives_the_task_back(project: Project, cast: Cast, as_alice: None, run: Run) -> None:
+    imported(project, task_row("a"))
+    assert run("annotate", "talk", typed=["5"]).code == 0
+    assert [one.state for one in cast.alice.assignments.all()] == ["released"]
+
+
+def test_a_script_rates_by_lines(project: Project, as_alice: None, run: Run) -> None:
+    imported(project, task_row("a"))
+    done = run("annotate", "talk", "--json", typed=['{"skip": "other"}'])
+    task, end = done.data
+    assert task["task"]["conversation"][0]["content"] == "What is a?"
+    assert end["assignment"] is None
+    assert Skip.objects.get().reason == "other"
+
+
+# Runs, models, scores, releases ------------------------------------------------------------------------------
+def test_a_run_that_cannot_start_says_why(as_carol: None, run: Run) -> None:
+    done = run("runs", "start", "talk", "--set", "epochs=3")
+    assert done.code == 1
+    assert done.err.startswith("rewardloop: ")
+    assert run("runs", "list", "talk").out.strip() == "There are none."
+    assert run("models", "list", "talk", "--json").out == ""
+
+
+def of_run(state: str, **fields: Any) -> httpx.Response:
+    return httpx.Response(200, json={"id": 3, "state": state, **fields})
+
+
+def test_a_run_is_started_and_followed_to_its_end(run: Run, scripted: Callable[..., Script]) -> None:
+    script = scripted(of_run("queued"), of_run("queued"), of_run("training"), of_run("promoted", reward_model=7))
+    done = run("runs", "start", "talk", "--set", "epochs=3", "--set", "base=small", "--wait")
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "Run 3 is queued.",
+        "Run 3 is training.",
+        "Run 3 is promoted.",
+        "Its model is 7.",
+    ]
+    assert json.loads(script.bodies[0]) == {"config": {"epochs": 3, "base": "small"}}
+
+
+def test_a_run_that_failed_is_no_success(run: Run, scripted: Callable[..., Script]) -> None:
+    scripted(of_run("failed", error="Out of memory."))
+    done = run("runs", "wait", "3")
+    assert (done.code, "Out of memory." in done.out) == (1, True)
+
+
+def test_a_decision_that_is_wanted_is_said(run: Run, scripted: Callable[..., Script]) -> None:
+    scripted(of_run("awaiting_promotion", reward_model=7))
+    assert "rewardloop models promote 7" in run("runs", "wait", "3").out
+    scripted(httpx.Response(200, json={"id": 7, "version": 2, "project": "talk", "is_champion": True}))
+    assert "version 2 of talk" in run("models", "promote", "7").out
+
+
+def test_items_are_scored_line_by_line(run: Run, scripted: Callable[..., Script]) -> None:
+    result = {"reward": 1.5, "scores": {"tone": 2.0}, "uncertainty": None, "truncated": False}
+    scripted(httpx.Response(200, json={"model": 7, "results": [result]}))
+    item = json.dumps({"id": "kept out", "conversation": [], "response": "x"})
+    assert run("score", "--json", typed=[item, ""]).data == [{"model": 7, **result}]
+    assert run("score", typed=[item]).out == "1.5000  (tone 2.00)\n"
+
+
+def test_what_is_wrong_in_several_fields_is_said_of_each(run: Run, scripted: Callable[..., Script]) -> None:
+    errors = {"slug": ["Too long."], "name": ["Is missing."]}
+    scripted(httpx.Response(400, json={"detail": "slug: Too long.", "code": "invalid", "errors": errors}))
+    done = run("projects", "create", "x", "X")
+    assert (done.code, done.err) == (1, "rewardloop: slug: Too long.; name: Is missing.\n")
+
+
+def test_an_error_of_a_hostile_server_controls_nothing(run: Run, scripted: Callable[..., Script]) -> None:
+    scripted(httpx.Response(400, json={"detail": "no\x1b[2J\nway", "code": "x", "errors": {}}))
+    assert run("projects", "list").err == "rewardloop: no way\n"
+
+
+def test_items_have_to_be_items(as_carol: None, run: Run) -> None:
+    done = run("score", "--project", "talk", typed=['{"conversation": []}'])
+    assert (done.code, "Line 1 is no item" in done.err) == (1, True)
+    assert run("score", "--project", "talk", typed=["{"]).code == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_release_goes_from_a_command_to_a_file(
+    project: Project, cast: Cast, as_carol: None, run: Run, tmp_path: Path
+) -> None:
+    imported(project, task_row("a"), task_row("b"))
+    for user in cast.annotators:
+        rate(project, user)
+    (made,) = run("release", "create", "talk", "--title", "Answers", "--wait", "--json").data
+    assert (made["state"], made["title"]) == ("done", "Answers")
+    file = tmp_path / "release.tar"
+    assert run("release", "download", "talk", str(made["number"]), "-o", str(file)).code == 0
+    assert file.stat().st_size == made["archive_size"]
+    assert "Answers" in run("release", "list", "talk").out
+
+
+# Words -------------------------------------------------------------------------------------------------------
+def test_a_wrong_word_is_answered_with_usage_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["fly"], ["runs"], ["runs", "start", "talk", "--set", "epochs"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(words)
+        assert "usage: rewardloop" in capsys.readouterr().err
+
+
+def test_json_holds_no_control_character(project: Project, as_carol: None, run: Run) -> None:
+    imported(project, task_row("a", prompt="\x1b[31mred\u202e"))
+    done = run("tasks", "talk", "--json")
+    assert done.out.isascii()
+    assert "\x1b" not in done.out
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(
+    as_carol: None, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("rewardloop.command_line.terminal.Terminal.rows", closed)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    monkeypatch.setattr("rewardloop.command_line.door.sys.stdout.fileno", lambda: 1, raising=False)
+    done = run("projects", "list")
+    assert (done.code, done.err) == (1, "")

@@ -15,6 +15,7 @@ from annotator.api.serializers import ProjectSerializer
 from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import SkipReason, UnsafeCategory
+from annotator.webhooks.events import EVENTS, TEST
 from rewards.learning.config import TrainConfig
 
 ROOT = Path(settings.BASE_DIR)
@@ -73,6 +74,10 @@ def test_the_formats_page_has_every_export() -> None:
     assert set(FORMATS) <= set(codes(export))
 
 
+def test_the_webhooks_page_has_every_event() -> None:
+    assert first_cells(page("webhooks").split("## Events")[1].split("## Receiving")[0]) == {*EVENTS, TEST}
+
+
 def test_the_rest_page_has_every_reason_to_skip_or_report() -> None:
     assert {*SkipReason.values, *UnsafeCategory.values} <= set(codes(page("rest")))
 
@@ -94,7 +99,7 @@ def calls(text: str) -> Iterator[tuple[str, str]]:
             yield (named[1] if named else "POST" if sends else "GET"), path
 
 
-@pytest.mark.parametrize("name", ["rest", "serving", "training", "formats", "managing"])
+@pytest.mark.parametrize("name", ["rest", "webhooks", "serving", "training", "formats", "managing"])
 def test_every_call_that_a_page_names_exists(name: str) -> None:
     for method, path in calls(page(name).replace(" \\\n", " ")):
         address = "/api/v1/" + re.sub(r"\b(SLUG|PROJECT)\b", "demo", path).replace("ID", "1")

@@ -37,6 +37,8 @@ _OF_ANNOTATION = {
     "extra": BOOLEAN,
 }
 
+_WRITTEN = ("domain", "language", "feedback", "edit", "edit_summary")
+
 
 def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Lines:
     """Reads a row for each annotation and response, with ids as imported and pseudonyms of the raters.
@@ -68,6 +70,11 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         Coalesce(Subquery(_verdict), Value("")),
         "annotation__assignment__extra",
         named_tiers("annotation__ranking"),
+        "annotation__domain",
+        "annotation__language",
+        "feedback",
+        "edit",
+        "edit_summary",
     )
     return copied(project, rows, list(_columns(keys)), task="response__task", among=filters.among)
 
@@ -80,7 +87,14 @@ def _columns(keys: Sequence[str]) -> dict[str, Type]:
     scores = dict.fromkeys(keys, INTEGER)
     head: dict[str, Type] = {"task": TEXT, "response": TEXT, "annotator": TEXT, "revision": INTEGER, "scores": scores}
     answers: dict[str, Type] = {"checks": [TEXT], "confidence": INTEGER, "safe": BOOLEAN, "unsafe_category": TEXT}
-    return {**head, **answers, "position": INTEGER, **_OF_ANNOTATION, "ranking": [[TEXT]]}
+    return {
+        **head,
+        **answers,
+        "position": INTEGER,
+        **_OF_ANNOTATION,
+        "ranking": [[TEXT]],
+        **dict.fromkeys(_WRITTEN, TEXT),
+    }
 
 
 def count_ratings(project: Project, filters: Filters) -> int:

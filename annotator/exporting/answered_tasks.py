@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
+import orjson
 from django.db.models import Q, QuerySet
 
 from annotator.consensus.rankings import Pair, pairs_of, ranking_of, ranks_of
@@ -32,10 +33,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Vote:
-    """What one rater who counts prefers, and why."""
+    """What one rater who counts prefers, and why. `feedback` is that on each response, if the statement reads it."""
 
     strength: int
     justification: str
+    domain: str = ""
+    language: str = ""
+    feedback: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class AnsweredTask:
     `pairs` are ids of responses, the better one first. `votes` are in the order of submission.
     """
 
+    pk: int
     name: str
     conversation: list[dict[str, str]]
     prompt_hash: str
@@ -58,11 +63,11 @@ class AnsweredTask:
 
 # Everything is looked up task by task, as in the snapshots (rewards/snapshots/lines.py).
 _READ = """
-SELECT t.external_id, {conversation}, t.prompt_hash, t.language, t.metadata, t.imported_preference, c.preference,
+SELECT t.id, t.external_id, {conversation}, t.prompt_hash, t.language, t.metadata, t.imported_preference, c.preference,
        c.pairs, coalesce(c.dropped_because, '') <> '', a.preference, a.ranking,
        (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, {text}, l.means) ORDER BY r.position)
         FROM annotator_response r LEFT JOIN LATERAL ({in_force}) l ON true WHERE r.task_id = t.id),
-       (SELECT json_agg(json_build_array(n.preference, n.justification) ORDER BY n.submitted_at, n.id)
+       (SELECT json_agg(json_build_array(n.preference, n.justification{written}) ORDER BY n.submitted_at, n.id)
         FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
         WHERE {votes} AND s.task_id = t.id AND s.counts AND n.is_current AND n.preference IS NOT NULL)
 FROM annotator_task t
@@ -72,13 +77,26 @@ LEFT JOIN LATERAL (
 ) a ON true
 WHERE t.id = ANY(%(tasks)s) ORDER BY t.id
 """
-_WHOLE = Statement(
-    _READ.format(conversation="t.conversation", text="r.text", votes="true", in_force=IN_FORCE_OF_RESPONSE),
-    prepared=False,
-)
-_WITHOUT_TEXTS = Statement(
-    _READ.format(conversation="'[]'", text="''", votes="false", in_force=IN_FORCE_OF_RESPONSE), prepared=False
-)
+_WRITTEN = """, n.domain, n.language,
+        (SELECT json_agg(g.feedback ORDER BY p.position) FROM annotator_rating g
+         JOIN annotator_response p ON p.id = g.response_id WHERE g.annotation_id = n.id)"""
+
+
+def _statement(
+    *, conversation: str = "t.conversation", text: str = "r.text", votes: str = "true", written: str = ""
+) -> Statement:
+    in_force = IN_FORCE_OF_RESPONSE
+    return Statement(
+        _READ.format(conversation=conversation, text=text, votes=votes, written=written, in_force=in_force),
+        prepared=False,
+    )
+
+
+WHOLE = _statement()
+WITH_FEEDBACK = _statement(written=_WRITTEN)
+"""Reads what the raters wrote on each response as well, which takes longer."""
+COUNTED = _statement(conversation="'[]'", text="''", votes="false")
+"""Reads neither texts nor votes: enough to count the tasks."""
 
 
 @dataclass(frozen=True)
@@ -98,16 +116,16 @@ class Selection:
         return list(chosen.values_list("pk", flat=True)), looked_at[-1] if len(looked_at) == most else None
 
 
-def answered_tasks(tasks: Selection, *, texts: bool = True) -> Iterator[AnsweredTask]:
-    """Yields the tasks in the order of their ids, some at a time; to count them takes no texts and no votes."""
-    for ids in id_batches(tasks, texts=texts):
-        yield from tasks_of(ids, texts=texts)
+def answered_tasks(tasks: Selection, read: Statement = WHOLE) -> Iterator[AnsweredTask]:
+    """Yields the tasks in the order of their ids, some at a time, as the statement reads them."""
+    for ids in id_batches(tasks, read):
+        yield from tasks_of(ids, read)
 
 
-def id_batches(tasks: Selection, *, texts: bool = True) -> Iterator[list[int]]:
+def id_batches(tasks: Selection, read: Statement = WHOLE) -> Iterator[list[int]]:
     """Yields the ids of the tasks that are to be read by one statement each."""
     # A page shows the first rows only.
-    sizes = chain([FIRST], repeat(AT_ONCE)) if texts else repeat(COUNTED_AT_ONCE)
+    sizes = chain([FIRST], repeat(AT_ONCE)) if read is not COUNTED else repeat(COUNTED_AT_ONCE)
     after: int | None = 0
     for size in sizes:
         if after is None:
@@ -117,9 +135,9 @@ def id_batches(tasks: Selection, *, texts: bool = True) -> Iterator[list[int]]:
             yield ids
 
 
-def tasks_of(ids: Sequence[int], *, texts: bool = True) -> Iterator[AnsweredTask]:
+def tasks_of(ids: Sequence[int], read: Statement = WHOLE) -> Iterator[AnsweredTask]:
     """Reads the tasks with these ids, in the order of the ids."""
-    return map(_task, (_WHOLE if texts else _WITHOUT_TEXTS).rows(tasks=list(ids)))
+    return map(_task, read.rows(tasks=list(ids)))
 
 
 def preferred_tasks(project: Project, filters: Filters) -> Selection:
@@ -163,23 +181,24 @@ def _are_preferred(filters: Filters, ids: Sequence[int]) -> Q:
 
 
 def _task(row: Sequence[Any]) -> AnsweredTask:
-    (name, conversation, prompt_hash, language, metadata), answers, lists = row[:5], row[5:11], row[11:]
+    (pk, name, conversation, prompt_hash, language, metadata), answers, lists = row[:6], row[6:12], row[12:]
     imported, agreed, pairs, dropped, settled, ranking = answers
     responses, votes = (_json(value) or [] for value in lists)
     ranking = _json(ranking)
     return AnsweredTask(
+        pk=pk,
         name=name,
         conversation=_json(conversation),
         prompt_hash=prompt_hash,
         language=language,
-        metadata=_json(metadata) or {},
+        metadata=_metadata(metadata),
         responses=[
             Answer(pk, imported_id or str(position + 1), model, text, means or {})
             for pk, imported_id, position, model, text, means in responses
         ],
         preference=_preference(settled, None if dropped else agreed, None if dropped else imported),
         pairs=pairs_of(ranking) if ranking else () if dropped else [(a, b) for a, b in _json(pairs) or []],
-        votes=[Vote(strength, justification) for strength, justification in votes],
+        votes=[Vote(*vote) for vote in votes],
     )
 
 
@@ -191,7 +210,12 @@ def _preference(settled: int | None, agreed: int | None, imported: int | None) -
 
 def _json(value: Any) -> Any:
     # Django has psycopg return JSON as text.
-    return json.loads(value) if isinstance(value, str) else value
+    return orjson.loads(value) if isinstance(value, str) else value
+
+
+def _metadata(value: Any) -> dict[str, Any]:
+    # By the slower decoder, which keeps whole numbers of more than 64 bits as they are.
+    return (json.loads(value) if isinstance(value, str) else value) or {}
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from queue import SimpleQueue
 from tempfile import TemporaryFile
 from typing import Any
 
+import orjson
 from django.core.serializers.json import DjangoJSONEncoder
 
 from annotator.exporting.columns import Row, Type
 from annotator.exporting.copied import Lines
 from annotator.exporting.spreadsheets import csv_lines
-from annotator.importing.parquet import PASSED_ON
+from annotator.importing.decoders import PASSED_ON
 from annotator.models import Project
 
 FORMATS = {
@@ -35,9 +36,9 @@ AT_ONCE = 100
 """Rows that are handed to the process that writes Parquet before what it has written is passed on."""
 _CHUNK = 1 << 18
 _BLOCK = 1 << 15
-_LINE_ENDS = {ord(character): json.dumps(character)[1:-1] for character in "\u0085\u2028\u2029"}
+_LINE_ENDS = {character.encode(): json.dumps(character)[1:-1].encode() for character in "\u0085\u2028\u2029"}
 """Line ends that are valid within JSON texts. Readers that split a file into lines would break a row there."""
-_encode = DjangoJSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_ENCODER = DjangoJSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class WriterFailed(Exception):
@@ -72,8 +73,14 @@ def json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
 
 
 def _line(row: Row) -> bytes:
-    line = _encode(row)
-    return (line if line.isascii() else line.translate(_LINE_ENDS)).encode() + b"\n"
+    try:
+        line = orjson.dumps(row, _ENCODER.default, orjson.OPT_PASSTHROUGH_DATETIME)
+    except orjson.JSONEncodeError:  # such as whole numbers of more than 64 bits
+        line = _ENCODER.encode(row).encode()
+    if not line.isascii():
+        for character, escaped in _LINE_ENDS.items():
+            line = line.replace(character, escaped)
+    return line + b"\n"
 
 
 def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -117,7 +124,7 @@ def _flat(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[Row]:
             flat |= flat.pop(name, None) or {}
         for name in lists:
             if flat.get(name) is not None:
-                flat[name] = _encode(flat[name])
+                flat[name] = _ENCODER.encode(flat[name])
         yield flat
 
 

@@ -8,22 +8,23 @@ worker, and is written again.
 import hashlib
 import os
 import shutil
-import threading
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F, QuerySet
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotator import access, audit
 from annotator.background import heartbeats, messages
 from annotator.background.failures import safe_text
+from annotator.background.pulse import Ended, Pulse, PutDown
 from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.exporting.filters import Filters, filters_from
@@ -38,7 +39,6 @@ from annotator.storage.hidden_paths import without_places
 ATTEMPTS = 3
 MOST_WITH_FILE = 10
 """The files of a person in a project that may lie on the disk at once."""
-BEAT_SECONDS = 1.0
 _LOST = (
     f"The worker or the database was lost in each of {ATTEMPTS} attempts. Check their logs and their memory, then ask "
     "for the file again."
@@ -57,14 +57,6 @@ class NoFile(Refusal):
     """The job has no file: it is not written yet, or not there any more. The message says which."""
 
     code = "no_file"
-
-
-class _Ended(Exception):
-    """Somebody cancelled the job, another worker has it, or it is gone with its project."""
-
-
-class _PutDown(Exception):
-    """The worker was asked to stop in the middle of the job."""
 
 
 # The web's side --------------------------------------------------------------------------------------------
@@ -128,7 +120,7 @@ def file_of(job: ExportJob) -> Path:
         ForManagers: The person may not have this layout any more.
     """
     if job.state != State.DONE:
-        raise NoFile(_WITHOUT_FILE[State(job.state)]())
+        raise NoFile(str(_WITHOUT_FILE[State(job.state)]))
     filters = filters_from(job.filters)
     require_allowed(job.project, layout=job.layout, format=job.format, filters=filters, by=job.requested_by)
     artifacts.require_ours()
@@ -137,12 +129,13 @@ def file_of(job: ExportJob) -> Path:
     return job.file()
 
 
+_NOT_YET = gettext_lazy("The file is not written yet. Try again when the job is done.")
 _WITHOUT_FILE = {
-    State.WAITING: lambda: _("The file is not written yet. Try again when the job is done."),
-    State.WORKING: lambda: _("The file is not written yet. Try again when the job is done."),
-    State.FAILED: lambda: _("The file could not be written; the job says why. Ask for it again."),
-    State.EXPIRED: lambda: _("The file was kept for 7 days and is deleted. Ask for it again."),
-    State.WITHDRAWN: lambda: _(
+    State.WAITING: _NOT_YET,
+    State.WORKING: _NOT_YET,
+    State.FAILED: gettext_lazy("The file could not be written; the job says why. Ask for it again."),
+    State.EXPIRED: gettext_lazy("The file was kept for 7 days and is deleted. Ask for it again."),
+    State.WITHDRAWN: gettext_lazy(
         "A text was erased or a task deleted after the file was written, so the file was deleted. Ask for it again."
     ),
 }
@@ -199,10 +192,10 @@ def _claimed() -> ExportJob | None:
 def _carry_out(job: ExportJob) -> None:
     try:
         _write(job)
-    except _Ended:
+    except Ended:
         if not ExportJob.objects.filter(pk=job.pk).exists():  # otherwise another worker has the job and the folder
             _remove_files(job)
-    except _PutDown:
+    except PutDown:
         # Not the job's fault: the next worker has as many attempts as this one had.
         _owned(job).update(state=State.WAITING, tries=F("tries") - 1)
     except Refusal as refused:
@@ -230,7 +223,7 @@ def _write(job: ExportJob) -> None:
     disk_space.require_room()
     shutil.rmtree(job.directory(), ignore_errors=True)
     job.directory().mkdir(parents=True)
-    digest, pulse = hashlib.sha256(), _Pulse(job)
+    digest, pulse = hashlib.sha256(), Pulse(partial(_owned, job))
     # PostgreSQL may be sending rows until `parts` is closed: until then this connection takes no other statement.
     with job.file().open("xb") as file, pulse.beating(), closing(_parts(job, pulse)) as parts:
         for part in parts:
@@ -248,10 +241,10 @@ def _write(job: ExportJob) -> None:
         finished_at=database_now(),
     )
     if not done:
-        raise _Ended
+        raise Ended
 
 
-def _parts(job: ExportJob, pulse: "_Pulse") -> Generator[bytes]:
+def _parts(job: ExportJob, pulse: Pulse) -> Generator[bytes]:
     project, reader = job.project, job.requested_by
     # What the person may read can have changed since the file was asked for.
     if not access.reviewed_projects(reader).filter(pk=project.pk).exists():
@@ -263,54 +256,6 @@ def _parts(job: ExportJob, pulse: "_Pulse") -> Generator[bytes]:
     with suppress(TooBroad):
         _owned(job).update(rows_expected=preview(project, **chosen, fields=job.fields).rows)
     yield from content(project, columns, **chosen, gzip=job.gzip, fields=job.fields, on_row=pulse.count)
-
-
-class _Pulse:
-    """Tells the row how far its file is, from a thread, which has a connection of its own."""
-
-    def __init__(self, job: ExportJob) -> None:
-        self.rows = 0
-        self.bytes = 0
-        self._job = job
-        self._over = threading.Event()
-        self._reason: Exception | None = None
-
-    def count(self) -> None:
-        self.rows += 1
-
-    def check(self) -> None:
-        """Raises what ends the work: _PutDown, _Ended or DiskNearlyFull."""
-        if heartbeats.stopping.is_set():
-            raise _PutDown
-        if self._reason:
-            raise self._reason
-
-    @contextmanager
-    def beating(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._beat, name="export's pulse", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            thread.join()
-
-    def _beat(self) -> None:
-        try:
-            while not self._over.wait(BEAT_SECONDS) and not self._reason:
-                # While the database is away the beats are only missed.
-                with suppress(OperationalError, InterfaceError):
-                    self._reason = self._refusal()
-        finally:
-            connection.close()
-
-    def _refusal(self) -> Exception | None:
-        try:
-            disk_space.require_room()
-        except disk_space.DiskNearlyFull as full:
-            return full
-        written = {"rows_done": self.rows, "bytes_done": self.bytes, "heartbeat_at": database_now()}
-        return None if _owned(self._job).update(**written) else _Ended()
 
 
 # Leftovers -------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Q, QuerySet, Value
+from django.db.models import F, Q, QuerySet, Value
 from django.db.models.fields.json import KeyTransform
 
 from annotator.exporting.columns import INTEGER, NUMBER, TEXT, TIME, Row, Type, counted_ratings, current_ratings
@@ -16,23 +16,24 @@ from annotator.models import Label, Project
 
 def helpsteer2_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
     """Reads a row for each labelled response, with a whole number for each attribute. A task's rows are adjacent."""
-    return copied(project, *_helpsteer2(project, filters), task="response__task", among=filters.among, sparse=True)
+    return copied(project, *helpsteer2_query(project, filters), task="response__task", among=filters.among, sparse=True)
 
 
 def rows_of_a_side(project: Project, filters: Filters, _unseen: QuerySet[Any], *, held_out: bool) -> Iterator[Row]:
     """Yields the rows of `helpsteer2_rows` whose prompts snapshots hold out, or those of the others."""
-    rows, names = _helpsteer2(project, filters, "response__task__prompt_hash")
-    for row in copied(project, rows, [*names, "prompt_hash"], task="response__task", among=filters.among, sparse=True):
+    rows, names = helpsteer2_query(project, filters, prompt_hash=F("response__task__prompt_hash"))
+    for row in copied(project, rows, names, task="response__task", among=filters.among, sparse=True):
         if is_held_out(row.pop("prompt_hash"), project.validation_share) == held_out:
             yield row
 
 
-def _helpsteer2(project: Project, filters: Filters, *more: str) -> tuple[QuerySet[Any, Any], list[str]]:
+def helpsteer2_query(project: Project, filters: Filters, **more: Any) -> tuple[QuerySet[Any, Any], list[str]]:
+    """Returns the query of `helpsteer2_rows` and the names of its columns; `more` are further columns by name."""
     keys = project.attribute_keys()
     scores = numbers_of("scores", keys)
     prompt = prompt_text("response__task__conversation")
-    rows = _labels(project, filters).values_list(prompt, "response__text", *scores, *more)
-    return rows, ["prompt", "response", *keys]
+    rows = _labels(project, filters).values_list(prompt, "response__text", *scores, *more.values())
+    return rows, ["prompt", "response", *keys, *more]
 
 
 def _labels(project: Project, filters: Filters) -> QuerySet[Label]:
@@ -86,6 +87,14 @@ def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any])
     The raters have the same order in all lists of a row. A time selects the responses that were rated in it, and their
     lists are complete.
     """
+    rows, names = disagreement_query(project, filters, unseen)
+    return copied(project, rows, names, task="response__task", among=filters.among)
+
+
+def disagreement_query(
+    project: Project, filters: Filters, unseen: QuerySet[Any], **more: Any
+) -> tuple[QuerySet[Any, Any], list[str]]:
+    """Returns the query of `disagreement_rows` and the names of its columns; `more` are further columns by name."""
     ratings = current_ratings(project, filters, unseen).filter(annotation__assignment__counts=True)
     if filters.ask_for_a_time():
         news = filters.of_time(ratings, "annotation__submitted_at")
@@ -100,12 +109,12 @@ def disagreement_rows(project: Project, filters: Filters, unseen: QuerySet[Any])
         )
         for number, key in enumerate(keys)
     }
-    by_response = ratings.annotate(prompt=prompt_text("response__task__conversation")).values(
-        "prompt", "response__text"
+    others = {f"more_{number}": column for number, column in enumerate(more.values())}
+    by_response = ratings.annotate(prompt=prompt_text("response__task__conversation"), **others).values(
+        "prompt", "response__text", *others
     )
-    rows = by_response.annotate(**lists).values_list("prompt", "response__text", *lists)
-    rows = rows.order_by("response__task", "response__position")
-    return copied(project, rows, ["prompt", "response", *keys], task="response__task", among=filters.among)
+    rows = by_response.annotate(**lists).values_list("prompt", "response__text", *lists, *others)
+    return rows.order_by("response__task", "response__position"), ["prompt", "response", *keys, *more]
 
 
 def disagreement_columns(project: Project) -> Mapping[str, Type]:

@@ -14,6 +14,7 @@ from django.db.models import Max, QuerySet
 from annotator.consensus.rules import half_up
 from annotator.exporting.annotations import annotation_rows
 from annotator.exporting.answered_tasks import (
+    COUNTED,
     AnsweredTask,
     answered_tasks,
     compared_tasks,
@@ -23,8 +24,8 @@ from annotator.exporting.answered_tasks import (
 )
 from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
 from annotator.exporting.filters import Filters
-from annotator.exporting.preferences import STATEMENTS
 from annotator.models import Project, Response
+from annotator.models.annotation import PREFERENCE_STATEMENTS
 
 AGENT = "rewardloop"
 """Who suggests the labels in Argilla."""
@@ -55,11 +56,11 @@ def label_studio_columns(project: Project) -> Mapping[str, Type]:
 
 
 def count_rated_tasks(project: Project, filters: Filters) -> int:
-    return sum(len(ids) for ids in id_batches(rated_tasks(project, filters), texts=False))
+    return sum(len(ids) for ids in id_batches(rated_tasks(project, filters), COUNTED))
 
 
 def argilla_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
-    """Yields a record for each task with a label or a preference, which become suggestions. Scores count from 0."""
+    """Yields a record for each task with a label or a preference, which become suggestions. Scores count from 1."""
     for task in answered_tasks(compared_tasks(project, filters)):
         if suggestions := _suggestions(task):
             yield {
@@ -80,7 +81,7 @@ def argilla_columns(project: Project) -> Mapping[str, Type]:
 
 
 def count_suggested(project: Project, filters: Filters) -> int:
-    tasks = answered_tasks(compared_tasks(project, filters), texts=False)
+    tasks = answered_tasks(compared_tasks(project, filters), COUNTED)
     return sum(1 for task in tasks if _suggestions(task))
 
 
@@ -109,7 +110,9 @@ def _annotation(rows: Sequence[Row]) -> Row:
             for key, score in row["scores"].items()
         ]
     if first["preference"] is not None:
-        result.append(_result("preference", CONVERSATION, "choices", choices=[STATEMENTS[first["preference"]]]))
+        result.append(
+            _result("preference", CONVERSATION, "choices", choices=[PREFERENCE_STATEMENTS[first["preference"]]])
+        )
     if first["justification"]:
         result.append(_result("justification", CONVERSATION, "textarea", text=[first["justification"]]))
     return {"result": result, "lead_time": first["active_seconds"]}
@@ -121,10 +124,10 @@ def _result(name: str, of: str, kind: str, **value: Any) -> Row:
 
 def _suggestions(task: AnsweredTask) -> Row:
     scores = {
-        f"{key}_{number}": {"value": half_up(mean), "agent": AGENT}
+        f"{key}_{number}": {"value": half_up(mean) + 1, "agent": AGENT}
         for number, answer in enumerate(task.responses, start=1)
         for key, mean in answer.means.items()
     }
     if task.preference is not None and len(task.responses) == 2:
-        scores["preference"] = {"value": STATEMENTS[task.preference], "agent": AGENT}
+        scores["preference"] = {"value": PREFERENCE_STATEMENTS[task.preference], "agent": AGENT}
     return scores

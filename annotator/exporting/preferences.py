@@ -1,14 +1,18 @@
 """The layouts of preferences: the rows of HelpSteer2 and HelpSteer3, and what TRL and NeMo RL train on."""
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django.db.models import QuerySet
 
 from annotator.consensus.rankings import ranking_of
 from annotator.consensus.rules import Rules, most_similar
+from annotator.db.statements import Statement
 from annotator.exporting.answered_tasks import (
+    COUNTED,
+    WHOLE,
+    WITH_FEEDBACK,
     AnsweredTask,
     Compared,
     Selection,
@@ -22,19 +26,7 @@ from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Ty
 from annotator.exporting.filters import Filters
 from annotator.importing.prompts import is_held_out, prompt_from_messages
 from annotator.models import Project
-
-STATEMENTS: Mapping[int, str] = MappingProxyType(
-    {
-        -3: "Response 1 is much better than Response 2",
-        -2: "Response 1 is better than Response 2",
-        -1: "Response 1 is slightly better than Response 2",
-        0: "Response 1 is as good as Response 2",
-        1: "Response 2 is slightly better than Response 1",
-        2: "Response 2 is better than Response 1",
-        3: "Response 2 is much better than Response 1",
-        -100: "Neither response is valid",
-    }
-)
+from annotator.models.annotation import PREFERENCE_STATEMENTS
 
 
 def preference_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -42,30 +34,40 @@ def preference_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
 
     The elaboration is the first justification of a rater whose strength is the task's, if there is one.
     """
+    for task, row in tasks_with_preferences(project, filters, unseen):
+        yield {"split": "validation" if is_held_out(task.prompt_hash, project.validation_share) else "train", **row}
+
+
+def tasks_with_preferences(
+    project: Project, filters: Filters, unseen: QuerySet[Any]
+) -> Iterator[tuple[AnsweredTask, Row]]:
+    """Yields the tasks of `preference_rows`, each with its row without the split."""
     rules = Rules.of(project)
     for task, preference in _preferred_pairs(project, filters, unseen):
         similar = [task.votes[place] for place in _most_similar(task, rules)]
         reasons = [vote.justification for vote in similar if vote.strength == preference and vote.justification]
-        yield {
-            "split": "validation" if is_held_out(task.prompt_hash, project.validation_share) else "train",
-            "prompt": prompt_from_messages(task.conversation),
-            "response_1": task.responses[0].text,
-            "response_2": task.responses[1].text,
-            "preference_strength": preference,
-            "preference_statement": STATEMENTS[preference],
-            "preference_elaboration": reasons[0] if reasons else "",
-            "three_most_similar_preferences": [
-                {
-                    "statement": STATEMENTS[vote.strength],
-                    "elaboration": vote.justification,
-                    "strength": vote.strength,
-                }
-                for vote in similar
-            ],
-            "all_preferences_unprocessed": [
-                {"strength": vote.strength, "justification": vote.justification} for vote in task.votes
-            ],
-        }
+        yield (
+            task,
+            {
+                "prompt": prompt_from_messages(task.conversation),
+                "response_1": task.responses[0].text,
+                "response_2": task.responses[1].text,
+                "preference_strength": preference,
+                "preference_statement": PREFERENCE_STATEMENTS[preference],
+                "preference_elaboration": reasons[0] if reasons else "",
+                "three_most_similar_preferences": [
+                    {
+                        "statement": PREFERENCE_STATEMENTS[vote.strength],
+                        "elaboration": vote.justification,
+                        "strength": vote.strength,
+                    }
+                    for vote in similar
+                ],
+                "all_preferences_unprocessed": [
+                    {"strength": vote.strength, "justification": vote.justification} for vote in task.votes
+                ],
+            },
+        )
 
 
 def preference_columns(_project: Project) -> Mapping[str, Type]:
@@ -82,28 +84,40 @@ def preference_columns(_project: Project) -> Mapping[str, Type]:
 
 def helpsteer3_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
     """Yields a row for each task of two responses with a preference, in HelpSteer3's fields (arXiv 2505.11475)."""
-    for task, preference in _preferred_pairs(project, filters, unseen):
+    pairs = _preferred_pairs(project, filters, unseen, WITH_FEEDBACK if project.ask_feedback else WHOLE)
+    for task, preference in pairs:
         yield {
-            "domain": str(task.metadata.get("domain", "")),
-            "language": task.language,
+            "domain": _most_named(vote.domain for vote in task.votes) or str(task.metadata.get("domain", "")),
+            "language": _most_named(vote.language for vote in task.votes) or task.language,
             "context": task.conversation,
             "response1": task.responses[0].text,
             "response2": task.responses[1].text,
             "overall_preference": preference,
             "individual_preference": [
-                {"score": vote.strength, "reasoning": vote.justification} for vote in _valid(task.votes)
+                {"score": vote.strength, "reasoning": vote.justification, **_feedback(vote)}
+                for vote in _valid(task.votes)
             ],
         }
 
 
+def _most_named(names: Iterable[str]) -> str:
+    """Returns the name that most raters chose, the first one of several; empty if nobody chose one."""
+    counted = Counter(name for name in names if name)
+    return counted.most_common(1)[0][0] if counted else ""
+
+
+def _feedback(vote: Vote) -> Row:
+    return {f"feedback{number}": text for number, text in enumerate(vote.feedback or ("", ""), 1)}
+
+
 def helpsteer3_columns(_project: Project) -> Mapping[str, Type]:
-    by_people: Type = [{"score": INTEGER, "reasoning": TEXT}]
+    by_people: Type = [{"score": INTEGER, "reasoning": TEXT, "feedback1": TEXT, "feedback2": TEXT}]
     head: dict[str, Type] = {"domain": TEXT, "language": TEXT, "context": MESSAGES, "response1": TEXT}
     return {**head, "response2": TEXT, "overall_preference": INTEGER, "individual_preference": by_people}
 
 
 def count_preferred(project: Project, filters: Filters) -> int:
-    return sum(1 for _ in _with_preference(preferred_tasks(project, filters), texts=False))
+    return sum(1 for _ in _with_preference(preferred_tasks(project, filters), COUNTED))
 
 
 def dpo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -130,7 +144,7 @@ def dpo_columns(_project: Project) -> Mapping[str, Type]:
 
 
 def count_compared(project: Project, filters: Filters) -> int:
-    return sum(len(pairs) for _, pairs in _compared(project, filters, texts=False))
+    return sum(len(pairs) for _, pairs in _compared(project, filters, COUNTED))
 
 
 def nemo_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -153,15 +167,17 @@ def nemo_columns(_project: Project) -> Mapping[str, Type]:
 
 
 def count_told_apart(project: Project, filters: Filters) -> int:
-    return sum(1 for _ in _compared(project, filters, texts=False))
+    return sum(1 for _ in _compared(project, filters, COUNTED))
 
 
-def _preferred_pairs(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[tuple[AnsweredTask, int]]:
-    return _with_preference(preferred_tasks(project, filters).without(unseen))
+def _preferred_pairs(
+    project: Project, filters: Filters, unseen: QuerySet[Any], read: Statement = WHOLE
+) -> Iterator[tuple[AnsweredTask, int]]:
+    return _with_preference(preferred_tasks(project, filters).without(unseen), read)
 
 
-def _with_preference(tasks: Selection, *, texts: bool = True) -> Iterator[tuple[AnsweredTask, int]]:
-    for task in answered_tasks(tasks, texts=texts):
+def _with_preference(tasks: Selection, read: Statement = WHOLE) -> Iterator[tuple[AnsweredTask, int]]:
+    for task in answered_tasks(tasks, read):
         if task.preference is not None and len(task.responses) == 2:
             yield task, task.preference
 
@@ -175,9 +191,9 @@ def _valid(votes: Any) -> list[Vote]:
 
 
 def _compared(
-    project: Project, filters: Filters, *, texts: bool = True
+    project: Project, filters: Filters, read: Statement = WHOLE
 ) -> Iterator[tuple[AnsweredTask, list[Compared]]]:
-    for task in answered_tasks(compared_tasks(project, filters), texts=texts):
+    for task in answered_tasks(compared_tasks(project, filters), read):
         if pairs := comparisons(task, project.spread_attribute):
             yield task, pairs
 

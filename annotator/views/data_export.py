@@ -45,10 +45,8 @@ def export_data(request: HttpRequest, slug: str) -> HttpResponse:
     form = ExportForm(project, request.GET, by=user)
     shown: Preview | None = None
     if form.is_valid():
-        chosen = form.cleaned_data
         try:
-            what = {name: chosen[name] for name in ("layout", "format", "gzip")}
-            shown = preview(project, **what, filters=form.filters(), fields=chosen["only"], by=user)
+            shown = preview(project, **form.export(), by=user)
         except (TooBroad, NoLabels, UnknownExport) as refusal:
             form.add_error(None, str(refusal))
         except UnknownField as refusal:
@@ -87,14 +85,15 @@ def export_file(request: HttpRequest, slug: str) -> HttpResponseBase:
     if not form.is_valid():
         messages.error(request, _("Nothing was downloaded. Choose from what the page offers."))
         return redirect("export-data", slug)
-    layout, format, gzip, only = (form.cleaned_data[name] for name in ("layout", "format", "gzip", "only"))
+    chosen = form.export()
     try:
-        rows = export(project, layout=layout, format=format, gzip=gzip, filters=form.filters(), fields=only, by=user)
+        rows = export(project, **chosen, by=user)
     except (NoLabels, UnknownExport, UnknownField) as refusal:
         messages.error(request, f"{_('Nothing was downloaded.')} {refusal}")
         return redirect("export-data", slug)
+    format, gzip = chosen["format"], chosen["gzip"]
     answer = StreamingHttpResponse(streamed(rows), content_type=content_type(format, gzip=gzip))
-    name = file_name(project, layout, format, gzip=gzip)
+    name = file_name(project, chosen["layout"], format, gzip=gzip)
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
 
@@ -109,10 +108,8 @@ def request_export(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         messages.error(request, _("No file was asked for. Choose from what the page offers."))
         return redirect("export-data", slug)
-    chosen = form.cleaned_data
-    what = {name: chosen[name] for name in ("layout", "format", "gzip")}
     try:
-        jobs.request(project, **what, filters=form.filters(), fields=chosen["only"], by=user, now=database_now())
+        jobs.request(project, **form.export(), by=user, now=database_now())
     except Refusal as refusal:
         messages.error(request, str(refusal))
     return redirect(f"{reverse('export-data', args=[slug])}?{urlencode(form.chosen())}#files")

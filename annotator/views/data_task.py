@@ -23,7 +23,7 @@ from annotator.review.rating_sheets import Rater, Reviewed, reviewed
 from annotator.review.timelines import Event, timeline
 from annotator.search.criteria import GivenReward, champion_scores
 from annotator.templatetags.scales import level
-from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores
+from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores, written_answers
 
 
 @login_required
@@ -89,6 +89,7 @@ def _rater(rater: Rater, shown: Reviewed, naming: Naming, people: Mapping[int, U
         "rater": rater,
         "name": naming(people.get(assignment.annotator_id) or assignment.annotator),
         "preference": _comparison(rater.annotation, shown),
+        "written": written_answers(rater, shown),
     }
 
 

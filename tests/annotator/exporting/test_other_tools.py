@@ -51,8 +51,8 @@ def test_argilla_gets_labels_as_suggestions(project: Project, rated: Task) -> No
     (record,) = records(project, "argilla")
     assert record["id"] == "t-1"
     assert set(record["fields"]) == {"conversation", "response_1", "response_2"}
-    assert record["suggestions"]["helpfulness_1"] == {"value": 1, "agent": "rewardloop"}
-    assert record["suggestions"]["helpfulness_2"]["value"] == 3
+    assert record["suggestions"]["helpfulness_1"] == {"value": 2, "agent": "rewardloop"}
+    assert record["suggestions"]["helpfulness_2"]["value"] == 4
     assert record["suggestions"]["preference"]["value"] == "Response 2 is better than Response 1"
 
 
@@ -68,4 +68,4 @@ def test_nested_values_are_json_in_csv(project: Project, layout: str) -> None:
     (row,) = csv.DictReader(io.StringIO(file, newline=""))
     assert json.loads(row["conversation"])[0]["role"] == "user"
     if layout == "argilla":
-        assert json.loads(row["helpfulness_1"])["value"] == 1
+        assert json.loads(row["helpfulness_1"])["value"] == 2

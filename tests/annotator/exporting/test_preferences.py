@@ -16,7 +16,7 @@ from annotator.exporting.formats import WriterFailed, encoded
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import ForManagers, export, layouts_for
 from annotator.importing import import_rows
-from annotator.models import NEITHER_VALID, Consensus, Project, Role, Task
+from annotator.models import NEITHER_VALID, Consensus, Project, Rating, Role, Task
 from annotator.review import adjudicate
 from tests.builders import (
     ATTRIBUTES,
@@ -110,8 +110,8 @@ def test_helpsteer3_has_the_conversation_as_messages(project: Project, cast: Cas
         "response2": "Answer 1 to one.",
         "overall_preference": 2,
         "individual_preference": [
-            {"score": 2, "reasoning": "Reason 0."},
-            {"score": 2, "reasoning": "Reason 2."},
+            {"score": 2, "reasoning": "Reason 0.", "feedback1": "", "feedback2": ""},
+            {"score": 2, "reasoning": "Reason 2.", "feedback1": "", "feedback2": ""},
         ],
     }
 
@@ -219,6 +219,7 @@ def test_parquet_holds_what_json_lines_hold(project: Project, cast: Cast, layout
     task = make_task(project, responses=3)
     for user in cast.annotators:
         rate(project, user, ranking=[[response.pk] for response in task.responses.all()])
+    Rating.objects.filter(scores__helpfulness=1).update(feedback="Too short.", edit="More words.")
     table = pyarrow.parquet.read_table(io.BytesIO(exported(project, layout, "parquet")))
     assert [*table.column_names] == [*LAYOUTS[layout].columns(project)]
     lines = rows(project, layout)

@@ -23,7 +23,7 @@ from annotator.exporting.rows import NoLabels, UnknownExport, UnknownField, expo
 from annotator.exporting.spreadsheets import cell_of_text
 from annotator.importing import import_rows
 from annotator.importing.prompts import is_held_out, prompt_hash
-from annotator.models import Label, Project, Task
+from annotator.models import Label, Project, Rating, Task
 from annotator.review import adjudicate, judge
 from tests.builders import (
     ATTRIBUTES,
@@ -151,6 +151,7 @@ def test_no_export_names_a_person_or_a_model(project: Project, layout: str, form
     for person in people:
         rate(project, person)
     Task.objects.update(imported_preference=1)
+    Rating.objects.update(edit="Answer 0, but better.")
     file = exported(project, layout, format)
     text = str(parquet_rows(file)) if format == "parquet" else file.decode()
     assert not any(word in text for word in ("person-", "Petra", "example.org", "model-0"))
@@ -172,7 +173,8 @@ def test_what_does_not_count_is_marked_and_left_out_of_disagreements(project: Pr
     judge(held[1].pk, decision="accepted", by=cast.carol, now=NOW)
     exported = [(row["counts"], row["verdict"]) for row in rows(project, "annotations")]
     assert exported == [(False, "rejected"), (True, "accepted")]
-    assert [list(row)[-4:] for row in cells(project, "annotations")] == [["counts", "verdict", "extra", "ranking"]] * 2
+    names = ["counts", "verdict", "extra", "ranking", "domain", "language", "feedback", "edit", "edit_summary"]
+    assert [list(row)[-9:] for row in cells(project, "annotations")] == [names] * 2
     assert [row["helpfulness"] for row in rows(project, "disagreements")] == [[2]]
 
 

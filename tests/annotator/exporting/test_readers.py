@@ -1,0 +1,204 @@
+"""Exports as the tools read them that people take them to, each in an environment of its own (READERS=FOLDER)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotator.exporting.layouts import LAYOUTS
+from annotator.exporting.rows import export
+from annotator.importing.layouts import read_tasks
+from annotator.importing.rows import GivenAnnotation, TaskRow
+from annotator.importing.sources import read_rows
+from annotator.models import Project
+from tests.annotator.exporting.test_preferences import preferred
+from tests.builders import ATTRIBUTES
+from tests.conftest import Cast
+from tests.environments import needs_readers, python_with, said_by, trl
+
+pytestmark = [needs_readers, pytest.mark.slow, pytest.mark.xdist_group("readers")]
+TASKS = 4
+
+
+@pytest.fixture
+def rated(project: Project, cast: Cast) -> Project:
+    for number in range(TASKS):
+        preferred(project, cast, 2, 2, 2, level=[1, 3], name=f"t-{number}", prompt=f'=1+{number}, "or\nnot"?')
+    project.refresh_from_db()
+    return project
+
+
+def written(project: Project, folder: Path, layout: str, format: str) -> Path:
+    file = folder / f"{layout}.{format}"
+    file.write_bytes(b"".join(export(project, layout=layout, format=format)))
+    return file
+
+
+FLAT = ("helpsteer2", "labels", "preference", "wide")
+"""Layouts without objects in cells, of which CSV makes columns."""
+PANDAS = """
+import json, sys
+import pandas
+csv, parquet = pandas.read_csv(sys.argv[1], keep_default_na=False), pandas.read_parquet(sys.argv[2])
+shown = {"columns": list(csv.columns) == list(parquet.columns), "rows": len(csv) == len(parquet), "unlike": []}
+for name in parquet.columns:
+    if parquet[name].map(lambda value: isinstance(value, str)).all():
+        whole = csv[name].astype(str).str.replace(r"^'(?='*[=+@\\t\\r-])", "", regex=True)
+        shown["unlike"] += [] if (whole == parquet[name]).all() else [name]
+    elif parquet[name].dtype.kind in "if" and not parquet[name].isna().any():
+        shown["unlike"] += [] if (csv[name].astype(float) == parquet[name].astype(float)).all() else [name]
+print(json.dumps(shown))
+"""
+
+
+@pytest.mark.parametrize("layout", FLAT)
+def test_pandas_reads_csv_and_parquet_alike(rated: Project, tmp_path: Path, layout: str) -> None:
+    python = python_with("pandas", "pandas", "pyarrow")
+    files = [written(rated, tmp_path, layout, format) for format in ("csv", "parquet")]
+    assert json.loads(said_by(python, PANDAS, *files)) == {"columns": True, "rows": True, "unlike": []}
+
+
+DATASETS = """
+import json, sys
+from datasets import load_dataset
+loaded = [load_dataset(builder, data_files=file, split="train") for builder, file in map(str.split, sys.argv[1:])]
+print(json.dumps([rows.num_rows for rows in loaded]))
+"""
+
+
+@pytest.mark.parametrize("layout", sorted(set(LAYOUTS) - {"scores", "rankings"}))
+def test_datasets_reads_every_format(rated: Project, tmp_path: Path, layout: str) -> None:
+    python = python_with("datasets", "datasets")
+    builders = {"jsonl": "json", "csv": "csv", "parquet": "parquet"}
+    names = [f"{builder} {written(rated, tmp_path, layout, format)}" for format, builder in builders.items()]
+    counts = json.loads(said_by(python, DATASETS, *names, HOME=str(tmp_path)))
+    assert len(set(counts)) == 1
+    assert counts[0] >= TASKS
+
+
+ARGILLA = """
+import json, sys
+from argilla.records._io._json import JsonIO
+records = JsonIO._records_from_json(sys.argv[1])
+print(json.dumps([[str(r.id), sorted(r.fields.to_dict()), len(list(r.suggestions))] for r in records]))
+"""
+
+
+def test_argilla_reads_records_with_their_labels(rated: Project, tmp_path: Path) -> None:
+    python = python_with("argilla", "argilla", "requests")
+    records = json.loads(said_by(python, ARGILLA, written(rated, tmp_path, "argilla", "json")))
+    fields = ["conversation", "response_1", "response_2"]
+    assert records == [[f"t-{number}", fields, 2 * len(ATTRIBUTES) + 1] for number in range(TASKS)]
+
+
+TRL = """
+import json, sys
+from datasets import load_dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification, PreTrainedTokenizerFast
+from trl import DPOConfig, DPOTrainer, RewardConfig, RewardTrainer
+rows = load_dataset("json", data_files=sys.argv[1], split="train")
+words = Tokenizer(models.WordLevel({"<unk>": 0, "<eos>": 1}, unk_token="<unk>"))
+words.pre_tokenizer = pre_tokenizers.Whitespace()
+tokens = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<eos>", pad_token="<eos>")
+tokens.chat_template = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }} {{ eos_token }}{% endfor %}"
+small = LlamaConfig(
+    vocab_size=16, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, pad_token_id=1
+)
+how = dict(output_dir=sys.argv[2], max_steps=1, per_device_train_batch_size=2, use_cpu=True, report_to="none")
+how["bf16"] = False
+LlamaForCausalLM(small).save_pretrained(sys.argv[2] + "/policy")
+tokens.save_pretrained(sys.argv[2] + "/policy")
+policy = DPOTrainer(
+    sys.argv[2] + "/policy", args=DPOConfig(**how), train_dataset=rows, processing_class=tokens
+).train()
+small.num_labels = 1
+reward = RewardTrainer(
+    LlamaForSequenceClassification(small), args=RewardConfig(**how), train_dataset=rows, processing_class=tokens
+).train()
+print(json.dumps([policy.global_step, reward.global_step, rows.num_rows]))
+"""
+
+
+def test_trl_trains_on_pairs_as_they_leave(rated: Project, tmp_path: Path) -> None:
+    python = trl()
+    said = said_by(python, TRL, written(rated, tmp_path, "dpo", "jsonl"), tmp_path / "out", HOME=str(tmp_path))
+    assert json.loads(said) == [1, 1, TASKS]
+
+
+def label_config() -> str:
+    """The labelling interface that docs/formats.md describes."""
+    questions = "".join(
+        f'<Rating name="{key}_{number}" toName="response_{number}" maxRating="5"/>'
+        for number in (1, 2)
+        for key in ATTRIBUTES
+    )
+    choices = "".join(f'<Choice value="Response {n} is better than Response {3 - n}"/>' for n in (1, 2))
+    return (
+        '<View><Paragraphs name="conversation" value="$conversation" nameKey="role" textKey="content"/>'
+        '<Text name="response_1" value="$response_1"/><Text name="response_2" value="$response_2"/>'
+        f'{questions}<Choices name="preference" toName="conversation">{choices}</Choices>'
+        '<TextArea name="justification" toName="conversation"/>'
+        '<TextArea name="annotator" toName="conversation"/></View>'
+    )
+
+
+LABEL_STUDIO = """
+import json, os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "label_studio.core.settings.label_studio"
+import label_studio
+sys.path.insert(0, os.path.dirname(label_studio.__file__))
+os.environ["DJANGO_SETTINGS_MODULE"] = "core.settings.label_studio"
+import django
+django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from rest_framework.test import APIClient
+from organizations.models import Organization
+from users.models import User
+user = User.objects.create_user("a@example.org", "a password of its own")
+Organization.create_organization(created_by=user, title="Ours")
+user.active_organization = user.organizations.first()
+user.save()
+client = APIClient()
+client.force_authenticate(user)
+post = lambda path, body: client.post(path, body, format="json")
+project = post("/api/projects/", {"title": "Ours", "label_config": sys.argv[2]})
+assert project.status_code == 201, project.content
+number = project.json()["id"]
+with open(sys.argv[1]) as file:
+    answer = post(f"/api/projects/{number}/import", json.load(file))
+assert answer.status_code == 201, answer.content
+exported = client.get(f"/api/projects/{number}/export?exportType=JSON&download_all_tasks=true")
+text = b"".join(exported.streaming_content) if exported.streaming else exported.content
+with open(sys.argv[3], "wb") as file:
+    file.write(text)
+print(json.dumps([answer.json()["task_count"], answer.json()["annotation_count"]]))
+"""
+
+
+def test_label_studio_takes_our_tasks_and_gives_them_back(rated: Project, tmp_path: Path) -> None:
+    python = python_with("label-studio", "label-studio")
+    ours, theirs = written(rated, tmp_path, "label_studio", "json"), tmp_path / "theirs.json"
+    variables = {
+        "LABEL_STUDIO_BASE_DATA_DIR": str(tmp_path / "data"),
+        "HOME": str(tmp_path),
+        "COLLECT_ANALYTICS": "0",
+        "SENTRY_DSN": "",
+    }
+    said = said_by(python, LABEL_STUDIO, ours, label_config(), theirs, **variables)
+    assert json.loads(said) == [TASKS, 3 * TASKS]
+    assert as_said(theirs) == as_said(ours)
+
+
+def as_said(file: Path) -> dict[str, list[Any]]:
+    """Each task's ratings and preferences, by the annotators' pseudonyms."""
+    with file.open("rb") as stream:
+        tasks = list(read_tasks(read_rows(stream), dict.fromkeys(ATTRIBUTES, 5)))
+    assert all(isinstance(task, TaskRow) for task in tasks)
+    return {task.external_id: sorted(map(_parts, task.annotations)) for task in tasks if isinstance(task, TaskRow)}
+
+
+def _parts(said: GivenAnnotation) -> list[Any]:
+    return [said.rater, sorted(said.ratings.items()), said.preference]

@@ -8,8 +8,9 @@ Refusal
     review: verdicts.CommentNeeded, blindness.OwnWork, blindness.StillRating
     importing: expansion_limits.UnreadableFile, withdrawal.AlreadyRated, batches.TakenBack
     pii: quotations.NotInTheText, quotations.MarksWithoutReason, redaction.CannotRedact
+    releases: folder.ChecksFailed, jobs.NoFiles, particulars.UnusableParticulars, hub.CannotPush
     projects: members.RefusedName, deletion.NotConfirmed, archive.Archived
-    accounts: logins.TooManyFailures, tokens.UnusableToken
+    accounts: logins.TooManyFailures, tokens.UnusableToken, call_limits.TooManyCalls
     db.storable_text.UnstorableText, web.query_parameters.BadParameter, background.heartbeats.NoWorker
     storage: disk_space.DiskNearlyFull, artifacts.ForeignArtifacts
     rewards: runs.AlreadyRunning, snapshots.NotEnoughLabels, scoring.NoChampion

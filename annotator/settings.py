@@ -181,6 +181,12 @@ EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.starts_tls, _MAIL.tls_from_the_start
 EMAIL_TIMEOUT = 10  # seconds, for each answer of the server: a manager waits for it
 DEFAULT_FROM_EMAIL = _MAIL.sender
 
+# Webhooks: addresses that are not of the public internet are refused, unless receivers stand beside us ----------
+WEBHOOK_PRIVATE_ADDRESSES = environment.choice("WEBHOOK_PRIVATE_ADDRESSES", "refuse", "allow")
+
+# The Hugging Face Hub, to which `manage.py release --push` takes a release ----------------------------------
+HF_TOKEN = os.environ.get("HF_TOKEN", "")
+
 # Language, time, files -------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 # Each language is named in itself. CONTRIBUTING.md says how to add one.
@@ -224,15 +230,17 @@ REST_FRAMEWORK = {
         "rest_framework.permissions.IsAuthenticated",
         "annotator.api.scopes.WithinScopes",
     ],
+    "DEFAULT_THROTTLE_CLASSES": ["annotator.api.throttling.ByToken"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["annotator.api.parsing.StorableJSONParser"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_PAGINATION_CLASS": "annotator.api.pagination.CursorPages",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "annotator.api.schema.CallSchema",
     "EXCEPTION_HANDLER": "annotator.api.errors.answer_error",
     "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
+API_CALLS_A_MINUTE = environment.number("API_CALLS_A_MINUTE", 60_000)  # of one token; 0: no limit
 TOKEN_DAYS, TOKEN_DAYS_MOST = environment.count("TOKEN_DAYS", 90), 365
 if TOKEN_DAYS > TOKEN_DAYS_MOST:
     raise ImproperlyConfigured(f"TOKEN_DAYS is {TOKEN_DAYS}: a token lasts {TOKEN_DAYS_MOST} days at most")
@@ -243,7 +251,12 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Rewardloop",
     "DESCRIPTION": "From imported conversations to agreed labels, reward models and scores.",
     "VERSION": VERSION,
+    "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "rewards.api.examples.add_examples",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
@@ -275,6 +288,7 @@ CELERY_BEAT_SCHEDULE = {
     "refresh-agreement": {"task": "annotator.tasks.refresh_agreement", "schedule": 10.0, "options": {"expires": 10}},
     "assess-annotators": {"task": "annotator.tasks.assess_annotators", "schedule": 60.0, "options": {"expires": 60}},
     "forget-ended-logins": {"task": "annotator.tasks.forget_ended_logins", "schedule": 3600.0},
+    "forget-old-answers": {"task": "annotator.tasks.forget_old_answers", "schedule": 3600.0},
     "finish-withdrawals": {
         "task": "annotator.tasks.finish_withdrawals",
         "schedule": 60.0,
@@ -288,8 +302,12 @@ CELERY_BEAT_SCHEDULE = {
     "take-words": {"task": "annotator.tasks.take_words", "schedule": 10.0, "options": {"expires": 10}},
     "run-exports": {"task": "annotator.tasks.run_exports", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-exports": {"task": "annotator.tasks.sweep_exports", "schedule": 600.0, "options": {"expires": 600}},
+    "write-releases": {"task": "annotator.tasks.write_releases", "schedule": 15.0, "options": {"expires": 15}},
+    "sweep-releases": {"task": "annotator.tasks.sweep_releases", "schedule": 600.0, "options": {"expires": 600}},
     "run-imports": {"task": "annotator.tasks.run_imports", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-imports": {"task": "annotator.tasks.sweep_imports", "schedule": 600.0, "options": {"expires": 600}},
+    "send-webhooks": {"task": "annotator.tasks.send_webhooks", "schedule": 5.0, "options": {"expires": 5}},
+    "sweep-webhooks": {"task": "annotator.tasks.sweep_webhooks", "schedule": 3600.0, "options": {"expires": 3600}},
     "find-pii": {"task": "annotator.tasks.find_pii", "schedule": 30.0, "options": {"expires": 30}},
     "start-due-retraining": {"task": "rewards.tasks.start_due_runs", "schedule": 30.0},
     "ask-again-for-review": {
@@ -306,6 +324,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 15.0,
         "options": {"expires": 15},
     },
+    "watch-workers": {"task": "rewards.tasks.watch_workers", "schedule": 60.0, "options": {"expires": 60}},
     "score-new-responses": {"task": "rewards.tasks.start_due_scoring", "schedule": 30.0},
 }
 WORKER_HEARTBEAT_SECONDS = 5

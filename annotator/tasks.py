@@ -6,7 +6,7 @@ The stages keep failures as rows, project by project (annotator/background/failu
 from celery import shared_task
 
 from annotator import agreement, assignment, quality
-from annotator.accounts import logins
+from annotator.accounts import idempotency, logins
 from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.db.clock import database_now
 from annotator.exporting import jobs as export_jobs
@@ -15,8 +15,10 @@ from annotator.importing import withdrawal
 from annotator.models import Import, Project
 from annotator.pii import scans
 from annotator.projects import deletion, figures
+from annotator.releases import jobs as release_jobs
 from annotator.review import bulk_changes, exclusions
 from annotator.search import words
+from annotator.webhooks import deliveries
 
 __all__ = [
     "assess_annotators",
@@ -32,6 +34,7 @@ __all__ = [
     "finish_withdrawal",
     "finish_withdrawals",
     "forget_ended_logins",
+    "forget_old_answers",
     "heartbeats",
     "lift_exclusion",
     "recount",
@@ -39,9 +42,13 @@ __all__ = [
     "refresh_agreement",
     "run_exports",
     "run_imports",
+    "send_webhooks",
     "sweep_exports",
     "sweep_imports",
+    "sweep_releases",
+    "sweep_webhooks",
     "take_words",
+    "write_releases",
 ]
 
 
@@ -129,6 +136,13 @@ def forget_ended_logins() -> int:
 
 
 @shared_task
+def forget_old_answers() -> int:
+    """Deletes answers of REST that are kept for callers who send a call again."""
+    with failures.as_whole("forget_old_answers"):
+        return idempotency.sweep(now=database_now())
+
+
+@shared_task
 def finish_withdrawal(import_id: int) -> int:
     """Deletes the tasks of an import that is taken back; returns how many are deleted by now."""
     row = Import.objects.filter(pk=import_id).first()
@@ -195,3 +209,31 @@ def sweep_exports() -> int:
     """Removes the files of exports that are old or withdrawn."""
     with failures.as_whole("sweep_exports"):
         return export_jobs.sweep(now=database_now())
+
+
+@shared_task
+def send_webhooks() -> int:
+    """Sends what is due to webhooks, what lost workers had taken included."""
+    with failures.as_whole("send_webhooks"):
+        return deliveries.send_waiting()
+
+
+@shared_task
+def sweep_webhooks() -> int:
+    """Deletes the log of old deliveries to webhooks."""
+    with failures.as_whole("sweep_webhooks"):
+        return deliveries.sweep(now=database_now())
+
+
+@shared_task
+def write_releases() -> int:
+    """Writes the files of the releases that wait, those of lost workers and lost messages included."""
+    with failures.as_whole("write_releases"):
+        return release_jobs.run_waiting()
+
+
+@shared_task
+def sweep_releases() -> int:
+    """Removes the files of releases that are withdrawn or gone."""
+    with failures.as_whole("sweep_releases"):
+        return release_jobs.sweep()

@@ -129,9 +129,13 @@ def _of_managers(project: "Project") -> list[str]:
     quarantined = project.tasks.filter(state="quarantined").order_by("pk")[0]
     excluded = project.exclusions.get().annotator.username
     jobs = list(project.import_jobs.order_by("-pk")[:2])
+    webhook = project.webhooks.order_by("pk")[0]
     paths = [
         "settings/",
         "settings/delete/",
+        "settings/webhooks/",
+        f"settings/webhooks/{webhook.pk}/",
+        f"settings/webhooks/{webhook.pk}/log/",
         "guidelines/edit/",
         "guidelines/versions/",
         "guidelines/versions/?version=3",
@@ -152,7 +156,10 @@ def _of_managers(project: "Project") -> list[str]:
         "invitations/",
         "data/change/?tasks=all&action=uphold&state=quarantined",
         "data/changes/",
+        "data/edits/",
         "data/export/files/",
+        "data/releases/",
+        "data/releases/list/",
         "data/import/",
         "data/imports/",
         *(f"data/imports/{job.pk}/" for job in jobs),

@@ -74,7 +74,10 @@ def write(annotations: int, *, rows: int = ROWS) -> "Project":
         for statement in (SCORES, SNAPSHOT_TASKS, AUDIT):
             cursor.execute(with_levels(statement, keys), values)
         cursor.execute("SET LOCAL session_replication_role = origin")
+        # PostgreSQL would plan for as many rows as there were before.
+        cursor.execute("ANALYZE")
     _invitations(project, manager, crew, number=rows, now=now)
+    _webhooks(project, manager, number=rows, now=now)
     _bulk_changes(project, manager, number=rows, now=now)
     return project
 
@@ -137,7 +140,7 @@ def _imports(
 
     Returns the ids of the imports, and the number of the first task of each.
     """
-    from annotator.models import ExportJob, Import, ImportJob, ImportJobError, ImportMapping
+    from annotator.models import ExportJob, Import, ImportJob, ImportJobError, ImportMapping, Release
 
     tasks, last = values["tasks"], values["tasks"] - values["untouched"] + 1
     starts = [*(1 + part * (last - 1) // (number - 1) for part in range(number - 1)), last]
@@ -187,9 +190,55 @@ def _imports(
         )
         for layout in 2 * ("helpsteer2", "wide", "dpo")
     )
+    paths = [f"{folder}/{split}.parquet" for folder in ("data", "preference") for split in ("train", "validation")]
+    Release.objects.bulk_create(
+        Release(
+            project=project,
+            requested_by=manager,
+            number=place,
+            title="Answers of last week",
+            license="cc-by-4.0",
+            created_at=now,
+            finished_at=now,
+            **(
+                {"state": "failed", "error": "The disk is nearly full."}
+                if place == 1
+                else {
+                    "state": "done",
+                    "content_hash": "0" * 64,
+                    "archive_sha256": "0" * 64,
+                    "archive_size": 400_000_000,
+                    "counts": {"tasks": 100_000, "left_out": 3},
+                    "files": [{"path": path, "size": 100_000_000, "sha256": "0" * 64} for path in paths],
+                }
+            ),
+        )
+        for place in range(1, 7)
+    )
     for place in range(10):
         ImportMapping.objects.create(project=project, name=f"mapping {place}", columns={}, by=manager)
     return {"imports": [row.pk for row in rows], "starts": starts}
+
+
+def _webhooks(project: "Project", manager: "User", *, number: int, now: datetime) -> None:
+    """As many as a project may have, one with a log. Nothing waits: a worker would send it."""
+    from annotator.models import Webhook, WebhookDelivery
+
+    made = Webhook.objects.bulk_create(
+        Webhook(project=project, url="https://example.org/hook", secret="whsec_AAAA", made_by=manager, created_at=now)
+        for _ in range(10)
+    )
+    facts: dict[str, Any] = {"attempts": 10, "status": 500, "seconds": 0.25, "error": "HTTP 500: Out of order."}
+    WebhookDelivery.objects.bulk_create(
+        WebhookDelivery(
+            webhook=made[0],
+            event="task.completed",
+            data={"project": project.slug, "task": 1, "external_id": f"task-{place}"},
+            state="failed" if place % 2 else "delivered",
+            **facts,
+        )
+        for place in range(number)
+    )
 
 
 def _invitations(project: "Project", manager: "User", crew: Sequence["User"], *, number: int, now: datetime) -> None:

@@ -119,8 +119,10 @@ _ANNOTATIONS = (
     FROM annotator_annotation WHERE NOT is_current ORDER BY id
     """,
     """
-    INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, safe, unsafe_category)
-    SELECT a.id, r.id, $scores, '[]', random() < 0.98, ''
+    INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, safe, unsafe_category, feedback, edit)
+    SELECT a.id, r.id, $scores, '[]', random() < 0.98, '',
+        CASE WHEN a.id %% 20 = 0 THEN 'Right, but short.' ELSE '' END,
+        CASE WHEN a.id %% 20 = 0 THEN 'A longer answer, which explains.' ELSE '' END
     FROM annotator_annotation a JOIN annotator_assignment s ON s.id = a.assignment_id
     JOIN annotator_response r ON r.task_id = s.task_id
     ORDER BY a.id, r.id

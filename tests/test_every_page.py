@@ -109,6 +109,10 @@ GET: Mapping[str, Answers] = {
     "export-file": REVIEWERS,
     "export-files": REVIEWERS,
     "export-job-file": OWN_FILE._replace(manager="export-data"),  # it is not written yet
+    "releases": MANAGERS,
+    "release-list": MANAGERS,
+    "release-file": MANAGERS._replace(manager="releases", superuser="releases"),  # it is not written yet
+    "release-archive": MANAGERS._replace(manager="releases", superuser="releases"),
     "import-data": MANAGERS,
     "import-list": MANAGERS,
     "import-job": MANAGERS,
@@ -118,6 +122,7 @@ GET: Mapping[str, Answers] = {
     "quarantined-task": MANAGERS,
     "change-tasks": MANAGERS,
     "bulk-changes": MANAGERS,
+    "edits": MANAGERS,
     "people": MANAGERS,
     "person": BY_USER_NAME,
     "person by pseudonym": BY_PSEUDONYM,
@@ -125,6 +130,9 @@ GET: Mapping[str, Answers] = {
     "readmit-person": MANAGERS,
     "exclusions": MANAGERS,
     "invitations": MANAGERS,
+    "webhooks": MANAGERS,
+    "webhook": MANAGERS,
+    "webhook-deliveries": MANAGERS,
     "edit-guidelines": MANAGERS,
     "guideline-versions": MANAGERS,
     "rubric": MANAGERS,
@@ -141,6 +149,8 @@ GET: Mapping[str, Answers] = {
     "run-live": REVIEWERS,
     "run-losses": REVIEWERS,
     "run-log": REVIEWERS,
+    "model-file": MANAGERS._replace(manager="model-version", superuser="model-version"),  # its files are not there
+    "model-archive": MANAGERS._replace(manager="model-version", superuser="model-version"),
     "comparison": REVIEWERS,
     "evaluation-jobs": REVIEWERS,
     "project-settings": MANAGERS,
@@ -190,12 +200,15 @@ POST: Mapping[str, Answers] = {
     "import-data": MANAGERS,
     "request-export": REVIEWERS,
     "delete-export": OWN_FILE,
+    "releases": MANAGERS,
+    "delete-release": MANAGERS,
     "take-back": MANAGERS,
     "start-import": MANAGERS,
     "cancel-import": MANAGERS,
     "keep-mapping": MANAGERS,
     "delete-mapping": MANAGERS,
     "quarantined-task": MANAGERS,
+    "edits": MANAGERS,
     "change-tasks": MANAGERS,
     "undo-change": MANAGERS,
     "people": MANAGERS,
@@ -208,6 +221,12 @@ POST: Mapping[str, Answers] = {
     "invitations": MANAGERS,
     "invite-list": MANAGERS,
     "revoke-invitation": MANAGERS,
+    "webhooks": MANAGERS,
+    "webhook": MANAGERS,
+    "test-webhook": MANAGERS,
+    "rotate-webhook": MANAGERS,
+    "delete-webhook": MANAGERS,
+    "retry-delivery": MANAGERS,
     "edit-guidelines": MANAGERS,
     "preview-guidelines": MANAGERS,
     "rubric": MANAGERS,
@@ -218,6 +237,7 @@ POST: Mapping[str, Answers] = {
     "promote-version": MANAGERS,
     "reject-version": MANAGERS,
     "verify-version": MANAGERS,
+    "license-version": MANAGERS,
     "erase-version": MANAGERS,
     "start-run": MANAGERS,
     "stop-run": MANAGERS,
@@ -348,7 +368,7 @@ class Place(NamedTuple):
         return place + QUERIES.get(name, "").format(**known)
 
 
-MODEL, RUN = {"pk": "rewards_rewardmodel"}, {"pk": "rewards_trainingrun"}
+MODEL, RUN, WEBHOOK = {"pk": "rewards_rewardmodel"}, {"pk": "rewards_trainingrun"}, {"pk": "webhook_pk"}
 # Which row a part of the address stands for, where it is not the one that the part is called after.
 PARTS: Mapping[str, Mapping[str, str]] = {
     "revise": {"assignment_id": "rated_id"},
@@ -364,7 +384,13 @@ PARTS: Mapping[str, Mapping[str, str]] = {
     "new-password": {"token": "password_secret"},
     "end-token": {"pk": "annotator_token"},
     "revoke-invitation": {"pk": "invitation_pk"},
+    **dict.fromkeys(
+        ("webhook", "webhook-deliveries", "test-webhook", "rotate-webhook", "delete-webhook", "retry-delivery"), WEBHOOK
+    ),
     "model-version": MODEL,
+    "model-file": MODEL,
+    "model-archive": MODEL,
+    "license-version": MODEL,
     "promote-version": MODEL,
     "reject-version": MODEL,
     "verify-version": MODEL,
@@ -415,18 +441,6 @@ def place_of(project: Project, holder: User, manager: User, bob: User) -> Place:
     scores = {response.pk: dict.fromkeys(ATTRIBUTES, 2) for response in golds[0].responses.all()}
     qualification.answer(practice, golds[0], scores, now=NOW)
     exclusion = project.exclusions.create(annotator=bob, reason="A bot.", by=manager, made_at=NOW)
-    job = jobs.upload(project, io.BytesIO(b"question,answer\nWhy?,So.\n").read, file_name="a.csv", by=manager, now=NOW)
-    mapping = read_mapping({"prompt": "question", "responses": [{"text": "answer"}]})
-    now = database_now()
-    invitation, invitation_secret = invitations.invite(project, Wish(), by=manager, now=now)
-    _, password_secret = password_links.make(holder, by=manager, project=project, now=now)
-    model = make_model(project, 1)
-    counts = dict.fromkeys(("train_tasks", "validation_tasks", "labels"), 1)
-    snapshot = Snapshot.objects.create(
-        project=project, content_hash=f"hash of {project}", path="-", manifest={}, marked_at=NOW, **counts
-    )
-    TrainingRun.objects.filter(pk=model.run_id).update(snapshot=snapshot)
-    score = model.scores.create(response=held.task.responses.earliest("pk"), scores={}, reward=1)
     rows = {
         "assignment_id": held.pk,
         "rated_id": rated.assignment_id,
@@ -434,18 +448,9 @@ def place_of(project: Project, holder: User, manager: User, bob: User) -> Place:
         "quarantined_id": quarantined.pk,
         "gold_task_id": golds[0].pk,
         "run_id": practice.pk,
-        "import_id": Import.objects.filter(project=project).latest("pk").pk,
-        "job_id": job.pk,
         "change_id": project.bulk_changes.create(action="retire", made_at=NOW, chosen=0, finished_at=NOW).pk,
-        "mapping_id": kept_mappings.keep(project, "ours", mapping, by=manager).pk,
-        "invitation_pk": invitation.pk,
-        "invitation_secret": invitation_secret,
-        "password_secret": password_secret,
         "excluded_name": bob.username,
         "excluded_id": bob.pk,
-        "evaluation": Evaluation.objects.create(reward_model=model, name="rb2", data_hash="c0ffee", metrics={}).pk,
-        "export_job": project.export_jobs.create(requested_by=manager, created_at=NOW).pk,
-        "evaluation_job": EvaluationJob.objects.create(reward_model=model, name="rb2", file_name="rb2.jsonl").pk,
         "annotator_user": holder.pk,
         "auth_group": Group.objects.get_or_create(name="a group")[0].pk,
         "annotator_token": tokens.issue(holder)[0].pk,
@@ -455,15 +460,59 @@ def place_of(project: Project, holder: User, manager: User, bob: User) -> Place:
         "annotator_task": held.task_id,
         "annotator_gold": golds[0].gold.pk,
         "annotator_annotation": rated.pk,
-        "annotator_auditentry": AuditEntry.objects.filter(project_id=project.pk).latest("pk").pk,
+        "content_type_id": ContentType.objects.get_for_model(Project).pk,
+        "app_label": "annotator",
+    }
+    rows |= data_rows(project, manager) | link_rows(project, holder, manager) | model_rows(project, held.task)
+    rows["annotator_auditentry"] = AuditEntry.objects.filter(project_id=project.pk).latest("pk").pk
+    return Place(project, holder, rows)
+
+
+def data_rows(project: Project, manager: User) -> dict[str, Any]:
+    file = io.BytesIO(b"question,answer\nWhy?,So.\n")
+    job = jobs.upload(project, file.read, file_name="a.csv", by=manager, now=NOW)
+    mapping = read_mapping({"prompt": "question", "responses": [{"text": "answer"}]})
+    return {
+        "import_id": Import.objects.filter(project=project).latest("pk").pk,
+        "job_id": job.pk,
+        "mapping_id": kept_mappings.keep(project, "ours", mapping, by=manager).pk,
+        "export_job": project.export_jobs.create(requested_by=manager, created_at=NOW).pk,
+        "number": project.releases.create(number=project.pk, license="mit", created_at=NOW).number,
+        "path": "README.md",
+        "part": "all",
+    }
+
+
+def link_rows(project: Project, holder: User, manager: User) -> dict[str, Any]:
+    now = database_now()
+    invitation, invitation_secret = invitations.invite(project, Wish(), by=manager, now=now)
+    _, password_secret = password_links.make(holder, by=manager, project=project, now=now)
+    webhook = project.webhooks.create(url="https://example.org/", secret="whsec_AAAA", created_at=NOW)
+    return {
+        "webhook_pk": webhook.pk,
+        "delivery_id": webhook.deliveries.create(event="run.ended", data={}, state="failed").pk,
+        "invitation_pk": invitation.pk,
+        "invitation_secret": invitation_secret,
+        "password_secret": password_secret,
+    }
+
+
+def model_rows(project: Project, task: Task) -> dict[str, Any]:
+    model = make_model(project, 1)
+    counts = dict.fromkeys(("train_tasks", "validation_tasks", "labels"), 1)
+    snapshot = Snapshot.objects.create(
+        project=project, content_hash=f"hash of {project}", path="-", manifest={}, marked_at=NOW, **counts
+    )
+    TrainingRun.objects.filter(pk=model.run_id).update(snapshot=snapshot)
+    score = model.scores.create(response=task.responses.earliest("pk"), scores={}, reward=1)
+    return {
+        "evaluation": Evaluation.objects.create(reward_model=model, name="rb2", data_hash="c0ffee", metrics={}).pk,
+        "evaluation_job": EvaluationJob.objects.create(reward_model=model, name="rb2", file_name="rb2.jsonl").pk,
         "rewards_snapshot": snapshot.pk,
         "rewards_trainingrun": model.run_id,
         "rewards_rewardmodel": model.pk,
         "rewards_score": score.pk,
-        "content_type_id": ContentType.objects.get_for_model(Project).pk,
-        "app_label": "annotator",
     }
-    return Place(project, holder, rows)
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def broken(operation: Any, headers: list[dict[str, str]]) -> list[str]:
     unanswered = []
 
     @settings(
-        max_examples=6, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
+        max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
     )
     @given(case=operation.as_strategy())
     def ask(case: Any) -> None:

@@ -38,6 +38,19 @@ def test_import_tasks_reports_each_bad_line(project: Project, file: Path) -> Non
     assert err.endswith("exit 1")
 
 
+def test_import_tasks_takes_the_files_of_rows_in_a_folder(project: Project, tmp_path: Path) -> None:
+    for number in range(2):
+        shard = tmp_path / "data" / f"train-{number:05}-of-00002.jsonl"
+        shard.parent.mkdir(exist_ok=True)
+        shard.write_bytes(json_lines(task_row(f"t-{number}")).getvalue())
+    (tmp_path / "dataset_info.json").write_text("{}")
+    (tmp_path / "README.md").write_text("# Rows")
+    out, _ = run("import_tasks", "talk", str(tmp_path))
+    assert out.splitlines()[-1] == "2 tasks created, 0 existing, 0 rows rejected"
+    with pytest.raises(CommandError, match="holds no file of rows"):
+        call_command("import_tasks", "talk", str(Path(__file__).parent / "api"))
+
+
 @pytest.mark.parametrize(("reported", "more"), [(0, "... and 3 more\n"), (2, "... and 1 more\n"), (3, "")])
 def test_import_tasks_counts_what_it_does_not_show(
     project: Project, tmp_path: Path, settings: LazySettings, reported: int, more: str

@@ -15,9 +15,11 @@ from tests.audited.sending import (
     changed_settings,
     command,
     deleted,
+    delivery_at,
     erased_on_the_page,
     evaluation,
     exclusion,
+    exported_model,
     first_administrator,
     invitation,
     invited_elsewhere,
@@ -81,6 +83,7 @@ LEAVES_NONE = {
     "command agreement",
     "command quality",
     "command verify_model",
+    "command write_reward",
     "page verify-model",
     "page verify-version",
     "page preview-guidelines",
@@ -115,6 +118,24 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest one-invitation delete": (
         "invitation.revoked",
         lambda w: w.rest.delete(f"{TALK}/invitations/{invitation(w).pk}/"),
+    ),
+    "rest webhooks post": (
+        "webhook.made",
+        lambda w: w.rest.post(f"{TALK}/webhooks/", {"url": "https://example.org/"}),
+    ),
+    "rest webhook patch": (
+        "webhook.changed",
+        lambda w: w.rest.patch(f"{TALK}/webhooks/{w.webhook().pk}/", {"active": False}),
+    ),
+    "rest webhook delete": ("webhook.deleted", lambda w: w.rest.delete(f"{TALK}/webhooks/{w.webhook().pk}/")),
+    "rest test-webhook post": ("webhook.tested", lambda w: w.rest.post(f"{TALK}/webhooks/{w.webhook().pk}/test/")),
+    "rest rotate-webhook post": (
+        "webhook.secret_rotated",
+        lambda w: w.rest.post(f"{TALK}/webhooks/{w.webhook().pk}/rotate-secret/"),
+    ),
+    "rest retry-delivery post": (
+        "webhook.sent_again",
+        lambda w: w.rest.post(delivery_at(w, TALK + "/webhooks/{webhook}/deliveries/{delivery}/retry/")),
     ),
     "rest accept-invitation post": (
         "invitation.accepted",
@@ -187,6 +208,10 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "evaluation.deleted",
         lambda w: w.rest.delete(f"/api/v1/evaluations/{w.evaluation().pk}/"),
     ),
+    "rest reward-model patch": (
+        "model.licensed",
+        lambda w: w.rest.patch(f"/api/v1/reward-models/{w.model().pk}/", {"license": "mit"}),
+    ),
     "rest promote post": ("model.promoted", lambda w: w.rest.post(f"/api/v1/reward-models/{w.model().pk}/promote/")),
     "rest score post": (
         "scoring.asked",
@@ -212,6 +237,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
         lambda w: w.rest.post(f"/api/v1/assignments/{w.rated(w.cast.bob).pk}/verdict/", {"decision": "accepted"}),
     ),
     "rest bulk-changes post": ("bulk_change.made", sent_bulk_change),
+    "rest edits post": ("tasks.imported", lambda w: w.rest.post(f"{TALK}/edits/", {"edits": [w.edit().pk]})),
     "rest undo-bulk-change post": (
         "bulk_change.undone",
         lambda w: w.rest.post(f"{TALK}/bulk-changes/{change_of_many(w)}/undo/"),
@@ -230,9 +256,38 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "project.deleted",
         lambda w: w.archived().page.post("/projects/talk/settings/delete/", {"confirm": "Talk"}),
     ),
+    "page webhooks": (
+        "webhook.made",
+        lambda w: w.page.post("/projects/talk/settings/webhooks/", {"url": "https://example.org/"}),
+    ),
+    "page webhook": (
+        "webhook.changed",
+        lambda w: w.page.post(f"/projects/talk/settings/webhooks/{w.webhook().pk}/", {"url": "https://example.org/2"}),
+    ),
+    "page delete-webhook": (
+        "webhook.deleted",
+        lambda w: w.page.post(f"/projects/talk/settings/webhooks/{w.webhook().pk}/delete/"),
+    ),
+    "page test-webhook": (
+        "webhook.tested",
+        lambda w: w.page.post(f"/projects/talk/settings/webhooks/{w.webhook().pk}/test/"),
+    ),
+    "page rotate-webhook": (
+        "webhook.secret_rotated",
+        lambda w: w.page.post(f"/projects/talk/settings/webhooks/{w.webhook().pk}/secret/"),
+    ),
+    "page retry-delivery": (
+        "webhook.sent_again",
+        lambda w: w.page.post(delivery_at(w, "/projects/talk/settings/webhooks/{webhook}/log/{delivery}/retry/")),
+    ),
     # Pages of annotators and reviewers
     "page password": ("password.set", lambda w: own_password(w, "/password/")),
     "page login": ("login.succeeded", lambda w: login(w, "/login/")),
+    "rest releases post": ("release.requested", lambda w: w.rest.post(f"{TALK}/releases/")),
+    "rest release delete": (
+        "release.deleted",
+        lambda w: w.rest.delete(f"{TALK}/releases/{w.release().number}/"),
+    ),
     "page logout": ("login.ended", lambda w: w.page.post("/logout/")),
     "page tokens": ("token.issued", new_token),
     "page end-token": ("token.ended", lambda w: w.page.post(f"/settings/tokens/{w.own_token().pk}/end/")),
@@ -244,6 +299,11 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page delete-export": (
         "labels.file_deleted",
         lambda w: w.page.post(f"/projects/talk/data/export/files/{w.export_job().pk}/delete/"),
+    ),
+    "page releases": ("release.requested", lambda w: w.page.post("/projects/talk/data/releases/", {"license": "mit"})),
+    "page delete-release": (
+        "release.deleted",
+        lambda w: w.page.post(f"/projects/talk/data/releases/{w.release().number}/delete/"),
     ),
     "page start-import": (
         "import.started",
@@ -268,6 +328,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "tasks.taken_back",
         lambda w: w.page.post(f"/projects/talk/data/import/{make_import(w.project)}/take-back/"),
     ),
+    "page edits": ("tasks.imported", lambda w: w.page.post("/projects/talk/data/edits/", {"edits": [w.edit().pk]})),
     "page change-tasks": (
         "bulk_change.made",
         lambda w: w.page.post(
@@ -370,6 +431,10 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page promote-version": (
         "model.promoted",
         lambda w: w.page.post(f"/projects/talk/models/{w.model().pk}/promote/"),
+    ),
+    "page license-version": (
+        "model.licensed",
+        lambda w: w.page.post(f"/projects/talk/models/{w.model().pk}/license/", {"license": "mit"}),
     ),
     "page reject-version": (
         "run.rejected",
@@ -481,10 +546,15 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "command export_labels": ("labels.exported", command("export_labels", "talk", output="/dev/null")),
     "command issue_token": ("token.issued", command("issue_token", "alice")),
     "command evaluate": ("model.evaluated", evaluation),
+    "command export_model": ("model.downloaded", exported_model),
     "command adopt_artifacts": ("artifacts.adopted", command("adopt_artifacts")),
     "command recount": ("project.recounted", command("recount", "talk")),
     "command retrain": ("run.requested", run_request(command("retrain", "talk"))),
     "command score": ("scoring.started", scores),
     "command first_administrator": ("account.created", first_administrator),
     "command seed_demo": ("project.created", command("seed_demo")),
+}
+# What reads one moment needs a transaction of its own, which a test's is not.
+READS_ONE_MOMENT: dict[str, tuple[str, Change]] = {
+    "command release": ("release.requested", lambda w: (w.complete(), command("release", "talk")(w))[1]),
 }

@@ -71,6 +71,12 @@ def invitation(world: World) -> Invitation:
     return invitations.invite(world.project, Wish(), by=world.cast.carol, now=NOW)[0]
 
 
+def delivery_at(world: World, place: str) -> str:
+    """The address of a failed delivery."""
+    delivery = world.delivery()
+    return place.format(webhook=delivery.webhook_id, delivery=delivery.pk)
+
+
 def invited_elsewhere(world: World) -> str:
     """The secret of a link into a project that carol is not in yet."""
     lead = make_member(make_project("other"), make_user("lead"), role=Role.MANAGER).user
@@ -192,6 +198,14 @@ def evaluation(world: World) -> None:
     """Without the process that loads the model."""
     with mock.patch("rewards.evaluation.measured", return_value={"data": {"sha256": "c0ffee"}}):
         command("evaluate", world.model().pk, World.file)(world)
+
+
+def exported_model(world: World) -> None:
+    """Of a model whose only file is its manifest."""
+    model = world.model()
+    model.directory().mkdir(parents=True)
+    (model.directory() / "reward_model.json").write_text("{}")
+    command("export_model", model.pk, to=str(model.directory() / "taken"))(world)
 
 
 def new_project(world: World) -> dict[str, Any]:

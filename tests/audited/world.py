@@ -23,10 +23,14 @@ from annotator.models import (
     ImportMapping,
     Membership,
     Project,
+    Rating,
+    Release,
     Role,
     Task,
     Token,
     User,
+    Webhook,
+    WebhookDelivery,
 )
 from rewards.models import Evaluation, EvaluationJob, RewardModel, RunState, Snapshot, TrainingRun
 from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row
@@ -99,6 +103,18 @@ class World:
         """A file that the manager has asked for."""
         return ExportJob.objects.create(project=self.project, requested_by=self.cast.carol, created_at=NOW)
 
+    def webhook(self) -> Webhook:
+        given = {"url": "https://example.org/", "secret": "whsec_AAAA", "created_at": NOW}
+        return Webhook.objects.create(project=self.project, **given)
+
+    def delivery(self) -> WebhookDelivery:
+        """A delivery that has failed."""
+        return self.webhook().deliveries.create(event="run.ended", data={}, state="failed")
+
+    def release(self) -> Release:
+        """A release that waits for the worker."""
+        return self.project.releases.create(number=1, license="mit", created_at=NOW)
+
     def import_mapping(self) -> ImportMapping:
         return kept_mappings.keep(self.project, "ours", read_mapping(COLUMNS), by=self.cast.carol)
 
@@ -134,6 +150,12 @@ class World:
         """A task that somebody has rated and others may still rate."""
         make_task(self.project)
         return rate(self.project, user or self.cast.carol).annotation.assignment
+
+    def edit(self) -> Rating:
+        """A better version of a response, which has not become a task yet."""
+        rating = Rating.objects.filter(annotation__assignment=self.rated(self.cast.bob)).earliest("pk")
+        Rating.objects.filter(pk=rating.pk).update(edit="More words.")
+        return rating
 
     def complete(self) -> Task:
         """A task that everybody wanted has rated."""

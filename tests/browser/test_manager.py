@@ -233,7 +233,7 @@ def import_conversations(page: Page, folder: Path) -> None:
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_text("The columns of this file are not known.")).to_be_visible()
-    page.get_by_label("Prompt").select_option("question")
+    page.get_by_label("Prompt", exact=True).select_option("question")
     page.get_by_label("Response A").select_option("first text")
     expect(page.get_by_text("What is rain?")).to_be_visible()
     page.get_by_label("Response B").select_option("second text")

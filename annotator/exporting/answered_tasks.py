@@ -1,23 +1,19 @@
 """Reads tasks whole, with texts, labels in force, preference, pairs and votes, for layouts with a row for each task."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, repeat
 from typing import Any
 
 import orjson
-from django.db.models import Q, QuerySet
+from django.core.exceptions import EmptyResultSet
+from django.db.models import QuerySet
 
 from annotator.consensus.rankings import Pair, pairs_of, ranking_of, ranks_of
-from annotator.db.statements import Statement
 from annotator.exporting.filters import Filters
-from annotator.models import TIE, Adjudication, Consensus, Label, Project, Rating, Task
+from annotator.exporting.parts import copied_lines, in_parts
+from annotator.models import TIE, Project, Task
 from annotator.models.label import IN_FORCE_OF_RESPONSE
-
-FIRST, AT_ONCE, COUNTED_AT_ONCE = 120, 250, 5_000
-"""Tasks that are read by one statement: the first and the following ones with all their texts, or without texts."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +39,25 @@ class Vote:
 
 
 @dataclass(frozen=True)
+class RatedBy:
+    """One current annotation, whether it counts or not, with its rater's pseudonym.
+
+    `scores` are those of each response, by its position.
+    """
+
+    annotator: str
+    preference: int | None
+    justification: str
+    active_seconds: float | None
+    scores: Sequence[tuple[int, dict[str, int]]]
+
+
+@dataclass(frozen=True)
 class AnsweredTask:
     """A task. `preference` and `pairs` are those in force: the reviewer's, else the raters', else the imported ones.
 
-    `pairs` are ids of responses, the better one first. `votes` are in the order of submission.
+    `pairs` are ids of responses, the better one first. `votes` are in the order of submission; they and `ratings` are
+    empty where they are not read.
     """
 
     pk: int
@@ -59,110 +70,126 @@ class AnsweredTask:
     preference: int | None
     pairs: Sequence[Pair]
     votes: Sequence[Vote]
+    ratings: Sequence[RatedBy] = ()
 
 
-# Everything is looked up task by task, as in the snapshots (rewards/snapshots/lines.py).
-_READ = """
-SELECT t.id, t.external_id, {conversation}, t.prompt_hash, t.language, t.metadata, t.imported_preference, c.preference,
-       c.pairs, coalesce(c.dropped_because, '') <> '', a.preference, a.ranking,
-       (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, {text}, l.means) ORDER BY r.position)
-        FROM annotator_response r LEFT JOIN LATERAL ({in_force}) l ON true WHERE r.task_id = t.id),
-       (SELECT json_agg(json_build_array(n.preference, n.justification{written}) ORDER BY n.submitted_at, n.id)
-        FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
-        WHERE {votes} AND s.task_id = t.id AND s.counts AND n.is_current AND n.preference IS NOT NULL)
-FROM annotator_task t
+# Everything is looked up task by task, as in the snapshots (rewards/snapshots/lines.py). One JSON value for each task
+# takes less time to send and to decode than a row of columns.
+_SELECT = """
+SELECT json_build_array(t.id, t.external_id, {conversation}, t.prompt_hash, t.language, t.metadata::text,
+    t.imported_preference, c.preference, c.pairs, coalesce(c.dropped_because, '') <> '', a.preference, a.ranking,
+    (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, {text}, l.means) ORDER BY r.position)
+     FROM annotator_response r LEFT JOIN LATERAL ({in_force}) l ON true WHERE r.task_id = t.id),
+    {votes}, {ratings})
+FROM ({exported}) e (id) JOIN annotator_task t ON t.id = e.id
 LEFT JOIN LATERAL (SELECT * FROM annotator_consensus c WHERE c.task_id = t.id LIMIT 1) c ON true
 LEFT JOIN LATERAL (
     SELECT * FROM annotator_adjudication a WHERE a.task_id = t.id AND a.is_current LIMIT 1
 ) a ON true
-WHERE t.id = ANY(%(tasks)s) ORDER BY t.id
+WHERE {condition} ORDER BY t.id
 """
+_VOTES = """(
+    SELECT json_agg(json_build_array(n.preference, n.justification{written}) ORDER BY n.submitted_at, n.id)
+    FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
+    WHERE s.task_id = t.id AND s.counts AND n.is_current AND n.preference IS NOT NULL)"""
 _WRITTEN = """, n.domain, n.language,
         (SELECT json_agg(g.feedback ORDER BY p.position) FROM annotator_rating g
          JOIN annotator_response p ON p.id = g.response_id WHERE g.annotation_id = n.id)"""
+_RATINGS = """(
+    SELECT json_agg(json_build_array(y.name, n.preference, n.justification, n.active_seconds, g.scores)
+                    ORDER BY n.id)
+    FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
+    CROSS JOIN LATERAL (
+        SELECT json_agg(json_build_array(p.position, g.scores) ORDER BY p.position) AS scores FROM annotator_rating g
+        JOIN annotator_response p ON p.id = g.response_id WHERE g.annotation_id = n.id
+    ) g
+    LEFT JOIN annotator_pseudonym y ON y.user_id = s.annotator_id AND y.project_id = t.project_id
+    WHERE s.task_id = t.id AND n.is_current AND g.scores IS NOT NULL{in_time})"""
 
 
-def _statement(
-    *, conversation: str = "t.conversation", text: str = "r.text", votes: str = "true", written: str = ""
-) -> Statement:
-    in_force = IN_FORCE_OF_RESPONSE
-    return Statement(
-        _READ.format(conversation=conversation, text=text, votes=votes, written=written, in_force=in_force),
-        prepared=False,
-    )
+@dataclass(frozen=True)
+class Depth:
+    """What is read of each task: its texts, the votes, what the voters wrote on each response, and all ratings."""
+
+    texts: bool = True
+    votes: bool = True
+    written: bool = False
+    ratings: bool = False
 
 
-WHOLE = _statement()
-WITH_FEEDBACK = _statement(written=_WRITTEN)
+WHOLE = Depth()
+WITH_FEEDBACK = Depth(written=True)
 """Reads what the raters wrote on each response as well, which takes longer."""
-COUNTED = _statement(conversation="'[]'", text="''", votes="false")
+WITH_RATINGS = Depth(votes=False, ratings=True)
+COUNTED = Depth(texts=False, votes=False)
 """Reads neither texts nor votes: enough to count the tasks."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Tasks of an export, and the condition that those with some ids must also meet to be read."""
+    """Tasks of an export, and the condition, as SQL with its values, that they must also meet to be read."""
 
+    project: Project
+    filters: Filters
     exported: QuerySet[Task]
-    condition: Callable[[Sequence[int]], Q]
+    condition: str
+    values: Sequence[Any]
 
     def without(self, unseen: QuerySet[Any]) -> "Selection":
         return replace(self, exported=self.exported.exclude(pk__in=unseen))
 
-    def ids(self, *, after: int, most: int) -> tuple[list[int], int | None]:
-        """Returns the ids of those among the next `most` tasks that meet the condition, and the last id looked at."""
-        looked_at = list(self.exported.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:most])
-        chosen = Task.objects.filter(self.condition(looked_at), pk__in=looked_at).order_by("pk")
-        return list(chosen.values_list("pk", flat=True)), looked_at[-1] if len(looked_at) == most else None
+
+def answered_tasks(tasks: Selection, depth: Depth = WHOLE) -> Iterator[AnsweredTask]:
+    """Yields the tasks in the order of their ids, a part of the project at a time."""
+
+    def of_part(first: int, end: int | None) -> Iterator[AnsweredTask]:
+        part = tasks.exported.filter(pk__gte=first)
+        return _tasks(tasks, part.filter(pk__lt=end) if end else part, depth)
+
+    return in_parts(tasks.project, of_part) if tasks.filters.among is None else _tasks(tasks, tasks.exported, depth)
 
 
-def answered_tasks(tasks: Selection, read: Statement = WHOLE) -> Iterator[AnsweredTask]:
-    """Yields the tasks in the order of their ids, some at a time, as the statement reads them."""
-    for ids in id_batches(tasks, read):
-        yield from tasks_of(ids, read)
-
-
-def id_batches(tasks: Selection, read: Statement = WHOLE) -> Iterator[list[int]]:
-    """Yields the ids of the tasks that are to be read by one statement each."""
-    # A page shows the first rows only.
-    sizes = chain([FIRST], repeat(AT_ONCE)) if read is not COUNTED else repeat(COUNTED_AT_ONCE)
-    after: int | None = 0
-    for size in sizes:
-        if after is None:
-            break
-        ids, after = tasks.ids(after=after, most=size)
-        if ids:
-            yield ids
-
-
-def tasks_of(ids: Sequence[int], read: Statement = WHOLE) -> Iterator[AnsweredTask]:
-    """Reads the tasks with these ids, in the order of the ids."""
-    return map(_task, read.rows(tasks=list(ids)))
+def _tasks(tasks: Selection, exported: QuerySet[Task], depth: Depth) -> Iterator[AnsweredTask]:
+    try:
+        sql, values = exported.values("pk").query.sql_with_params()
+    except EmptyResultSet:  # the query's own conditions exclude everything
+        return
+    in_time, times = _in_time("n.submitted_at", tasks.filters) if depth.ratings else ("", [])
+    select = _SELECT.format(
+        conversation="t.conversation" if depth.texts else "'[]'::json",
+        text="r.text" if depth.texts else "''",
+        in_force=IN_FORCE_OF_RESPONSE,
+        votes=_VOTES.format(written=_WRITTEN if depth.written else "") if depth.votes else "NULL",
+        ratings=_RATINGS.format(in_time=in_time) if depth.ratings else "NULL",
+        exported=sql,
+        condition=tasks.condition,
+    )
+    yield from map(_task, map(orjson.loads, copied_lines(select, [*times, *values, *tasks.values])))
 
 
 def preferred_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export that may have a preference or a ranking in force, by when it was made."""
-    return Selection(_exported(project, filters), partial(_are_preferred, filters))
+    condition, values = _are_preferred(filters)
+    return Selection(project, filters, _exported(project, filters), condition, values)
 
 
 def compared_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export whose responses may be told apart, by a preference, a ranking or labels."""
-
-    def are_compared(ids: Sequence[int]) -> Q:
-        labels = filters.of_time(Label.objects.filter(response__task__in=ids), "made_at")
-        return Q(pk__in=labels.values("response__task")) | _are_preferred(filters, ids)
-
-    return Selection(_exported(project, filters), are_compared)
+    preferred, values = _are_preferred(filters)
+    in_time, times = _in_time("l.made_at", filters)
+    # OFFSET 0 has PostgreSQL look for the labels of this task: it would read those of all tasks for every part.
+    labelled = f"""EXISTS (SELECT FROM annotator_response r JOIN annotator_label l ON l.response_id = r.id
+        WHERE r.task_id = t.id{in_time} OFFSET 0)"""
+    condition = f"({preferred} OR {labelled})"
+    return Selection(project, filters, _exported(project, filters), condition, [*values, *times])
 
 
 def rated_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export with a rating, by when it was submitted."""
-
-    def are_rated(ids: Sequence[int]) -> Q:
-        current = Rating.objects.filter(response__task__in=ids, annotation__is_current=True)
-        return Q(pk__in=filters.of_time(current, "annotation__submitted_at").values("response__task"))
-
-    return Selection(_exported(project, filters), are_rated)
+    in_time, times = _in_time("n.submitted_at", filters)
+    condition = f"""EXISTS (SELECT FROM annotator_assignment s JOIN annotator_annotation n ON n.assignment_id = s.id
+        JOIN annotator_rating g ON g.annotation_id = n.id WHERE s.task_id = t.id AND n.is_current{in_time} OFFSET 0)"""
+    return Selection(project, filters, _exported(project, filters), condition, times)
 
 
 def _exported(project: Project, filters: Filters) -> QuerySet[Task]:
@@ -170,35 +197,44 @@ def _exported(project: Project, filters: Filters) -> QuerySet[Task]:
     return tasks
 
 
-def _are_preferred(filters: Filters, ids: Sequence[int]) -> Q:
-    # By the ids, not by the task outside: PostgreSQL would read the preferences of all tasks for every part.
-    agreed = Consensus.objects.filter(task__in=ids, dropped_because="")
-    agreed = filters.of_time(agreed.filter(Q(preference__isnull=False) | ~Q(pairs=[])), "computed_at")
-    settled = Adjudication.objects.filter(task__in=ids, is_current=True)
-    settled = filters.of_time(settled.filter(Q(preference__isnull=False) | Q(ranking__isnull=False)), "made_at")
-    then = Q(pk__in=agreed.values("task")) | Q(pk__in=settled.values("task"))
-    return then if filters.ask_for_a_time() else then | Q(imported_preference__isnull=False)
+def _are_preferred(filters: Filters) -> tuple[str, list[Any]]:
+    agreed, agreed_times = _in_time("c.computed_at", filters)
+    settled, settled_times = _in_time("a.made_at", filters)
+    # Before the raters agree or a reviewer decides, `c` and `a` are null, and so are conditions on them.
+    condition = f"""(c.dropped_because = '' AND (c.preference IS NOT NULL OR c.pairs <> '[]'){agreed}
+        OR (a.preference IS NOT NULL OR a.ranking IS NOT NULL){settled}"""
+    imported = "" if filters.ask_for_a_time() else " OR t.imported_preference IS NOT NULL"
+    return f"{condition}{imported})", [*agreed_times, *settled_times]
+
+
+def _in_time(column: str, filters: Filters) -> tuple[str, list[Any]]:
+    """Returns a condition on a column of times, with AND before it, and its values."""
+    conditions = [(f" AND {column} >= %s", filters.since), (f" AND {column} < %s", filters.until)]
+    asked = [(condition, moment) for condition, moment in conditions if moment]
+    return "".join(condition for condition, _ in asked), [moment for _, moment in asked]
 
 
 def _task(row: Sequence[Any]) -> AnsweredTask:
-    (pk, name, conversation, prompt_hash, language, metadata), answers, lists = row[:6], row[6:12], row[12:]
-    imported, agreed, pairs, dropped, settled, ranking = answers
-    responses, votes = (_json(value) or [] for value in lists)
-    ranking = _json(ranking)
+    pk, name, conversation, prompt_hash, language, metadata, imported, agreed, pairs, dropped, settled, ranking = row[
+        :12
+    ]
+    responses, votes, ratings = row[12:]
     return AnsweredTask(
         pk=pk,
         name=name,
-        conversation=_json(conversation),
+        conversation=conversation,
         prompt_hash=prompt_hash,
         language=language,
-        metadata=_metadata(metadata),
+        # By the slower decoder, which keeps whole numbers of more than 64 bits as they are.
+        metadata={} if metadata in ("{}", None) else json.loads(metadata),
         responses=[
             Answer(pk, imported_id or str(position + 1), model, text, means or {})
-            for pk, imported_id, position, model, text, means in responses
+            for pk, imported_id, position, model, text, means in responses or ()
         ],
         preference=_preference(settled, None if dropped else agreed, None if dropped else imported),
-        pairs=pairs_of(ranking) if ranking else () if dropped else [(a, b) for a, b in _json(pairs) or []],
-        votes=[Vote(*vote) for vote in votes],
+        pairs=pairs_of(ranking) if ranking else () if dropped else [(a, b) for a, b in pairs or ()],
+        votes=[Vote(*vote) for vote in votes or ()],
+        ratings=[RatedBy(*rating) for rating in ratings or ()],
     )
 
 
@@ -206,16 +242,6 @@ def _preference(settled: int | None, agreed: int | None, imported: int | None) -
     """Returns the first that there is; None where it says that neither response is valid."""
     strength = next((value for value in (settled, agreed, imported) if value is not None), None)
     return strength if strength is not None and -3 <= strength <= 3 else None
-
-
-def _json(value: Any) -> Any:
-    # Django has psycopg return JSON as text.
-    return orjson.loads(value) if isinstance(value, str) else value
-
-
-def _metadata(value: Any) -> dict[str, Any]:
-    # By the slower decoder, which keeps whole numbers of more than 64 bits as they are.
-    return (json.loads(value) if isinstance(value, str) else value) or {}
 
 
 @dataclass(frozen=True)

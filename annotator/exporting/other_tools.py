@@ -4,23 +4,19 @@ Both name their questions by attribute and response, such as helpfulness_1; resp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from django.db.models import Max, QuerySet
 
 from annotator.consensus.rules import half_up
-from annotator.exporting.annotations import annotation_rows
 from annotator.exporting.answered_tasks import (
     COUNTED,
+    WITH_RATINGS,
     AnsweredTask,
+    RatedBy,
     answered_tasks,
     compared_tasks,
-    id_batches,
     rated_tasks,
-    tasks_of,
 )
 from annotator.exporting.columns import INTEGER, MESSAGES, NUMBER, TEXT, Row, Type
 from annotator.exporting.filters import Filters
@@ -37,15 +33,12 @@ def label_studio_rows(project: Project, filters: Filters, unseen: QuerySet[Any])
 
     Stars count from 1, as the levels do on pages.
     """
-    for ids in id_batches(rated_tasks(project, filters).without(unseen)):
-        ratings = annotation_rows(project, replace(filters, among=ids), unseen)
-        by_task = {name: list(rows) for name, rows in groupby(ratings, key=itemgetter("task"))}
-        for task in tasks_of(ids):
-            by_annotator = groupby(by_task[task.name], key=itemgetter("annotator"))
-            yield {
-                "data": _texts(task) | {"task": task.name, "language": task.language},
-                "annotations": [_annotation(list(rows)) for _, rows in by_annotator],
-            }
+    keys = project.attribute_keys()
+    for task in answered_tasks(rated_tasks(project, filters).without(unseen), WITH_RATINGS):
+        yield {
+            "data": _texts(task) | {"task": task.name, "language": task.language},
+            "annotations": [_annotation(rating, keys) for rating in task.ratings],
+        }
 
 
 def label_studio_columns(project: Project) -> Mapping[str, Type]:
@@ -56,7 +49,7 @@ def label_studio_columns(project: Project) -> Mapping[str, Type]:
 
 
 def count_rated_tasks(project: Project, filters: Filters) -> int:
-    return sum(len(ids) for ids in id_batches(rated_tasks(project, filters), COUNTED))
+    return sum(1 for _ in answered_tasks(rated_tasks(project, filters), COUNTED))
 
 
 def argilla_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Iterator[Row]:
@@ -99,23 +92,21 @@ def _numbers(project: Project) -> range:
     return range(1, (last or 0) + 2)
 
 
-def _annotation(rows: Sequence[Row]) -> Row:
+def _annotation(rating: RatedBy, keys: Sequence[str]) -> Row:
     """Makes an annotation from the ratings of each response by one annotator."""
-    first = rows[0]
-    result = [_result("annotator", CONVERSATION, "textarea", text=[first["annotator"]])]
-    for row in rows:
-        number = row["position"] + 1
+    result = [_result("annotator", CONVERSATION, "textarea", text=[rating.annotator])]
+    for position, scores in rating.scores:
         result += [
-            _result(f"{key}_{number}", f"response_{number}", "rating", rating=score + 1)
-            for key, score in row["scores"].items()
+            _result(f"{key}_{position + 1}", f"response_{position + 1}", "rating", rating=scores[key] + 1)
+            for key in keys
+            if key in scores
         ]
-    if first["preference"] is not None:
-        result.append(
-            _result("preference", CONVERSATION, "choices", choices=[PREFERENCE_STATEMENTS[first["preference"]]])
-        )
-    if first["justification"]:
-        result.append(_result("justification", CONVERSATION, "textarea", text=[first["justification"]]))
-    return {"result": result, "lead_time": first["active_seconds"]}
+    if rating.preference is not None:
+        statement = PREFERENCE_STATEMENTS[rating.preference]
+        result.append(_result("preference", CONVERSATION, "choices", choices=[statement]))
+    if rating.justification:
+        result.append(_result("justification", CONVERSATION, "textarea", text=[rating.justification]))
+    return {"result": result, "lead_time": rating.active_seconds}
 
 
 def _result(name: str, of: str, kind: str, **value: Any) -> Row:

@@ -8,13 +8,13 @@ from django.db.models import QuerySet
 
 from annotator.consensus.rankings import ranking_of
 from annotator.consensus.rules import Rules, most_similar
-from annotator.db.statements import Statement
 from annotator.exporting.answered_tasks import (
     COUNTED,
     WHOLE,
     WITH_FEEDBACK,
     AnsweredTask,
     Compared,
+    Depth,
     Selection,
     Vote,
     answered_tasks,
@@ -171,13 +171,13 @@ def count_told_apart(project: Project, filters: Filters) -> int:
 
 
 def _preferred_pairs(
-    project: Project, filters: Filters, unseen: QuerySet[Any], read: Statement = WHOLE
+    project: Project, filters: Filters, unseen: QuerySet[Any], depth: Depth = WHOLE
 ) -> Iterator[tuple[AnsweredTask, int]]:
-    return _with_preference(preferred_tasks(project, filters).without(unseen), read)
+    return _with_preference(preferred_tasks(project, filters).without(unseen), depth)
 
 
-def _with_preference(tasks: Selection, read: Statement = WHOLE) -> Iterator[tuple[AnsweredTask, int]]:
-    for task in answered_tasks(tasks, read):
+def _with_preference(tasks: Selection, depth: Depth = WHOLE) -> Iterator[tuple[AnsweredTask, int]]:
+    for task in answered_tasks(tasks, depth):
         if task.preference is not None and len(task.responses) == 2:
             yield task, task.preference
 
@@ -191,9 +191,9 @@ def _valid(votes: Any) -> list[Vote]:
 
 
 def _compared(
-    project: Project, filters: Filters, read: Statement = WHOLE
+    project: Project, filters: Filters, depth: Depth = WHOLE
 ) -> Iterator[tuple[AnsweredTask, list[Compared]]]:
-    for task in answered_tasks(compared_tasks(project, filters), read):
+    for task in answered_tasks(compared_tasks(project, filters), depth):
         if pairs := comparisons(task, project.spread_attribute):
             yield task, pairs
 

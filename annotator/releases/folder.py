@@ -186,6 +186,8 @@ class _Data:
     def _write(self, configuration: Configuration, split: str, pulse: Pulse) -> None:
         place = f"{configuration.folder}/{split}-00000-of-00001.parquet"
         digest, number = hashlib.sha256(), 0
+        # Known before the first row: while rows are copied, the connection waits for ever with any other statement.
+        columns = configuration.columns(self._project)
 
         def lines(rows: Iterable[Row]) -> Iterator[bytes]:
             nonlocal number
@@ -200,7 +202,6 @@ class _Data:
             first = next(rows, None)
             if first is None:
                 return
-            columns = configuration.columns(self._project)
             content = encoded(Lines(lines(chain([first], rows))), columns, format="parquet")
             file = _write_file(self._folder, place, content, pulse)
         self.rows.setdefault(configuration.name, {})[split] = number

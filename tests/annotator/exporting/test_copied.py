@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db.models import QuerySet
 
-from annotator.exporting import copied as copied_rows
+from annotator.exporting import parts
 from annotator.exporting.copied import copied, moment, prompt_text
 from annotator.exporting.formats import json_lines
 from annotator.exporting.rows import export
@@ -51,8 +51,8 @@ def test_no_name_and_no_text_breaks_a_line(project: Project) -> None:
 
 
 def test_rows_come_in_parts_in_their_order(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copied_rows, "FIRST", 1)
-    monkeypatch.setattr(copied_rows, "AT_ONCE", 3)
+    monkeypatch.setattr(parts, "FIRST", 1)
+    monkeypatch.setattr(parts, "AT_ONCE", 3)
     made = [make_task(project, f"t{number}").external_id for number in range(8)]
     rows = Task.objects.order_by("pk").values_list("external_id")
     assert [json.loads(line)["id"] for line in lines(project, rows, "id")] == made

@@ -1,0 +1,64 @@
+"""Reads the rows of an export by COPY, a part of the project's tasks at a time, as PostgreSQL encodes them."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from django.db import connection
+
+from annotator.db.planning import by_indexes_without_transaction
+from annotator.models import Project, Task
+
+T = TypeVar("T")
+FIRST, AT_ONCE = 100, 500
+"""Tasks whose rows are read by one statement: at first few, so that the answer soon begins."""
+GROWTH, MOST_AT_ONCE = 8, 100_000
+"""Where a part has no rows, the next one has so many times its tasks: most tasks may have none."""
+# As CSV whose quotes and delimiters JSON cannot contain, a line leaves as it is.
+_COPY = r"COPY ({select}) TO STDOUT WITH (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
+_LINE_ENDS = {ending.encode(): json.dumps(ending)[1:-1].encode() for ending in "\u0085\u2028\u2029"}
+
+
+def in_parts(project: Project, read: Callable[[int, int | None], Iterator[T]]) -> Iterator[T]:
+    """Yields what `read` does for one part of the project's tasks after the other, in the order of their ids.
+
+    `read` gets the id of a part's first task, and that of the first task behind it; the last part has no such task. Its
+    statements look up each row by an index, because a part has few of the rows of each table.
+    """
+    tasks = Task.objects.filter(project=project).order_by("pk").values_list("pk", flat=True)
+    first, size, more = 0, FIRST, True
+    with by_indexes_without_transaction():
+        while more:
+            end = tasks.filter(pk__gte=first)[size : size + 1].first()
+            has_rows = False
+            for row in read(first, end):
+                has_rows = True
+                yield row
+            first, more = end or 0, end is not None
+            size = AT_ONCE if has_rows else min(GROWTH * size, MOST_AT_ONCE)
+
+
+def copied_lines(select: str, parameters: Sequence[Any]) -> Iterator[bytes]:
+    """Yields what a statement selects, one JSON value in each row, as lines.
+
+    PostgreSQL reads on while the lines are made use of.
+    """
+    copy = _COPY.format(select=select)
+    # Django wraps the errors of its own calls alone.
+    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.cursor.copy(copy, parameters) as sent:
+        try:
+            for line in sent:
+                yield bytes(line)
+        except GeneratorExit:
+            # To cancel the statement would end the transaction around it. A part is soon read to its end.
+            for _ in sent:
+                pass
+            raise
+
+
+def without_line_ends(line: bytes) -> bytes:
+    """Escapes the line ends that are valid within JSON texts: readers that split a file would break a row there."""
+    if not line.isascii():
+        for ending, escaped in _LINE_ENDS.items():
+            line = line.replace(ending, escaped)
+    return line

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from django.db.models.lookups import IsNull
 
 from annotator.models.scores import whole_scores, within_scale
 
@@ -43,6 +46,10 @@ A statement that reads a million responses needs half the time with it.
 _KEPT = Q(response__task__consensus__isnull=True) | Q(response__task__consensus__dropped_because="")
 
 
+def _none(rows: models.QuerySet[Label, Any]) -> Q:
+    return Q(IsNull(models.Subquery(rows[:1]), True))
+
+
 class LabelQuerySet(models.QuerySet["Label"]):
     def in_force(self) -> LabelQuerySet:
         """Returns one label for each response: the reviewer's if there is one, else the annotators', else the imported.
@@ -54,10 +61,11 @@ class LabelQuerySet(models.QuerySet["Label"]):
 
     def in_force_while_in_use(self) -> LabelQuerySet:
         """Returns the labels that are in force as long as their tasks are open or complete, whatever these are now."""
-        of_response = Label.objects.filter(response=models.OuterRef("response"))
+        # Not by EXISTS, for which PostgreSQL may read the labels of all responses where those of a few are wanted.
+        of_response = Label.objects.filter(response=models.OuterRef("response")).values("pk")
         reviewed = Q(source=Label.Source.ADJUDICATED)
-        agreed = Q(source=Label.Source.CONSENSUS) & ~models.Exists(of_response.filter(reviewed))
-        imported = Q(source=Label.Source.IMPORTED) & ~models.Exists(of_response.exclude(source=Label.Source.IMPORTED))
+        agreed = Q(source=Label.Source.CONSENSUS) & _none(of_response.filter(reviewed))
+        imported = Q(source=Label.Source.IMPORTED) & _none(of_response.exclude(source=Label.Source.IMPORTED))
         return self.filter(reviewed | (_KEPT & (agreed | imported)))
 
     def are_in_force(self) -> bool:

@@ -1,10 +1,12 @@
 """The Celery application. Queues: `light` for short work, `train` for retraining, `score` for scoring."""
 
+import gc
 import os
 from typing import Any
 
 from celery import Celery
 from celery.app.amqp import AMQP
+from celery.signals import worker_ready
 from kombu import pools
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "annotator.settings")
@@ -30,3 +32,10 @@ class ImpatientSenders(AMQP):
 app = Celery("rewardloop", task_cls="annotator.audit:WorkerTask", amqp=ImpatientSenders)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@worker_ready.connect
+def keep_modules_from_the_collector(**_details: Any) -> None:
+    """Has the collector look at what tasks make alone: it would walk through all modules for each million of objects."""
+    gc.collect()
+    gc.freeze()

@@ -68,7 +68,8 @@ def _text_of_parts(content: Any, name: str) -> Any:
 
 def unread_fields(value: Any) -> dict[str, Any]:
     """Returns what messages hold besides role and content, by the message's place in the list."""
-    # Most messages hold nothing else, and millions of them pass here.
+    if all(len(message) <= 2 for message in value):
+        return {}
     more = {str(n): message for n, message in enumerate(value) if len(message) > 2}
     return {number: {k: v for k, v in message.items() if k not in _READ} for number, message in more.items()}
 
@@ -78,7 +79,11 @@ def rest_of(values: Mapping[str, Any], read: set[str], conversation: str = "") -
 
     `conversation` names the field of the messages, of which only role and content are read.
     """
-    rest = {name: value for name, value in values.items() if name not in read and value not in ("", None)}
+    # Most responses and many rows hold nothing else, and millions of them pass here.
+    unread = values.keys() - read
+    rest = (
+        {name: value for name, value in values.items() if name in unread and value not in ("", None)} if unread else {}
+    )
     if conversation and (fields := unread_fields(values.get(conversation) or ())):
         rest["message_fields"] = fields
     return rest

@@ -169,7 +169,8 @@ class Task(models.Model):
 class Response(models.Model):
     """One candidate answer. `model` names who wrote it and never reaches an annotator."""
 
-    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="responses")
+    # Without an index of its own: that of `response_position_once_per_task` begins with the task.
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="responses", db_index=False)
     position = models.PositiveSmallIntegerField(_("position"))
     external_id = models.CharField(max_length=200, blank=True)
     text = models.TextField(_("text"))

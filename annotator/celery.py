@@ -36,6 +36,6 @@ app.autodiscover_tasks()
 
 @worker_ready.connect
 def keep_modules_from_the_collector(**_details: Any) -> None:
-    """Has the collector look at what tasks make alone: it would walk through all modules for each million of objects."""
+    """Has the collector look only at what tasks make: imports make millions of objects beside half a million others."""
     gc.collect()
     gc.freeze()

@@ -1,6 +1,6 @@
 """Exports to files: the web keeps a row, the light worker writes the file, and the row says how far it is.
 
-The row is the truth, as for imports (annotator/importing/jobs.py). One thread of one worker writes at a time, under a
+The row is the truth, as for imports (annotator/importing/jobs/). One thread of one worker writes at a time, under a
 lock that PostgreSQL releases with its process: a job that is being worked on while the lock is free has lost its
 worker, and is written again.
 """

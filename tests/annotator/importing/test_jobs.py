@@ -15,7 +15,7 @@ from django.db import OperationalError
 from annotator.background import heartbeats, messages
 from annotator.background.heartbeats import NoWorker, QueueHealth
 from annotator.importing import batches, jobs, samples, withdrawal
-from annotator.importing.jobs import AlreadyEnded, EmptyFile, NotStartable, TooManyFiles
+from annotator.importing.jobs import AlreadyEnded, EmptyFile, NotStartable, TooManyFiles, uploads, work
 from annotator.importing.mappings import MissingColumn, read_mapping
 from annotator.models import AuditEntry, Import, ImportJob, Project, Task, User
 from annotator.projects import archive
@@ -218,7 +218,7 @@ def test_without_a_worker_nothing_starts(project: Project, monkeypatch: pytest.M
 
 
 def test_a_project_has_so_many_files_at_most(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MOST_WITH_FILE", 1)
+    monkeypatch.setattr(uploads, "MOST_WITH_FILE", 1)
     uploaded(project, tasks(1))
     with pytest.raises(TooManyFiles):
         uploaded(project, tasks(1))
@@ -423,7 +423,7 @@ def test_changed_rules_stop_an_import_that_was_interrupted(project: Project, mon
 
 def test_an_error_of_ours_is_on_the_row_and_reaches_the_log(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     job = started(project, tasks(1))
-    monkeypatch.setattr(jobs, "write_batches", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(work, "write_batches", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         jobs.run_waiting()
     job.refresh_from_db()

@@ -28,7 +28,7 @@ from annotator.api.transfer import (
     sent_name,
 )
 from annotator.db.clock import database_now
-from annotator.importing import jobs, kept_mappings, samples
+from annotator.importing import hub, jobs, kept_mappings, samples
 from annotator.importing.job_errors import errors_csv
 from annotator.importing.kept_mappings import mapping_named
 from annotator.importing.mappings import ColumnMapping, guessed, read_mapping
@@ -50,6 +50,7 @@ class ImportJobSerializer(serializers.ModelSerializer[ImportJob]):
             "id",
             "state",
             "dry_run",
+            "hub",
             "file_name",
             "file_hash",
             "file_bytes",
@@ -128,7 +129,10 @@ def _managed_job(request: Request, slug: str, job_id: int) -> ImportJob:
 
 
 class ImportJobs(Idempotent, generics.ListAPIView[ImportJob]):
-    """Lists the imports that the light worker does or did. A POST sends a file, as the body or as a form."""
+    """Lists the imports that the light worker does or did. A POST sends a file, as the body or as a form.
+
+    It may also name a public data set of the Hugging Face Hub, which the worker fetches: one import for each file.
+    """
 
     serializer_class = ImportJobSerializer
     queryset = ImportJob.objects.none()
@@ -147,18 +151,22 @@ class ImportJobs(Idempotent, generics.ListAPIView[ImportJob]):
         parameters=[
             OpenApiParameter("dry_run", bool, description="1: check and count, write nothing"),
             OpenApiParameter("start", bool, description="0: only keep the file, for a preview; `start/` starts it"),
+            OpenApiParameter("hub", description="OWNER/NAME, also with @REVISION, /FOLDER or /FILE; there is no body"),
             MAPPING_PARAMETER,
         ],
     )
     def post(self, request: Request, slug: str) -> Response:
         user, project, query = access.user_of(request), _managed(request, slug), request.query_params
         mapping = mapping_named(project, query_parameters.text(query, "mapping", longest=LONGEST_MAPPING))
-        sent: dict[str, Any] = {"file_name": sent_name(request), "by": user, "now": database_now()}
-        if "start" in query and not query_parameters.flag(query, "start"):
-            job = jobs.upload(project, reader(request), **sent)
+        sent: dict[str, Any] = {"by": user, "now": database_now()}
+        keep_only = "start" in query and not query_parameters.flag(query, "start")
+        how: dict[str, Any] = {"dry_run": query_parameters.flag(query, "dry_run"), "mapping": mapping}
+        if name := query_parameters.text(query, "hub", longest=hub.LONGEST):
+            job = jobs.request_from_hub(project, name, fetch_only=keep_only, **how, **sent)
+        elif keep_only:
+            job = jobs.upload(project, reader(request), file_name=sent_name(request), **sent)
         else:
-            dry_run = query_parameters.flag(query, "dry_run")
-            job = jobs.request(project, reader(request), dry_run=dry_run, mapping=mapping, **sent)
+            job = jobs.request(project, reader(request), file_name=sent_name(request), **how, **sent)
         location = {"Location": reverse("api:import-job", args=[slug, job.pk])}
         return Response(ImportJobSerializer(job).data, status=status.HTTP_202_ACCEPTED, headers=location)
 

@@ -2,15 +2,25 @@
 
 import os
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
+from annotator.importing.sources import ENDINGS
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 
 PREFIX = "hub:"
-_NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:/([^/].*))?")
+LONGEST = 300
+"""Characters of the name of a data set, folder or file."""
+PATIENCE_SECONDS = 30.0
+_CHUNK = 1 << 20
+_NAME = re.compile(r"([\w.-]+/[\w.-]+?)(?:@([\w.-]+))?(?:/([^/].*))?")
 
 
 class HubRefused(Refusal):
@@ -20,7 +30,66 @@ class HubRefused(Refusal):
     code = "hub"
 
 
-def fetch(name: str, folder: Path, *, endings: tuple[str, ...]) -> None:
+class BadHubName(HubRefused):
+    """The name is none of a data set."""
+
+    status = 400
+    code = "bad_hub_name"
+
+
+@dataclass(frozen=True)
+class HubName:
+    """A data set, and the folder or the file of it that is meant; an empty revision is the newest one."""
+
+    repository: str
+    revision: str = ""
+    path: str = ""
+
+    def __str__(self) -> str:
+        revision, path = f"@{self.revision}" if self.revision else "", f"/{self.path}" if self.path else ""
+        return f"{self.repository}{revision}{path}"
+
+
+@dataclass(frozen=True)
+class HubFile:
+    """A file of rows: its name with the commit that was looked at, and its size in bytes."""
+
+    name: HubName
+    size: int
+
+
+def parsed(name: str) -> HubName:
+    """Reads OWNER/NAME, OWNER/NAME@REVISION or either with /FOLDER or /FILE. Raises BadHubName."""
+    match = _NAME.fullmatch(name.strip().removeprefix(PREFIX)) if len(name) <= LONGEST and name.isprintable() else None
+    if match is None:
+        text = _("%(name)s names no data set: write hub:OWNER/NAME, or hub:OWNER/NAME/FOLDER.")
+        raise BadHubName(text % {"name": name[:LONGEST]})
+    return HubName(match[1], match[2] or "", (match[3] or "").rstrip("/"))
+
+
+def files_of(name: HubName, *, token: str | bool) -> list[HubFile]:
+    """Asks the Hub for the files of rows that are meant, in the order of their names.
+
+    `token` is the Hub's; False asks as a stranger, who sees public data sets alone. HF_ENDPOINT names a mirror.
+
+    Raises:
+        HubRefused: There are none, or the Hub does not answer.
+    """
+    with _answers(name) as api_of:
+        info = api_of(token).dataset_info(name.repository, revision=name.revision or None, files_metadata=True)
+    files = [
+        HubFile(HubName(name.repository, info.sha, file.rfilename), file.size or 0)
+        for file in info.siblings or ()
+        if file.rfilename.removesuffix(".gz").endswith(ENDINGS)
+        and (not name.path or file.rfilename == name.path or file.rfilename.startswith(f"{name.path}/"))
+    ]
+    if not files:
+        text = _("%(name)s holds no file of rows: they end with %(endings)s.")
+        raise HubRefused(text % {"name": name, "endings": ", ".join(sorted(ENDINGS))})
+    return sorted(files, key=lambda file: file.name.path)
+
+
+def fetch(name: str, folder: Path) -> None:
     """Writes the files of rows of hub:OWNER/NAME, or of hub:OWNER/NAME/PATH, to the folder.
 
     The Hub's own variables count: HF_TOKEN for data sets that are not public, and HF_ENDPOINT for a mirror.
@@ -29,30 +98,57 @@ def fetch(name: str, folder: Path, *, endings: tuple[str, ...]) -> None:
         HubRefused: Nothing was fetched.
         DiskNearlyFull: There is no room for the files.
     """
+    meant, token = parsed(name), settings.HF_TOKEN or None
+    files = files_of(meant, token=token or False)
+    disk_space.require_room(extra=sum(file.size for file in files))
+    with _answers(meant) as api_of:
+        for file in files:
+            api_of(token).hf_hub_download(
+                file.name.repository,
+                file.name.path,
+                repo_type="dataset",
+                revision=file.name.revision,
+                local_dir=folder,
+            )
+
+
+@contextmanager
+def opened(file: HubFile) -> Iterator[Callable[[int], bytes]]:
+    """Opens a public file; what it yields reads the next piece, and nothing at the end. Raises HubRefused."""
+    with _answers(file.name):
+        from huggingface_hub import get_session, hf_hub_url
+
+        name = file.name
+        address = hf_hub_url(
+            name.repository, name.path, repo_type="dataset", revision=name.revision, endpoint=_endpoint()
+        )
+        # Without the header of a token: as a stranger.
+        with get_session().stream("GET", address, follow_redirects=True, timeout=PATIENCE_SECONDS) as answer:
+            answer.raise_for_status()
+            pieces = answer.iter_bytes(_CHUNK)
+            yield lambda _size: next(pieces, b"")
+
+
+@contextmanager
+def _answers(name: HubName) -> Iterator[Callable[[Any], Any]]:
+    """Yields what makes a client of the Hub from a token. Errors of the Hub leave the block as HubRefused."""
     try:
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HFValidationError, HTTPError  # type: ignore[attr-defined]
     except ImportError as missing:
-        error = "Reading from the Hub needs the package huggingface_hub (pip install huggingface_hub)."
+        error = _("Reading from the Hub needs the package huggingface_hub (pip install huggingface_hub).")
         raise HubRefused(error) from missing
-    match = _NAME.fullmatch(name.removeprefix(PREFIX))
-    if match is None:
-        raise HubRefused(f"{name} names no data set: write hub:OWNER/NAME, or hub:OWNER/NAME/FOLDER.")
-    repository, path = match[1], (match[2] or "").rstrip("/")
-    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=settings.HF_TOKEN or None)
     try:
-        info = api.dataset_info(repository, files_metadata=True)
-        files = [
-            file
-            for file in info.siblings or ()
-            if file.rfilename.removesuffix(".gz").endswith(endings)
-            and (not path or file.rfilename == path or file.rfilename.startswith(f"{path}/"))
-        ]
-        if not files:
-            raise HubRefused(f"{name} holds no file of rows: they end with {', '.join(sorted(endings))}.")
-        disk_space.require_room(extra=sum(file.size or 0 for file in files))
-        for file in files:
-            api.hf_hub_download(repository, file.rfilename, repo_type="dataset", revision=info.sha, local_dir=folder)
+        yield lambda token: HfApi(endpoint=_endpoint(), token=token)
     except (HTTPError, HFValidationError, OSError) as wrong:
-        first = str(wrong).strip().partition("\n")[0]
-        raise HubRefused(f"{name} cannot be read from the Hub: {first or type(wrong).__name__}") from wrong
+        raise _unread(name, wrong) from wrong
+
+
+def _endpoint() -> str | None:
+    return os.environ.get("HF_ENDPOINT") or None
+
+
+def _unread(name: HubName, wrong: Exception) -> HubRefused:
+    text = _("%(name)s cannot be read from the Hub: %(why)s")
+    why = str(wrong).strip().partition("\n")[0] or type(wrong).__name__
+    return HubRefused(text % {"name": f"{PREFIX}{name}", "why": why})

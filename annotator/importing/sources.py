@@ -26,6 +26,8 @@ from annotator.importing.expansion_limits import FileTooLarge, Incoming, Metered
 GZIP = b"\x1f\x8b"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 MOST_COLUMNS = 200
+ENDINGS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".xlsx")
+"""How the names of files that can be read end, before .gz."""
 DELIMITERS = (",", ";", "\t")
 _CHUNK = 1 << 16
 _Decoded = AbstractContextManager[io.BufferedReader]

@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 
 class ImportJobQuerySet(models.QuerySet["ImportJob"]):
     def arrived(self) -> ImportJobQuerySet:
-        """Returns the jobs whose file is complete."""
-        return self.exclude(file_hash="")
+        """Returns the jobs whose file is complete, and those whose file the worker fetches."""
+        return self.exclude(file_hash="", hub="")
 
     def active(self) -> ImportJobQuerySet:
         """Returns the jobs that have not ended."""
@@ -28,7 +28,7 @@ class ImportJobQuerySet(models.QuerySet["ImportJob"]):
 
 
 class ImportJob(models.Model):
-    """A file that a manager sent, and how far the light worker is with it.
+    """A file that a manager sent or named on the Hub, and how far the light worker is with it.
 
     `rows_done` counts the tasks and refusals that are finished with. It is written in the transaction of each batch, as
     the counts are, so a job whose worker was killed goes on behind the last batch that was committed. `attempt` is a
@@ -54,6 +54,10 @@ class ImportJob(models.Model):
     requested_by = models.ForeignKey(
         "annotator.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
+    hub = models.CharField(
+        max_length=300, blank=True, help_text="the data set, folder or file of the Hub, whose file the worker fetches"
+    )
+    fetch_only = models.BooleanField(default=False, help_text="the fetched file waits for a manager, as an upload does")
     file_name = models.CharField(max_length=200)
     file_hash = models.CharField(max_length=64, blank=True, help_text="SHA-256; empty while the file arrives")
     file_bytes = models.BigIntegerField(default=0)

@@ -64,16 +64,20 @@ def import_data(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.managed_project(user, slug)
     problem = ""
     if request.method == "POST":
-        file = request.FILES.get("file")
-        if file is None:
-            problem = _("Choose a file first.")
-        else:
-            try:
-                job = jobs.upload(project, file.read, file_name=file.name or "", by=user, now=database_now())
+        file, named = request.FILES.get("file"), request.POST.get("hub", "").strip()
+        sent: dict[str, Any] = {"by": user, "now": database_now()}
+        try:
+            if file is not None:
+                job = jobs.upload(project, file.read, file_name=file.name or "", **sent)
                 return redirect("import-job", slug, job.pk)
-            except Refusal as refused:
-                problem = str(refused)
+            if named:
+                job = jobs.request_from_hub(project, named, fetch_only=True, **sent)
+                return redirect("import-job", slug, job.pk)
+            problem = _("Choose a file first.")
+        except Refusal as refused:
+            problem = str(refused)
     page = {**_lists(request, project), "problem": problem, "most": most_bytes(request.path)}
+    page["of_hub"] = "hub" in request.POST
     page["megabytes"] = page["most"] // MEGABYTE
     page["mappings"] = ImportMapping.objects.filter(project=project)
     return render(request, "workspace/import.html", page, status=422 if problem else 200)
@@ -125,7 +129,7 @@ def import_job(request: HtmxRequest, slug: str, job_id: int) -> HttpResponse:
     else:
         page["errors"] = job.errors.order_by("pk")[:ERRORS_SHOWN]
         page["kept_errors"] = job.errors.count() if job.rejected else 0
-    if job.state == ImportJob.State.UPLOADED or job.was_checked():
+    if job.file_hash and (job.state == ImportJob.State.UPLOADED or job.was_checked()):
         page |= _preview(request, job)
     template = "workspace/_import_job.html" if request.htmx else "workspace/import_job.html"
     return render(request, template, page)

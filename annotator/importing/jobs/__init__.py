@@ -5,6 +5,7 @@ thread of one worker imports at a time, under a lock that PostgreSQL releases wi
 worked on while the lock is free has lost its worker, and goes on behind the last batch that was committed.
 """
 
+from annotator.importing.jobs.fetching import request_from_hub
 from annotator.importing.jobs.files import EmptyFile
 from annotator.importing.jobs.leftovers import KEPT, sweep
 from annotator.importing.jobs.uploads import (
@@ -28,6 +29,7 @@ __all__ = [
     "TooManyFiles",
     "cancel",
     "request",
+    "request_from_hub",
     "run_waiting",
     "sample_of",
     "start",

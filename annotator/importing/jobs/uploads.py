@@ -57,9 +57,7 @@ def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by
     require_in_use(project)
     artifacts.require_ours()
     disk_space.require_room()
-    if ImportJob.objects.with_file(now=now).filter(project=project).count() >= MOST_WITH_FILE:
-        text = _("%(number)s uploaded files are waiting. Import some of them, or discard them.")
-        raise TooManyFiles(text % {"number": MOST_WITH_FILE})
+    require_places(project, 1, now=now)
     job = ImportJob.objects.create(
         project=project, requested_by=by, file_name=shown_name(file_name), created_at=now, state=State.UPLOADED
     )
@@ -78,6 +76,17 @@ def upload(project: Project, read: Callable[[int], bytes], *, file_name: str, by
     if job.state == State.FAILED:
         remove_files(job)
     return job
+
+
+def require_places(project: Project, number: int, *, now: datetime) -> None:
+    """Raises TooManyFiles unless the project may hold so many further files on the disk."""
+    held = ImportJob.objects.with_file(now=now).filter(project=project).count()
+    if number and held + number > MOST_WITH_FILE:
+        text = _(
+            "A project holds %(most)s files at once that are to be imported, %(held)s are there, and %(number)s would "
+            "come. Import some of them, discard them, or name a smaller part."
+        )
+        raise TooManyFiles(text % {"most": MOST_WITH_FILE, "held": held, "number": number})
 
 
 def forget(job: ImportJob) -> None:

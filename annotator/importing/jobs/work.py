@@ -19,6 +19,7 @@ from annotator.db import locks
 from annotator.db.clock import database_now
 from annotator.importing.batches import Batch, ImportResult, Journal, record, write_batches
 from annotator.importing.expansion_limits import Incoming
+from annotator.importing.jobs import fetching
 from annotator.importing.jobs.files import file_of, remove_files
 from annotator.importing.jobs.uploads import NotStartable
 from annotator.importing.mappings import read_mapping
@@ -81,6 +82,10 @@ def _claimed() -> ImportJob | None:
 
 def _carry_out(job: ImportJob) -> None:
     try:
+        if job.hub and not job.file_hash:
+            _fetch(job)
+        if job.state == State.UPLOADED:  # it was to be fetched only
+            return
         _import(job)
     except Ended:
         if _finish_cancelled(job):  # otherwise another worker has the job, and needs the file
@@ -102,6 +107,18 @@ def _carry_out(job: ImportJob) -> None:
     else:
         _end(job, State.DONE)
     _clear(job)
+
+
+def _fetch(job: ImportJob) -> None:
+    sign = _Sign(job)
+
+    def update(**fields: Any) -> bool:
+        if not owned(job).update(**fields):
+            raise Ended
+        job.state = fields.get("state", job.state)
+        return True
+
+    fetching.fetch(job, update=update, on_piece=sign.give, now=database_now())
 
 
 def _clear(job: ImportJob) -> None:
@@ -178,21 +195,31 @@ def owned(job: ImportJob) -> QuerySet[ImportJob]:
     return ImportJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.WORKING)
 
 
-class _Followed(Incoming):
-    """The file as it is read, which tells the row how far it is. It raises PutDown and Ended."""
+class _Sign:
+    """Says on the row, every few seconds, that the worker is alive. It raises PutDown and Ended."""
 
-    def __init__(self, stream: IO[bytes], job: ImportJob) -> None:
-        super().__init__(stream)
+    def __init__(self, job: ImportJob) -> None:
         self._job = job
         self._next_beat = time.monotonic() + BEAT_SECONDS
 
-    def readinto(self, buffer: Any) -> int:
+    def give(self, **fields: int) -> None:
         if heartbeats.stopping.is_set():
             raise PutDown
         if time.monotonic() >= self._next_beat:
             self._next_beat = time.monotonic() + BEAT_SECONDS
-            if not owned(self._job).update(heartbeat_at=database_now(), bytes_read=self.size):
+            if not owned(self._job).update(heartbeat_at=database_now(), **fields):
                 raise Ended
+
+
+class _Followed(Incoming):
+    """The file as it is read, which tells the row how far it is."""
+
+    def __init__(self, stream: IO[bytes], job: ImportJob) -> None:
+        super().__init__(stream)
+        self._sign = _Sign(job)
+
+    def readinto(self, buffer: Any) -> int:
+        self._sign.give(bytes_read=self.size)
         return super().readinto(buffer)
 
 

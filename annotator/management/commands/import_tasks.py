@@ -11,12 +11,12 @@ from django.core.management.base import BaseCommand, CommandError
 from annotator.db.clock import database_now
 from annotator.importing import ImportResult, hub, import_rows
 from annotator.importing.mappings import ColumnMapping, mapping_of_text
+from annotator.importing.sources import ENDINGS
 from annotator.management.projects import named_project
 from annotator.models import Project
 from annotator.refusals import Refusal
 
 SHOWN = 50
-ENDINGS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".xlsx")
 DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 """Files that `datasets` writes beside the rows."""
 
@@ -99,7 +99,7 @@ def _files(given: str, fetched: Path) -> list[str]:
     if given.startswith(hub.PREFIX):
         folder = fetched / str(len(list(fetched.iterdir())))
         folder.mkdir()
-        hub.fetch(given, folder, endings=ENDINGS)
+        hub.fetch(given, folder)
     elif given == "-" or not folder.is_dir():
         return [given]
     files = [file for file in sorted(folder.rglob("*")) if _has_rows(file.relative_to(folder)) and file.is_file()]

@@ -5,13 +5,21 @@ import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import CommandError, call_command
+from django.test import Client
 
-from annotator.models import Project, Task
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
+from annotator.importing import jobs
+from annotator.importing.jobs import uploads
+from annotator.models import ImportJob, Project, Task
 from tests.builders import json_lines, task_row
+from tests.conftest import Cast
 
 FILES = {
     "README.md": b"# Rows",
@@ -22,7 +30,10 @@ SHA = "0" * 40
 
 
 class Hub(BaseHTTPRequestHandler):
+    tokens: ClassVar[list[str | None]] = []
+
     def do_GET(self) -> None:
+        self.tokens.append(self.headers.get("Authorization"))
         info = {"id": "ours/rows", "sha": SHA, "siblings": [{"rfilename": n, "size": len(c)} for n, c in FILES.items()]}
         name = self.path.partition(f"/resolve/{SHA}/")[2]
         if self.path.startswith("/api/datasets/ours/rows"):
@@ -53,6 +64,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        Hub.tokens.clear()
         yield
         server.shutdown()
 
@@ -93,3 +105,120 @@ def test_a_hub_out_of_reach_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     with pytest.raises(CommandError, match="hub:ours/rows cannot be read from the Hub"):
         imported("hub:ours/rows")
+
+
+# By the light worker -------------------------------------------------------------------------------------------
+
+JOBS = "/api/v1/projects/talk/import-jobs/"
+PAGE = "/projects/talk/data/import/"
+State = ImportJob.State
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a worker listened to each queue; each test does the worker's part by itself."""
+    health = {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES}
+    monkeypatch.setattr(heartbeats, "listening", lambda: health)
+
+
+@pytest.fixture
+def carol(cast: Cast, as_user: Any, worker: None) -> Any:
+    return as_user(cast.carol)
+
+
+@pytest.mark.usefixtures("hub")
+def test_each_file_of_a_data_set_becomes_an_import(carol: Any) -> None:
+    asked = carol.post(f"{JOBS}?hub=ours/rows")
+    assert (asked.status_code, asked.json()["state"], asked.json()["hub"]) == (202, "waiting", "ours/rows")
+    jobs.run_waiting()
+    done = carol.get(JOBS).json()["results"]
+    assert {(job["state"], job["hub"], job["created"]) for job in done} == {
+        ("done", f"ours/rows@{SHA}/edit/train.jsonl", 1),
+        ("done", f"ours/rows@{SHA}/preference/train.jsonl", 1),
+    }
+    assert sorted(task.external_id for task in Task.objects.all()) == ["t-1", "t-2"]
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_fetched_file_is_looked_at_before_it_is_imported(cast: Cast, client: Client, worker: None) -> None:
+    client.force_login(cast.carol)
+    page = client.post(PAGE, {"hub": "hub:ours/rows/edit"}, follow=True)
+    assert "Waiting for the worker." in page.content.decode()
+    jobs.run_waiting()
+    job = ImportJob.objects.get()
+    assert (job.state, Task.objects.exists()) == (State.UPLOADED, False)
+    shown = client.get(f"/projects/talk/data/imports/{job.pk}/").content.decode()
+    assert "t-2" in shown
+    assert "train.jsonl" in shown
+    jobs.start(job, dry_run=False, mapping=None)
+    jobs.run_waiting()
+    assert [task.external_id for task in Task.objects.all()] == ["t-2"]
+
+
+@pytest.mark.usefixtures("hub")
+def test_the_operators_token_opens_nothing_for_managers(carol: Any, settings: LazySettings) -> None:
+    settings.HF_TOKEN = "hf_secret"
+    carol.post(f"{JOBS}?hub=ours/rows")
+    jobs.run_waiting()
+    assert Task.objects.count() == 2
+    assert set(Hub.tokens) == {None}
+
+
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize(
+    ("name", "status", "error"),
+    [("rows", 400, "names no data set"), ("../etc/passwd", 202, ""), ("a/b\0", 400, ""), ("a" * 301, 400, "")],
+)
+def test_a_bad_name_is_refused_at_once(carol: Any, name: str, status: int, error: str) -> None:
+    answer = carol.post(f"{JOBS}?{urlencode({'hub': name})}")
+    assert answer.status_code == status
+    assert error in answer.json().get("detail", "")
+
+
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize("name", ["ours/gone", "ours/rows/nothing", "../etc/passwd"])
+def test_what_cannot_be_fetched_is_said_on_the_job(carol: Any, name: str) -> None:
+    place = carol.post(f"{JOBS}?{urlencode({'hub': name})}").headers["Location"]
+    jobs.run_waiting()
+    job = carol.get(place).json()
+    assert job["state"] == "failed"
+    assert name.partition("/")[0] in job["error"]
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_file_above_the_limit_is_not_fetched(carol: Any, settings: LazySettings) -> None:
+    settings.IMPORT_MAX_BYTES = 10
+    place = carol.post(f"{JOBS}?hub=ours/rows").headers["Location"]
+    jobs.run_waiting()
+    assert "files of at most 10 are fetched" in carol.get(place).json()["error"]
+
+
+@pytest.mark.usefixtures("hub")
+def test_more_files_than_a_project_may_hold_are_not_fetched(carol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MOST_WITH_FILE", 1)
+    place = carol.post(f"{JOBS}?hub=ours/rows").headers["Location"]
+    jobs.run_waiting()
+    job = carol.get(place).json()
+    assert (job["state"], ImportJob.objects.count()) == ("failed", 1)
+    assert "name a smaller part" in job["error"]
+
+
+@pytest.mark.usefixtures("hub")
+def test_the_next_worker_fetches_again_what_a_lost_one_began(carol: Any) -> None:
+    carol.post(f"{JOBS}?hub=ours/rows")
+    job = ImportJob.objects.get()
+    ImportJob.objects.update(state=State.WORKING, attempt=1, tries=1)
+    job.directory().mkdir(parents=True)
+    (job.directory() / "file").write_bytes(b'{"id": "t-')
+    jobs.run_waiting()
+    assert sorted(task.external_id for task in Task.objects.all()) == ["t-1", "t-2"]
+    assert ImportJob.objects.filter(state=State.DONE).count() == 2
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_mapping_that_does_not_fit_the_fetched_file_is_refused(carol: Any) -> None:
+    mapping = json.dumps({"prompt": "question", "responses": [{"text": "answer"}]})
+    place = carol.post(f"{JOBS}?{urlencode({'hub': 'ours/rows/edit', 'mapping': mapping})}").headers["Location"]
+    jobs.run_waiting()
+    assert "question" in carol.get(place).json()["error"]
+    assert not Task.objects.exists()

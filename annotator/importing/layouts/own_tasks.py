@@ -56,7 +56,7 @@ def task_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
         priority=_priority(values.get("priority", 0)),
         metadata=_metadata(values, name),
         gold=gold,
-        language=language_of(values.get("lang")),
+        language=language_of(values.get("lang") or values.get("language")),
         size=raw.size,
     )
 

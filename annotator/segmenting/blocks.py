@@ -91,7 +91,7 @@ def blocks(text: str) -> list[Block]:
 
 def _line(match: re.Match[str]) -> _Line:
     text = match[0].rstrip("\r\n")
-    quote = _matched(_QUOTE, text)
+    quote = _matched(_QUOTE, text) if ">" in text else ""
     rest = text[len(quote) :]
     marker = "" if _is_rule(rest) else _matched(_MARKER, rest)
     return _Line(match.start(), quote, marker, rest[len(marker) :])
@@ -104,8 +104,11 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
 
 def _is_rule(line: str) -> bool:
     """Returns whether the line is drawn across the page: three or more of one of `-`, `*` and `_`, and white space."""
+    mark = line.lstrip()[:1]
+    if mark not in ("-", "*", "_"):
+        return False
     marks = "".join(line.split())
-    return len(marks) > 2 and marks[0] in "-*_" and marks.count(marks[0]) == len(marks)
+    return len(marks) > 2 and marks == mark * len(marks)
 
 
 class _Reader:

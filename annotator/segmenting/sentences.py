@@ -1,7 +1,8 @@
 """Finds where the sentences of a piece of prose begin. The library sentencex decides; this module prepares its input.
 
 The library does not know markdown, and some texts take it quadratic time. So it sees pieces of limited length, in which
-marks of emphasis are blank, and code, formulas and addresses are words. Every character stays where it was.
+marks of emphasis and of long quotations are blank, and code, formulas and addresses are words. Every character stays
+where it was.
 """
 
 import re
@@ -21,6 +22,11 @@ _NOT_PROSE = re.compile(
     r"|\\\((?:(?!\\[()])[\s\S])*\\\)|\\\[(?:(?!\\[\[\]])[\s\S])*\\\]"  # formulas
     r"|(?<=\]\()[^()\s]+(?=\))"  # the address of a link
 )
+_OPENING_QUOTE = re.compile(r'(?<![^\s(\[{—–/-])"(?=\S)')
+_LONG_QUOTATION = re.compile(r"“[^“”]{100,}”|„[^„“]{100,}“|«[^«»]{100,}»|「[^「」]{100,}」")
+_END_IN_BRACKETS = re.compile(r"(?<=[^\W\d_]{2})(?<!Inc)(?<!etc)[.!?]\)(?=\s+[\"“(]?[^\W\d_a-z])")
+# Abbreviations in the library's English list (Maine, Oklahoma, number, ...) that far more often end a sentence.
+_PLAIN_WORDS = re.compile(r"\b(?:me|[Nn]o|OK|[Oo]k|reps|art|ill|ID|fed|miss|ore|arc)(?=\.\s+[\"“(*]*[A-Z])")
 _EMPHASIS = re.compile(r"\*+|~~|(?<!\w)_+|_+(?!\w)")
 _BROKEN = re.compile(r"[\ud800-\udfff]")  # no text for the library
 _LINE_START = re.compile(r"(\r\n?|\n)((?:[ \t]*>)*)")
@@ -31,8 +37,10 @@ def sentence_starts(prose: str, *, language: str = "") -> Iterator[int]:
 
     `language` is a code such as `de` or `pt-BR`. It decides which abbreviations are known.
     """
-    plain = _plain(prose)
     name = re.split("[-_]", language)[0].lower() or LANGUAGE
+    plain = _plain(prose)
+    if name == LANGUAGE:
+        plain = _PLAIN_WORDS.sub(lambda match: "x" * len(match[0]), plain)
     for start in _starts(plain, language=name):
         if not _splits_character(prose, start):
             yield _before_emphasis(prose, plain, start)
@@ -41,6 +49,12 @@ def sentence_starts(prose: str, *, language: str = "") -> Iterator[int]:
 def _plain(prose: str) -> str:
     """Returns the text for the library, of the same length and with the sentences' ends at the same positions."""
     plain = _NOT_PROSE.sub(lambda match: _word(len(match[0])), prose)
+    # The library takes what stands between two quotations for one, unless it can tell the marks that open and close.
+    plain = _OPENING_QUOTE.sub("“", plain).replace('"', "”")
+    # It cuts no quotation. In a long one, such as a letter, sentences are rated one by one.
+    plain = _LONG_QUOTATION.sub(lambda match: f" {match[0][1:-1]} ", plain)
+    # It overlooks an end that a bracket follows.
+    plain = _END_IN_BRACKETS.sub("x.", plain)
     plain = _EMPHASIS.sub(_blank, plain)
     plain = _LINE_START.sub(_blank, plain)
     return _BROKEN.sub("x", plain)

@@ -8,9 +8,18 @@ from hypothesis import strategies as st
 
 from annotator.segmenting import LONGEST_TEXT, MOST_SEGMENTS, Range, Unit, cut, is_partition
 from annotator.segmenting.sentences import WINDOW
-from tests.annotator.segmenting.texts_cut_by_hand import CUT_WRONGLY, LANGUAGES, MARK, MARKDOWN, PROSE, STEPS, read
+from tests.annotator.segmenting.texts_cut_by_hand import (
+    CUT_WRONGLY,
+    FROM_RESPONSES,
+    LANGUAGES,
+    MARK,
+    MARKDOWN,
+    PROSE,
+    STEPS,
+    read,
+)
 
-HOSTILE = ["a\n", "a\n\n", "|\n", "\\[\n", "\\\\(", "`", "“", "- \n", "$a ", "](x ", "Step 1:\n"]
+HOSTILE = ["a\n\n", "|\n", "\\[\n", "\\\\(", "`", "“", "$a ", "](x "]
 """Repeated, these are what takes some parsers quadratic time."""
 MARKS = [
     "\n",
@@ -59,6 +68,11 @@ def test_the_texts_that_the_library_cuts_wrongly_are_known() -> None:
         if done != example
     ]
     assert wrong == list(CUT_WRONGLY)
+
+
+@pytest.mark.parametrize("kind", FROM_RESPONSES)
+def test_what_was_learnt_from_responses_is_kept(kind: str) -> None:
+    assert cut_and_marked(FROM_RESPONSES[kind]) == list(FROM_RESPONSES[kind])
 
 
 @pytest.mark.parametrize("kind", MARKDOWN)

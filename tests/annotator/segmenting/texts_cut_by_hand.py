@@ -227,14 +227,34 @@ STEPS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+FROM_RESPONSES: dict[str, tuple[str, ...]] = {
+    "words like abbreviations": (
+        "Ask me. ¦Then go.",
+        "No. ¦Windows cannot do that.",
+        "See No. 5 and no. 6. ¦They are open.",
+        "It is OK. ¦Go on.",
+        "Do ten reps. ¦Rest well.",
+    ),
+    "quotations": (
+        'The "silk screen" is a print. ¦Its name comes from "silk".',
+        'The saying "the tables have turned" is old. ¦It is "idiomatic".',
+        (
+            "He wrote: “I am sorry that I damaged the book that you lent me last week. ¦I take pride in mine, and I "
+            "know that you do, too.” ¦She left."
+        ),
+        "She said “Hello! It is late.” and left. ¦He stayed.",
+    ),
+    "outlines": ("I. Aims\n¦II. The means\n¦• A tool",),
+    "code without a fence": ('Here:\n\n{\n¦"a": 1\n}\n\n¦Done.',),
+}
+"""Texts made after responses of real models that an earlier version cut wrongly. No library was chosen by them."""
+
 LANGUAGES = {"German": "de", "French": "fr", "Spanish": "es", "Russian": "ru", "Greek": "el"}
 """The languages of kinds of texts; other texts are cut without knowing theirs."""
 
 CUT_WRONGLY = (
     "Really?! ¦I had no idea.",
     "It was approx. 10 km away. ¦We walked.",
-    'The 5" pipe broke. ¦The 6" pipe held.',
-    "He paid. ¦(She did not.) ¦They left.",
     "Das 19. Jahrhundert war lang. ¦Das 20. Jahrhundert war kurz.",
     "M. Dupont est arrivé. ¦Il est parti.",
     "「はい。」と彼は言った。¦私は黙った。",

@@ -41,7 +41,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The lines from `start` to `end`, with the empty lines behind them; its words begin at `content`.
+    """The lines from `start` to `end`, with the empty lines after them; its words begin at `content`.
 
     `apart` says whether an empty line, or nothing, stands before the block; `listed`, whether it is an item of a list;
     `indent`, how many characters of white space its first line begins with.
@@ -127,7 +127,7 @@ class _Reader:
         return self.begun
 
     def _read(self, at: int) -> int:
-        """Takes the block, or the line, that begins at a line, and returns the number of the line behind it."""
+        """Takes the block, or the line, that begins at a line, and returns the number of the line after it."""
         line = self.lines[at]
         if line.empty:
             self.apart = True
@@ -165,7 +165,7 @@ class _Reader:
         return line.body.lstrip()[0].islower() and (hangs or len(above.body) in WRAPPED)
 
     def _solid_end(self, at: int) -> int:
-        """Returns the number of the line behind the solid block that begins at a line, or 0 where none does."""
+        """Returns the number of the line after the solid block that begins at a line, or 0 where none does."""
         line = self.lines[at]
         if fence := _FENCE.match(line.body):
             return self._fence_end(at, fence[1])

@@ -1,6 +1,6 @@
 """Cuts a text into segments: sentences or steps. Code, tables and formulas stay whole; a heading joins what follows.
 
-The breaks and empty lines behind a segment belong to it, and so do the spaces inside of a line. The indentation of a
+The breaks and empty lines after a segment belong to it, and so do the spaces within a line. The indentation of a
 line belongs to the segment that begins there. So the ranges partition the text, whatever its characters.
 """
 

@@ -61,7 +61,6 @@ def partition(text: str, ranges: Sequence[Sequence[int]]) -> tuple[Range, ...]:
         return whole(text)
     _check_size(text, len(ranges))
     pairs = [_pair(number, item) for number, item in enumerate(ranges, start=1)]
-    # One more behind the last, so that the end of the text is checked like the start of a segment.
     for number, (before, this) in enumerate(pairwise([Range(0, 0), *pairs]), start=1):
         _check_order(number, this, length=len(text))
         _check_neighbours(number, before=before, this=this)
@@ -90,7 +89,7 @@ def partition_by_texts(text: str, parts: Sequence[str]) -> tuple[Range, ...]:
 
 
 def from_starts(text: str, starts: Sequence[int]) -> tuple[Range, ...]:
-    """Returns the ranges that begin at 0 and at the given positions, which ascend and lie inside of the text."""
+    """Returns the ranges that begin at 0 and at the given positions, which ascend and lie inside the text."""
     return tuple(Range(start, end) for start, end in pairwise([0, *starts, len(text)])) if text else ()
 
 
@@ -118,7 +117,7 @@ def _check_size(text: str, count: int) -> None:
         )
     if len(text) > LONGEST_TEXT and count > 1:
         raise NotAPartition(
-            _("A text of more than %(most)s characters cannot be cut. Leave out its segments, or split the text.")
+            _("A text of more than %(most)s characters cannot be cut. Leave out its segments, or split the response.")
             % {"most": LONGEST_TEXT}
         )
 
@@ -127,7 +126,10 @@ def _pair(number: int, item: Sequence[int]) -> Range:
     # A boolean is an int for Python, and no position for anybody.
     if not isinstance(item, list | tuple) or len(item) != 2 or any(type(value) is not int for value in item):
         raise NotAPartition(
-            _("Segment %(number)s is no pair of whole numbers. Give its first position and the one behind its last.")
+            _(
+                "Segment %(number)s is not a pair of whole numbers. Give the position of its first character and the "
+                "one after its last."
+            )
             % {"number": number}
         )
     return Range(*item)
@@ -144,8 +146,8 @@ def _check_order(number: int, this: Range, *, length: int) -> None:
     if this.start < 0 or this.end > length:
         raise NotAPartition(
             _(
-                "Segment %(number)s (%(start)s to %(end)s) leaves the text, which has %(length)s characters. Count "
-                "positions in Unicode characters (code points) from 0, not in bytes or UTF-16 units."
+                "Segment %(number)s (%(start)s to %(end)s) reaches beyond the text, which has %(length)s characters. "
+                "Count positions in Unicode characters (code points) from 0, not in bytes or UTF-16 units."
             )
             % values
         )
@@ -155,12 +157,13 @@ def _check_neighbours(number: int, *, before: Range, this: Range) -> None:
     values = {"number": number, "start": this.start, "end": before.end}
     if this.start > before.end:
         raise NotAPartition(
-            _("Characters %(end)s to %(start)s before segment %(number)s belong to none. Begin it at %(end)s.") % values
+            _("Characters %(end)s to %(start)s, before segment %(number)s, belong to none. Begin it at %(end)s.")
+            % values
         )
     if this.start < before.end:
         raise NotAPartition(
             _(
-                "Segment %(number)s begins at %(start)s, inside of the segment before, which ends at %(end)s. Begin it "
+                "Segment %(number)s begins at %(start)s, inside the segment before it, which ends at %(end)s. Begin it "
                 "at %(end)s, and give the segments in the order of the text."
             )
             % values

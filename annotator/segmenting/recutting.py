@@ -47,7 +47,7 @@ def joined(cut: Sequence[Range], first: int, *, last: int) -> tuple[Range, ...]:
     """
     if not 0 <= first < last < len(cut):
         raise CannotRecut(
-            _("Segments %(first)s to %(last)s cannot be joined: choose two or more of the segments 1 to %(count)s.")
+            _("Segments %(first)s to %(last)s cannot be joined. Choose two or more of the segments 1 to %(count)s.")
             % {"first": first + 1, "last": last + 1, "count": len(cut)}
         )
     return (*cut[:first], Range(cut[first].start, cut[last].end), *cut[last + 1 :])
@@ -57,13 +57,13 @@ def split(cut: Sequence[Range], text: str, *, at: int) -> tuple[Range, ...]:
     """Returns the cut with one more boundary. White space there goes to the first of the two new segments.
 
     Raises:
-        CannotRecut: The position is at the beginning or the end of a segment, outside of the text, or inside of what
+        CannotRecut: The position is at the beginning or the end of a segment, outside of the text, or inside what
             readers see as one character; one part would be empty; or there are too many segments already.
     """
     index = next((number for number, segment in enumerate(cut) if segment.start < at < segment.end), None)
     if index is None:
         raise CannotRecut(
-            _("No segment can be split at %(at)s: choose a place between two characters of one segment.") % {"at": at}
+            _("No segment can be split at %(at)s. Choose a place between two characters of one segment.") % {"at": at}
         )
     segment = cut[index]
     while at < segment.end and text[at].isspace():
@@ -71,7 +71,7 @@ def split(cut: Sequence[Range], text: str, *, at: int) -> tuple[Range, ...]:
     if at == segment.end or not text[segment.start : at].strip():
         raise CannotRecut(_("One of the two parts would have no words. Choose another place."))
     if _splits_character(text, at):
-        raise CannotRecut(_("The place is inside of a character. Choose the place before or behind it."))
+        raise CannotRecut(_("The place is inside a character. Choose the place before or after it."))
     if len(cut) >= MOST_SEGMENTS:
         raise CannotRecut(
             _("The text has %(most)s segments, and no more are accepted. Join some first.") % {"most": MOST_SEGMENTS}
@@ -117,7 +117,7 @@ def carried(values: Sequence[Value], cut: Sequence[Range], *, onto: Sequence[Ran
 
 
 def _splits_character(text: str, at: int) -> bool:
-    """Returns whether a position is inside of a grapheme cluster, such as a letter with accents or a joined emoji."""
+    """Returns whether a position is inside a grapheme cluster, such as a letter with accents or a joined emoji."""
     start = max(0, at - LONGEST_CHARACTER)
     bounds = {match.start() for match in regex.finditer(r"\X", text, pos=start, endpos=at + LONGEST_CHARACTER)}
     return at not in bounds

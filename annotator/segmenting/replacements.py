@@ -33,7 +33,7 @@ def replaced(text: str, replacements: Sequence[Replacement]) -> str:
     """
     _check_order(replacements)
     if replacements and replacements[-1].end > len(text):
-        raise WrongReplacements("the last replacement leaves the text")
+        raise WrongReplacements("the last replacement reaches beyond the text")
     bounds = [0, *(bound for one in replacements for bound in (one.start, one.end)), len(text)]
     kept = [text[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True)]
     return kept[0] + "".join(one.text + after for one, after in zip(replacements, kept[1:], strict=True))
@@ -42,7 +42,7 @@ def replaced(text: str, replacements: Sequence[Replacement]) -> str:
 def moved(ranges: Sequence[Range], replacements: Sequence[Replacement]) -> tuple[Range | None, ...]:
     """Returns where each range of the old text lies in the new one, or None where nothing is left of it.
 
-    A replacement belongs to the range in which it begins: the boundaries inside of it move behind it. So ranges that
+    A replacement belongs to the range in which it begins: the boundaries inside it move to its end. So ranges that
     partitioned the old text partition the new one, once those that are gone are left out, and a segment keeps every
     character that was its own and was not replaced.
 
@@ -56,7 +56,7 @@ def moved(ranges: Sequence[Range], replacements: Sequence[Replacement]) -> tuple
 
 
 class _Positions:
-    """The positions of the new text for those of the old one. Positions inside of a replacement move behind it."""
+    """The positions of the new text for those of the old one. Positions inside a replacement move to its end."""
 
     def __init__(self, replacements: Sequence[Replacement]) -> None:
         self.replacements = replacements

@@ -78,7 +78,7 @@ def _starts(plain: str, *, language: str) -> Iterator[int]:
             yield from (at + start for start in starts)
             return
         yield from (at + start for start in starts)
-        # The last sentence may go on behind the window, so it is read again from its start. A long one is not, or its
+        # The last sentence may go on after the window, so it is read again from its start. A long one is not, or its
         # beginning would be read again and again.
         at += starts[-1] if starts and starts[-1] >= WINDOW // 2 else WINDOW
 

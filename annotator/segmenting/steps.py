@@ -44,7 +44,7 @@ def step_starts(text: str, blocks: Sequence[Block]) -> Iterator[int]:
 def _numbered_blocks(text: str, blocks: Sequence[Block]) -> list[int]:
     """Returns the blocks at which numbered steps begin: of numbers of one form that count up, those that begin first.
 
-    Other numbers, such as those of a list inside of a step, have another form or begin again.
+    Other numbers, such as those of a list inside a step, have another form or begin again.
     """
     chains: dict[tuple[str, str], list[_Number]] = {}
     for number in _numbers(text, blocks):
@@ -70,7 +70,7 @@ def _before_headings(blocks: Sequence[Block], at: int) -> int:
 
 
 def _conclusion(blocks: Sequence[Block], numbered: Sequence[int]) -> list[int]:
-    """Returns the block behind the last step, if a paragraph stands there as in none of the steps before."""
+    """Returns the first block after the last step: a paragraph, unless other steps have paragraphs of their own."""
     ends = [*numbered[1:], len(blocks)]
     paragraphs = [
         next((at for at in range(start + 1, end) if _is_paragraph(blocks, at)), 0)

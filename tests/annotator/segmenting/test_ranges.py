@@ -43,11 +43,11 @@ def test_an_empty_text_has_no_segments() -> None:
 
 
 def test_a_gap_is_refused() -> None:
-    assert refusal([[0, 5], [6, 16]]) == "Characters 5 to 6 before segment 2 belong to none. Begin it at 5."
+    assert refusal([[0, 5], [6, 16]]) == "Characters 5 to 6, before segment 2, belong to none. Begin it at 5."
 
 
 def test_a_gap_at_the_beginning_is_refused() -> None:
-    assert refusal([[1, 16]]) == "Characters 0 to 1 before segment 1 belong to none. Begin it at 0."
+    assert refusal([[1, 16]]) == "Characters 0 to 1, before segment 1, belong to none. Begin it at 0."
 
 
 def test_a_missing_end_is_refused() -> None:
@@ -56,7 +56,7 @@ def test_a_missing_end_is_refused() -> None:
 
 def test_an_overlap_is_refused() -> None:
     message = refusal([[0, 5], [4, 16]])
-    assert message.startswith("Segment 2 begins at 4, inside of the segment before, which ends at 5. Begin it at 5")
+    assert message.startswith("Segment 2 begins at 4, inside the segment before it, which ends at 5. Begin it at 5")
 
 
 def test_an_empty_range_is_refused() -> None:
@@ -68,18 +68,18 @@ def test_a_reversed_range_is_refused() -> None:
 
 
 def test_a_range_beyond_the_text_is_refused() -> None:
-    assert refusal([[0, 17]]).startswith("Segment 1 (0 to 17) leaves the text, which has 16 characters.")
+    assert refusal([[0, 17]]).startswith("Segment 1 (0 to 17) reaches beyond the text, which has 16 characters.")
 
 
 def test_a_negative_position_is_refused() -> None:
-    assert refusal([[-1, 16]]).startswith("Segment 1 (-1 to 16) leaves the text")
+    assert refusal([[-1, 16]]).startswith("Segment 1 (-1 to 16) reaches beyond the text")
 
 
 @pytest.mark.parametrize(
     "item", [[0], [0, 1, 2], [0, True], [0, 16.0], ["0", "16"], "ab", None, 5, {"start": 0, "end": 1}]
 )
 def test_what_is_no_pair_of_whole_numbers_is_refused(item: object) -> None:
-    with pytest.raises(NotAPartition, match="Segment 1 is no pair of whole numbers"):
+    with pytest.raises(NotAPartition, match="Segment 1 is not a pair of whole numbers"):
         partition(TEXT, [item])  # type: ignore[list-item]
 
 

@@ -34,7 +34,7 @@ def test_all_segments_can_be_joined() -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(1, 1), (2, 1), (-1, 1), (1, 3)])
 def test_segments_that_are_no_neighbours_are_not_joined(first: int, last: int) -> None:
-    with pytest.raises(CannotRecut, match="choose two or more of the segments 1 to 3"):
+    with pytest.raises(CannotRecut, match="Choose two or more of the segments 1 to 3"):
         joined(CUT, first, last=last)
 
 
@@ -60,7 +60,7 @@ def test_no_part_of_a_split_is_white_space_alone(text: str, at: int) -> None:
 
 @pytest.mark.parametrize("text", ["ae\u0301b", "a👩\u200d🚀b", "a🇩🇪b"])
 def test_no_character_is_split(text: str) -> None:
-    with pytest.raises(CannotRecut, match="inside of a character"):
+    with pytest.raises(CannotRecut, match="inside a character"):
         split((Range(0, len(text)),), text, at=2)
 
 

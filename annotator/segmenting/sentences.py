@@ -28,6 +28,7 @@ _END_IN_BRACKETS = re.compile(r"(?<=[^\W\d_]{2})(?<!Inc)(?<!etc)[.!?]\)(?=\s+[\"
 # Abbreviations in the library's English list (Maine, Oklahoma, number, ...) that far more often end a sentence.
 _PLAIN_WORDS = re.compile(r"\b(?:me|[Nn]o|OK|[Oo]k|reps|art|ill|ID|fed|miss|ore|arc)(?=\.\s+[\"“(*]*[A-Z])")
 _EMPHASIS = re.compile(r"\*+|~~|(?<!\w)_+|_+(?!\w)")
+_OTHER_SPACE = re.compile(r"[^\S ]")
 _BROKEN = re.compile(r"[\ud800-\udfff]")  # no text for the library
 _LINE_START = re.compile(r"(\r\n?|\n)((?:[ \t]*>)*)")
 
@@ -57,6 +58,8 @@ def _plain(prose: str) -> str:
     plain = _END_IN_BRACKETS.sub("x.", plain)
     plain = _EMPHASIS.sub(_blank, plain)
     plain = _LINE_START.sub(_blank, plain)
+    # It panics where a no-break space, or another white space of several bytes, is between a letter and a full stop.
+    plain = _OTHER_SPACE.sub(" ", plain)
     return _BROKEN.sub("x", plain)
 
 
@@ -84,7 +87,14 @@ def _starts(plain: str, *, language: str) -> Iterator[int]:
 
 
 def _starts_in(window: str, *, language: str) -> list[int]:
-    return [sentence["start_index"] for sentence in sentencex.get_sentence_boundaries(language, window)][1:]
+    try:
+        found = sentencex.get_sentence_boundaries(language, window)
+    except BaseException as error:
+        # A panic of Rust is no Exception, so it would end a worker. What makes the library panic stays uncut.
+        if type(error).__name__ != "PanicException":
+            raise
+        return []
+    return [sentence["start_index"] for sentence in found][1:]
 
 
 def _before_emphasis(prose: str, plain: str, start: int) -> int:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annotator.segmenting import LONGEST_TEXT, MOST_SEGMENTS, Range, Unit, cut, is_partition
-from annotator.segmenting.sentences import WINDOW
+from annotator.segmenting.sentences import WINDOW, _starts_in
 from tests.annotator.segmenting.texts_cut_by_hand import (
     CUT_WRONGLY,
     FROM_RESPONSES,
@@ -118,6 +118,15 @@ def test_a_sentence_longer_than_the_window_is_not_cut() -> None:
 def test_sentences_behind_the_first_window_are_found() -> None:
     sentence = "This one has e.g. forty-two characters. "
     assert [end - start for start, end in cut(sentence * 500)] == [len(sentence)] * 500
+
+
+def test_no_break_spaces_do_no_harm() -> None:
+    examples = ("Take plan B\xa0. ¦It works.", "5\xa0km are far. ¦5\xa0m are not.")
+    assert cut_and_marked(examples) == list(examples)
+
+
+def test_what_makes_the_library_panic_stays_uncut() -> None:
+    assert _starts_in("Take plan B\xa0. It works.", language="en") == []
 
 
 def test_a_text_beyond_the_limit_is_one_segment() -> None:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-annotation bench-evidence bench-growth bench-io bench-learning bench-memory bench-pages bench-pii bench-scoring bench-snapshot bench-training
+.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-annotation bench-evidence bench-growth bench-io bench-learning bench-memory bench-pages bench-pii bench-scoring bench-segmenting bench-snapshot bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -61,6 +61,9 @@ bench-pii:  ## what is found of personal information, and how fast; ARGS names t
 
 bench-scoring:  ## scoring beside plain transformers, its rows, small requests; ARGS: model, rows, requests, --size, ...
 	@$(BOOTSTRAP) bench scoring $(ARGS)
+
+bench-segmenting:  ## how well and how fast texts are cut into sentences; ARGS names libraries to compare with
+	@$(BOOTSTRAP) bench segmenting $(ARGS)
 
 bench-snapshot:  ## a snapshot of a million labels: seconds and memory; ARGS: a number of labels
 	@$(BOOTSTRAP) bench snapshot $(ARGS)

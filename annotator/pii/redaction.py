@@ -33,6 +33,7 @@ from annotator.models import (
 from annotator.pii.quotations import check_quotes
 from annotator.pii.texts import Place, likeness, occurrences, text_at, texts_of
 from annotator.refusals import Refusal
+from annotator.segmenting import Replacement
 
 # These become part of the data, so they are not translated.
 PLACEHOLDERS: dict[str, str] = {
@@ -90,6 +91,12 @@ class Eraser:
 
     def text(self, text: str) -> str:
         return self.pattern.sub(lambda match: self.placeholders[str(match.lastgroup)], text)
+
+    def replacements(self, text: str) -> list[Replacement]:
+        """Returns what `text` replaces and by what, for ranges of the text to be moved."""
+        return [
+            Replacement(*match.span(), self.placeholders[str(match.lastgroup)]) for match in self.pattern.finditer(text)
+        ]
 
     def json(self, value: Any) -> Any:
         """Erases in every string of a JSON value and in names of fields, and replaces numbers that are such strings."""

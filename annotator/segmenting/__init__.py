@@ -1,0 +1,52 @@
+"""Cuts responses into segments that are rated one by one: by sentences or steps, or as they are given.
+
+A segment is a range [start, end) of the characters of a text, and the segments of a text partition it. `cutting` makes
+them from `blocks`, `sentences` and `steps`; `ranges` checks those that are imported; `recutting` joins and splits them,
+and compares cuts; `replacements` moves them when their text changes. Nothing here knows rows or models.
+"""
+
+from annotator.segmenting.cutting import Unit, cut
+from annotator.segmenting.ranges import (
+    LONGEST_TEXT,
+    MOST_SEGMENTS,
+    NotAPartition,
+    Range,
+    is_partition,
+    partition,
+    partition_by_texts,
+    whole,
+)
+from annotator.segmenting.recutting import (
+    CannotRecut,
+    DifferentTexts,
+    NotFiner,
+    carried,
+    finest_common_cut,
+    joined,
+    split,
+)
+from annotator.segmenting.replacements import Replacement, WrongReplacements, moved, replaced
+
+__all__ = [
+    "LONGEST_TEXT",
+    "MOST_SEGMENTS",
+    "CannotRecut",
+    "DifferentTexts",
+    "NotAPartition",
+    "NotFiner",
+    "Range",
+    "Replacement",
+    "Unit",
+    "WrongReplacements",
+    "carried",
+    "cut",
+    "finest_common_cut",
+    "is_partition",
+    "joined",
+    "moved",
+    "partition",
+    "partition_by_texts",
+    "replaced",
+    "split",
+    "whole",
+]

@@ -62,7 +62,7 @@ def parsed(name: str) -> HubName:
     """Reads OWNER/NAME, OWNER/NAME@REVISION or either with /FOLDER or /FILE. Raises BadHubName."""
     match = _NAME.fullmatch(name.strip().removeprefix(PREFIX)) if len(name) <= LONGEST and name.isprintable() else None
     if match is None:
-        text = _("%(name)s names no data set: write hub:OWNER/NAME, or hub:OWNER/NAME/FOLDER.")
+        text = _("%(name)s names no data set: write OWNER/NAME, or OWNER/NAME/FOLDER.")
         raise BadHubName(text % {"name": name[:LONGEST]})
     return HubName(match[1], match[2] or "", (match[3] or "").rstrip("/"))
 

@@ -90,7 +90,7 @@ def test_a_folder_of_a_data_set_goes_in_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "error"),
     [
-        ("hub:rows", "names no data set: write hub:OWNER/NAME"),
+        ("hub:rows", "names no data set: write OWNER/NAME"),
         ("hub:ours/gone", "hub:ours/gone cannot be read from the Hub: "),
         ("hub:ours/rows/nothing", "holds no file of rows"),
     ],

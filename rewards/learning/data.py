@@ -240,17 +240,6 @@ def prompts_of(tasks: Sequence[Task]) -> list[str]:
     return [task.prompt_hash for task in tasks for _ in task.responses]
 
 
-def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Task]]:
-    """Divides train tasks into (fit, dev) by a hash of the prompt; dev is empty when there is only one prompt.
-
-    Checkpoints are chosen on dev, so that the validation rows, which decide on promotion, choose nothing.
-    """
-    # The "dev:" makes this order independent of the split into train and validation, which reads the same hash.
-    order = sorted({task.prompt_hash for task in tasks}, key=lambda h: hashlib.sha256(f"dev:{h}".encode()).digest())
-    dev = set(order[: math.ceil(share * len(order))]) if len(order) > 1 else set()
-    return [t for t in tasks if t.prompt_hash not in dev], [t for t in tasks if t.prompt_hash in dev]
-
-
 def has_labels(tasks: Sequence[Task], attributes: Sequence[str]) -> bool:
     """Returns whether any response is rated; a preference between responses is not a rating."""
     return bool(np.isfinite(targets_of(tasks, attributes)).any())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from rewards.learning.config import REGRESSION, TrainConfig
-from rewards.learning.data import Response, Snapshot, Task, carve_dev, has_labels, items_of, prompts_of, targets_of
+from rewards.learning.data import Response, Snapshot, Task, has_labels, items_of, prompts_of, targets_of
 from rewards.learning.encoding import truncation_of
 from rewards.learning.finetune import Rows
 from rewards.learning.model import Loaded
@@ -86,6 +88,17 @@ def without_prompts(part: Part, prompts: Collection[str]) -> Part:
     units = [[place[row] for row in unit] for unit in part.rows.units if unit[0] in place]
     encoded = TokenRows(part.rows.encoded[row] for row in rows)
     return Part(tasks, Rows(encoded, part.rows.answers.of_rows(rows), units))
+
+
+def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Task]]:
+    """Divides train tasks into (fit, dev) by a hash of the prompt; dev is empty when there is only one prompt.
+
+    Checkpoints are chosen on dev, so that the validation rows, which decide on promotion, choose nothing.
+    """
+    # The "dev:" makes this order independent of the split into train and validation, which reads the same hash.
+    order = sorted({task.prompt_hash for task in tasks}, key=lambda h: hashlib.sha256(f"dev:{h}".encode()).digest())
+    dev = set(order[: math.ceil(share * len(order))]) if len(order) > 1 else set()
+    return [t for t in tasks if t.prompt_hash not in dev], [t for t in tasks if t.prompt_hash in dev]
 
 
 def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:

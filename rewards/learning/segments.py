@@ -112,15 +112,22 @@ def _owner(span: Range, segments: Sequence[Range], ends: Sequence[int]) -> int |
     return owner
 
 
-def removed_from_start(rendered: str, response: str) -> int | None:
-    """Returns how many characters of the response's beginning a chat template has left out, as many trim blanks.
+def rendered_part(rendered: str, response: str) -> Range | None:
+    """Returns the characters of the response that a chat template has kept: all, or all but the blanks around it.
 
     rendered: the text from the response's first character on. None where the template has changed the response
     otherwise: then nothing says which of its tokens belong to which segment.
     """
     if rendered.startswith(response):
-        return 0
-    return len(response) - len(response.lstrip()) if rendered.startswith(response.strip()) else None
+        return 0, len(response)
+    stripped = response.strip()
+    start = len(response) - len(response.lstrip())
+    return (start, start + len(stripped)) if rendered.startswith(stripped) else None
+
+
+def within(segments: Sequence[Range], part: Range) -> list[Range]:
+    """Returns what is left of the segments within a part of the text; a range may become empty."""
+    return [(max(start, part[0]), min(end, part[1])) for start, end in segments]
 
 
 def lost(segments: Sequence[Range]) -> int:

@@ -9,10 +9,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import decoders as token_decoders
+from transformers import PreTrainedTokenizerFast
+
+from rewards.learning.encoding import PROMPT_TEMPLATE, ChatFrame, Frame, PairFrame
 from tests.rewards.learning.builders import ATTRIBUTES, Row, make_response, make_row, write_jsonl
+from tests.rewards.learning.conftest import CHAT_TEMPLATE
 
 ASPECTS = ("correctness", "clarity")
 GOOD, BAD = ("ok ok. ", "so on. "), ("#### a. ", "b ####. ")
+
+
+def make_byte_frame(kind: str) -> Frame:
+    """A tokenizer of bytes, as those of GPT and Llama 3: a Chinese character is three tokens, an emoji four."""
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    vocabulary = {token: number for number, token in enumerate(["[PAD]", "<s>", "</s>", *sorted(alphabet)])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = token_decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="[PAD]"
+    )
+    if kind == "pair":
+        return PairFrame(fast, PROMPT_TEMPLATE, 128, (1,), (2,), (2,))
+    return ChatFrame(fast, CHAT_TEMPLATE, 128)
 
 
 def make_segmented_response(name: str, texts: Sequence[str], scores: Sequence[Sequence[float | None]]) -> Row:

@@ -64,7 +64,9 @@ def distinct(encoded: Iterable[Encoded]) -> tuple[TokenRows, list[int]]:
             # The whole item: one that was cut elsewhere may be read differently.
             numbers = (item.response_start, item.response_tokens, item.prompt_cut, item.response_cut)
             segments = chain.from_iterable(item.segments)
-            key = hashlib.blake2b(array("i", (*numbers, *segments, *item.ids)).tobytes(), digest_size=16).digest()
+            key = hashlib.blake2b(
+                array("i", (*numbers, len(item.segments), *segments, *item.ids)).tobytes(), digest_size=16
+            ).digest()
             is_new = key not in places
             of.append(places.setdefault(key, len(places)))
             if is_new:

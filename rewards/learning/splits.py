@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from rewards.learning.finetune import Rows
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import Manifest
 from rewards.learning.objectives import answers_of
+from rewards.learning.segment_answers import owns_tokens, segment_answers_of, segment_labels
 from rewards.learning.token_rows import TokenRows
 
 PLAIN = (REGRESSION,)
@@ -55,9 +56,22 @@ class Parts:
                 "pairs": len(part.rows.answers.pairs),
                 "tokens": sum(part.rows.lengths),
                 "truncation": asdict(truncation_of(part.rows.encoded)),
+                **segment_counts(part.rows),
             }
             for name, part in vars(self).items()
         }
+
+
+def segment_counts(rows: Rows) -> dict[str, Any]:
+    """Returns how many segments a part has, how many labels they have, and how many were dropped for want of a token.
+
+    Nothing where the network has no head for segments.
+    """
+    if rows.answers.segments is None:
+        return {}
+    owned = owns_tokens(rows.encoded)
+    counts = {"all": len(owned), "labels": rows.answers.segments.known(), "dropped": int((~owned).sum())}
+    return {"segments": counts}
 
 
 def parts_of(snapshot: Snapshot, manifest: Manifest, loaded: Loaded, config: TrainConfig) -> Parts:
@@ -102,12 +116,11 @@ def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Tas
 
 
 def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:
-    """Returns (fit, dev); dev is empty where fit would lack an attribute, and then the ridge is the candidate."""
+    """Returns (fit, dev); dev is empty where fit would lack an attribute or an aspect: the ridge is the candidate."""
     fit, dev = carve_dev(snapshot.train, dev_share)
-    if (
-        has_labels(snapshot.train, snapshot.attributes)
-        and not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all()
-    ):
+    lacks_label = not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all()
+    lacks_score = not np.isfinite(segment_labels(fit, snapshot.aspects)).any(axis=0).all()
+    if (lacks_label and has_labels(snapshot.train, snapshot.attributes)) or lacks_score:
         return [*snapshot.train], []
     return fit, dev
 
@@ -121,6 +134,8 @@ def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainCo
         rounded=config.targets == "label",
         by_agreement=config.weight_by_agreement,
     )
+    if manifest.aspects:
+        answers = replace(answers, segments=segment_answers_of(tasks, encoded, manifest.aspects))
     return Part(tasks, Rows(encoded, answers, _units(tasks, together=loaded.network.packs or config.stages != PLAIN)))
 
 

@@ -93,6 +93,7 @@ def fit_baseline(
 
     Raises:
         NoSuchDepth: the configuration asks for more layers than the backbone has, or for some of a decoder's.
+        NoSegmentTokens: segments are to be learnt from, but none owns a token.
     """
     tried = []
     for layers in depths(loaded.network, config.layers):

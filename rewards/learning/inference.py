@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from rewards.learning import distributed, sharding
 from rewards.learning.data import Features, Floats
@@ -109,9 +109,28 @@ def frozen_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens:
     return _gather(loaded, encoded, batch_tokens, loaded.network.features)
 
 
-def frozen_both(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> tuple[Floats, Floats]:
-    """[items, features] and [segments, hidden]: the features that the two heads read."""
-    return _gather_both(loaded, encoded, batch_tokens, loaded.network.both_features)
+def all_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> tuple[Floats, Floats | None]:
+    """Returns what `frozen_features` does, and from the same passes the features [segments, hidden] of the segments.
+
+    Those are None where there is no head for segments, and NaN for a segment that owns no token.
+    """
+    if not loaded.scores_segments:
+        return frozen_features(loaded, encoded, batch_tokens=batch_tokens), None
+    features, of_segments = _gather_both(loaded, encoded, batch_tokens, loaded.network.both_features)
+    of_segments[~owns_tokens(encoded)] = np.nan
+    return features, of_segments
+
+
+def scores_of(loaded: Loaded, features: Floats, of_segments: Floats | None) -> Predicted:
+    """Returns the scores that the heads of an unsharded network give to what `all_features` returns."""
+
+    def scored(head: nn.Linear, values: Floats) -> Floats:
+        scores: Floats = head(torch.from_numpy(values).float().to(loaded.device)).double().cpu().numpy()
+        return scores
+
+    head = loaded.network.segment_head
+    segments = None if head is None or of_segments is None else scored(head, of_segments)
+    return Predicted(scored(loaded.network.head, features), segments)
 
 
 def _gather(

@@ -61,6 +61,12 @@ class Predicted:
     responses: Floats
     segments: Floats | None = None
 
+    def of_rows(self, rows: Sequence[int], answers: Answers) -> Predicted:
+        """Returns what is said of some rows; `answers` are those about all rows."""
+        if self.segments is None or answers.segments is None:
+            return Predicted(self.responses[rows])
+        return Predicted(self.responses[rows], self.segments[answers.segments.numbers(rows)])
+
 
 @dataclass(frozen=True)
 class Objective:

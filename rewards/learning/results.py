@@ -26,11 +26,14 @@ from rewards.learning.merged_reward import NoStockClass, write_reward
 from rewards.learning.metrics import attribute_measures, rmse
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import Manifest
+from rewards.learning.objectives import Predicted
 from rewards.learning.precision import name_of, trains_in_half
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place
 from rewards.learning.score import write_rows
-from rewards.learning.splits import Part, Parts
+from rewards.learning.segment_answers import owns_tokens
+from rewards.learning.segment_measures import measure_segments
+from rewards.learning.splits import Parts
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,15 @@ class Work:
 
 @dataclass(frozen=True)
 class Judged:
-    """The stored candidate, how it was trained, and its scores of the validation rows [rows, attributes].
+    """The stored candidate, how it was trained, and its scores of the validation rows and their segments.
 
     `fine_tuned` holds the scores of the fine-tuned network, even if the ridge was kept; None if no step helped.
     """
 
     manifest: Manifest
     place: Place
-    scores: Floats
-    fine_tuned: Floats | None
+    scores: Predicted
+    fine_tuned: Predicted | None
     training: dict[str, Any]
 
 
@@ -68,7 +71,7 @@ class Evidence:
     curve: dict[str, Any] | None = None
 
 
-def write_results(work: Work, baseline: Baseline, candidate: Judged, evidence: Evidence, scores: Floats) -> None:
+def write_results(work: Work, baseline: Baseline, candidate: Judged, evidence: Evidence, scores: Predicted) -> None:
     """Writes the predictions and the metrics of the run; `scores` are the baseline's of the validation rows.
 
     metrics.json comes last: where it exists, the run is done.
@@ -81,23 +84,23 @@ def write_results(work: Work, baseline: Baseline, candidate: Judged, evidence: E
     }
     for name, predicted in predictions.items():
         if predicted is not None:
-            write_rows(directory / f"{name}.jsonl", prediction_rows(tasks, predicted, candidate.manifest))
+            rows = prediction_rows(tasks, predicted.responses, candidate.manifest, segments=predicted.segments)
+            write_rows(directory / f"{name}.jsonl", rows)
     attributes = work.manifest.attributes
-    write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
+    write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores.responses))
     if evidence.crossed:
         write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, evidence.crossed, candidate.manifest))
     _write_reward(work)
     metrics = {
         "baseline": {
-            **measure(tasks, scores, candidate.manifest),
+            **_measured(work, scores),
             "alphas": baseline.ridge.alphas,
             "layers": baseline.layers,
+            **({"segment_alphas": baseline.segments.ridge.alphas} if baseline.segments else {}),
         },
-        "fine_tuned": None
-        if candidate.fine_tuned is None
-        else measure(tasks, candidate.fine_tuned, candidate.manifest),
-        "candidate": {**measure(tasks, candidate.scores, candidate.manifest), "kind": candidate.manifest.kind},
-        "mean": _mean_predictor(work.parts.validation, work.manifest),
+        "fine_tuned": None if candidate.fine_tuned is None else _measured(work, candidate.fine_tuned),
+        "candidate": {**_measured(work, candidate.scores), "kind": candidate.manifest.kind},
+        "mean": _mean_predictor(work),
         "learning_curve": learning_curve(baseline, work.config.alphas),
         "fine_tuned_curve": evidence.curve,
         "data": work.parts.counts(),
@@ -109,6 +112,14 @@ def write_results(work: Work, baseline: Baseline, candidate: Judged, evidence: E
     for folder in ("checkpoint", "folds"):
         shutil.rmtree(directory / folder, ignore_errors=True)
     work.progress.tell("done", seconds=candidate.training["seconds"])
+
+
+def _measured(work: Work, predicted: Predicted) -> dict[str, Any]:
+    tasks, manifest = work.parts.validation.tasks, work.manifest
+    return {
+        **measure(tasks, predicted.responses, manifest),
+        **measure_segments(tasks, predicted.segments, manifest),
+    }
 
 
 def _write_reward(work: Work) -> None:
@@ -127,9 +138,10 @@ def _cross_fitted_rows(work: Work, crossed: CrossFitted, manifest: Manifest) -> 
         yield row | {"means": dict(zip(manifest.attributes, mean, strict=True))}
 
 
-def _mean_predictor(validation: Part, manifest: Manifest) -> dict[str, Any]:
-    """Measures the trivial predictor, which says the training mean for every response."""
-    labels = validation.rows.answers.labels
+def _mean_predictor(work: Work) -> dict[str, Any]:
+    """Measures the trivial predictor, which says the training mean for every response and every segment."""
+    answers, manifest = work.parts.validation.rows.answers, work.manifest
+    labels = answers.labels
     means = np.broadcast_to(np.array(manifest.means), labels.shape)
     known = np.isfinite(labels)
     scales = scales_of(manifest.attributes, manifest.levels)
@@ -141,7 +153,17 @@ def _mean_predictor(validation: Part, manifest: Manifest) -> dict[str, Any]:
         "values": manifest.means,
         "attributes": measures,
         "rmse": rmse(means[known], labels[known]) if known.any() else None,
+        **measure_segments(work.parts.validation.tasks, _aspect_means(work), manifest),
     }
+
+
+def _aspect_means(work: Work) -> Floats | None:
+    """[segments, aspects]: the training means for all segments of the validation part that own a token."""
+    part, answers = work.parts.validation, work.parts.validation.rows.answers.segments
+    if answers is None:
+        return None
+    means = np.broadcast_to(np.array(work.manifest.aspect_means), answers.labels.shape)
+    return np.where(owns_tokens(part.rows.encoded)[:, None], means, np.nan)
 
 
 def training_summary(fit: Rows, loaded: Loaded, place: Place, config: TrainConfig, started: float) -> dict[str, Any]:

@@ -55,3 +55,10 @@ def segment_labels(tasks: Sequence[Task], aspects: Sequence[str]) -> Floats:
 def owns_tokens(encoded: Sequence[Encoded]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """[segments]: whether each segment of the items owns a token."""
     return np.array([start < end for item in encoded for start, end in item.segments], dtype=bool)
+
+
+def scores_by_aspect(scores: Floats, aspects: Sequence[str]) -> list[dict[str, float]]:
+    """Returns scores [segments, aspects] by the aspects' names; {} for a segment that owns no token."""
+    return [
+        dict(zip(aspects, row, strict=True)) if np.isfinite(row).all() else {} for row in np.asarray(scores).tolist()
+    ]

@@ -21,7 +21,7 @@ from rewards.learning.inference import stored_segment_features
 from rewards.learning.model import Loaded, set_segment_head
 from rewards.learning.refusals import Refused
 from rewards.learning.ridge import Ridge, fit_ridge
-from rewards.learning.segment_answers import SegmentAnswers, owns_tokens
+from rewards.learning.segment_answers import owns_tokens
 from rewards.learning.splits import Part
 from rewards.learning.token_rows import TokenRows
 
@@ -75,11 +75,20 @@ class SegmentBaseline:
 def fit_segment_baseline(
     loaded: Loaded, parts: Sequence[Part], config: TrainConfig, *, folder: Path
 ) -> SegmentBaseline | None:
-    """Fits the ridge and leaves it in the segments' head; None where the network has none."""
+    """Fits the ridge and leaves it in the segments' head; None where the network has none.
+
+    Raises:
+        NoSegmentTokens: there is no segment to fit it on.
+    """
     answers = [part.rows.answers.segments for part in parts if part.rows.answers.segments is not None]
     if not loaded.scores_segments:
         return None
     encoded = TokenRows(chain.from_iterable(part.rows.encoded for part in parts))
+    if not owns_tokens(encoded).any():
+        raise NoSegmentTokens(
+            "no segment of the train part owns a token: raise max_length, or take a backbone whose chat template "
+            "leaves a message's content as it is"
+        )
     features = stored_segment_features(loaded, encoded, batch_tokens=config.batch_tokens, folder=folder)
     prompts = [prompt for part in parts for prompt in segment_prompts(part)]
     rows = SegmentRows(features, np.concatenate([a.labels for a in answers]), prompts, owns_tokens(encoded))
@@ -93,10 +102,9 @@ def set_fitted_head(loaded: Loaded, rows: SegmentRows, config: TrainConfig) -> R
         prompts = [prompt for prompt, is_owned in zip(rows.prompts, rows.owned, strict=True) if is_owned]
         features, labels = rows.features[rows.owned], rows.labels[rows.owned]
         if not len(features):
-            raise NoSegmentTokens(
-                "no segment of the train part owns a token: raise max_length, or take a backbone whose chat template "
-                "leaves a message's content as it is"
-            )
+            # Without the prompts of a fold nothing may be left.
+            nothing = np.zeros((labels.shape[1], rows.features.shape[1]))
+            return Ridge(nothing, nothing[:, 0], (), (), labels)
         # An aspect whose labels were all dropped gets a head that says 0.
         labels = np.where(np.isfinite(labels).any(axis=0), labels, 0.0)
         return fit_ridge(features, labels, prompts, alphas=config.alphas, blocks=(features.shape[1],))
@@ -108,10 +116,12 @@ def set_fitted_head(loaded: Loaded, rows: SegmentRows, config: TrainConfig) -> R
 
 def segment_prompts(part: Part) -> list[str]:
     """[segments]: the prompt of every segment of a part."""
+    answers, prompts = part.rows.answers.segments, part.prompts()
+    sizes = [] if answers is None else np.diff(answers.bounds).tolist()
+    return [prompt for prompt, size in zip(prompts, sizes, strict=False) for _ in range(size)]
+
+
+def segment_count(part: Part) -> int:
+    """Returns the number of segments of a part that the network is to score."""
     answers = part.rows.answers.segments
-    return [] if answers is None else prompts_of_segments(answers, part.prompts())
-
-
-def prompts_of_segments(answers: SegmentAnswers, prompts: Sequence[str]) -> list[str]:
-    """[segments]: the prompt of every segment; prompts [rows]."""
-    return [prompts[row] for row in np.repeat(np.arange(len(prompts)), np.diff(answers.bounds)).tolist()]
+    return 0 if answers is None else len(answers.labels)

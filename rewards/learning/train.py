@@ -48,15 +48,17 @@ from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, w
 from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
 from rewards.learning.finetune import Diverged, OutOfMemory, Run, fine_tune
-from rewards.learning.inference import choose_device, predict
+from rewards.learning.inference import choose_device, predict_all
 from rewards.learning.metrics import beyond_chance
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, copy_checkpoint, save_checkpoint
 from rewards.learning.model_loading import load_backbone
-from rewards.learning.objectives import Objective
+from rewards.learning.objectives import Objective, Predicted, whole_loss
 from rewards.learning.precision import with_precision
 from rewards.learning.progress import Progress
 from rewards.learning.results import Evidence, Judged, Work, training_summary, write_results
+from rewards.learning.segment_answers import segment_labels
+from rewards.learning.segment_baseline import segment_count, set_fitted_head
 from rewards.learning.splits import Part, parts_of, without_texts
 
 
@@ -70,7 +72,7 @@ def train(directory: Path) -> None:
         MissingFile, BadManifest, CorruptFile, BadRow, EmptyPart, UnlabelledAttribute, OneClass, LeakedPrompt: the
             snapshot cannot be used.
         MissingBackbone, PickledBackbone, TamperedBackbone, UnknownArchitecture, IncompleteWeights,
-            UnrenderableConversation: the backbone cannot be used.
+            UnrenderableConversation, NoSegmentTokens: the backbone cannot be used.
         Diverged, OutOfMemory: the fine-tuning failed.
     """
     if (directory / "metrics.json").is_file() and (directory / "model").is_dir():
@@ -97,10 +99,13 @@ def _trained(
     load: Callable[[], Loaded],
     progress: Progress,
     started: float,
-) -> tuple[Work, Baseline, Floats, Judged]:
+) -> tuple[Work, Baseline, Predicted, Judged]:
     """Returns the run's rows, the baseline with its scores of the validation rows, and the candidate, both stored."""
-    weights = reward_weights(snapshot.attributes, config.attribute_weights)
+    # Weights are given for whole responses; where only segments are scored, there are none.
+    weights = reward_weights(snapshot.attributes, {} if snapshot.by_segments else config.attribute_weights)
     progress.tell("start", config=without_places(config), snapshot=snapshot.content_hash)
+    if snapshot.unscored:
+        progress.tell("aspects_without_scores", aspects=snapshot.unscored)
     loaded = load()
     manifest = distributed.from_first(lambda: _manifest(config, snapshot, loaded, weights))
     parts = distributed.from_first(lambda: parts_of(snapshot, manifest, loaded, config), sent=without_texts)
@@ -109,7 +114,7 @@ def _trained(
     return work, baseline, scores, _candidate(work, loaded, baseline, scores)
 
 
-def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
+def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Predicted]:
     """Returns the baseline, which is stored as a model of its own, and its scores of the validation rows."""
     baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward, folder=work.directory)
     save_checkpoint(work.directory / "baseline", Checkpoint(loaded, work.manifest))
@@ -118,7 +123,7 @@ def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
     return baseline, _scores(work, loaded, work.parts.validation)
 
 
-def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -> Judged:
+def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Predicted) -> Judged:
     """Trains and stores the candidate: the fine-tuned network where it beats the ridge on the dev prompts beyond
     chance, else the ridge itself.
     """
@@ -129,12 +134,14 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
         # better at step 0 than any step after it.
         features = baseline.features[:count]
         set_head(loaded, features, fitted(loaded, features, [fit], config, work.reward))
+        if baseline.segments is not None:
+            set_fitted_head(loaded, baseline.segments.rows.first(segment_count(fit)), config)
     identity = f"{config_hash(config)}:{work.manifest.snapshot}"
     run = Run(config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity)
     place = fine_tune(run)
     training = training_summary(fit.rows, loaded, place, config, work.started)
     # Compared with the ridge that would be kept: for each dev prompt it is fitted on all others, dev included.
-    ridge_losses = _losses_by_prompt(work, baseline.left_out()[count:])
+    ridge_losses = _losses_by_prompt(work, _left_out(baseline, rows=count, segments=segment_count(fit)))
     fine_tuned = _scores(work, loaded, work.parts.validation) if any(place.kept) else None
     losses = None if fine_tuned is None else _losses_by_prompt(work, _scores(work, loaded, dev))
     better = losses is not None and beyond_chance(ridge_losses - losses)
@@ -185,6 +192,7 @@ def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> L
     loaded = load_backbone(
         source,
         attributes=snapshot.attributes,
+        aspects=snapshot.aspects,
         max_length=config.max_length,
         device=device,
         lora_rank=config.lora_rank,
@@ -207,6 +215,9 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
         snapshot=snapshot.content_hash,
         levels=snapshot.levels,
         training={**without_places(config), "config_hash": config_hash(config)},
+        aspects=snapshot.aspects,
+        aspect_means=_means(segment_labels(snapshot.train, snapshot.aspects)),
+        by_segments=snapshot.by_segments,
     )
 
 
@@ -217,12 +228,18 @@ def _means(labels: Floats) -> tuple[float, ...]:
     return tuple(means)
 
 
-def _scores(work: Work, loaded: Loaded, part: Part) -> Floats:
-    return predict(loaded, part.rows.encoded, batch_tokens=work.config.batch_tokens)
+def _scores(work: Work, loaded: Loaded, part: Part) -> Predicted:
+    return predict_all(loaded, part.rows.encoded, batch_tokens=work.config.batch_tokens)
 
 
-def _losses_by_prompt(work: Work, predicted: Floats) -> Floats:
-    """[prompts]: the last stage's loss for each dev prompt that has an answer; predicted [rows, attributes].
+def _left_out(baseline: Baseline, *, rows: int, segments: int) -> Predicted:
+    """Returns what the ridges predict of the dev rows without their prompts; before them are so many of the fit."""
+    of_segments = baseline.segments.left_out()[segments:] if baseline.segments else None
+    return Predicted(baseline.left_out()[rows:], of_segments)
+
+
+def _losses_by_prompt(work: Work, predicted: Predicted) -> Floats:
+    """[prompts]: the last stage's loss for each dev prompt that has an answer, that of its segments included.
 
     The prompts are sorted, so that the losses of two models are paired.
     """
@@ -230,6 +247,10 @@ def _losses_by_prompt(work: Work, predicted: Floats) -> Floats:
     rows: dict[str, list[int]] = {}
     for row, prompt in enumerate(part.prompts()):
         rows.setdefault(prompt, []).append(row)
-    by_prompt = [chosen for _, chosen in sorted(rows.items())]
-    losses = [objective.total(predicted[chosen], part.rows.answers.of_rows(chosen)) for chosen in by_prompt]
+    answers, losses = part.rows.answers, []
+    for _, chosen in sorted(rows.items()):
+        of_rows = predicted.of_rows(chosen, answers)
+        losses.append(
+            whole_loss(objective, of_rows, answers.of_rows(chosen), segment_weight=work.config.segment_weight)
+        )
     return np.array([loss for loss in losses if np.isfinite(loss)], dtype=np.float64)

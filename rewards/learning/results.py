@@ -19,20 +19,19 @@ from rewards.learning.atomic_directories import write_json
 from rewards.learning.baseline import Baseline, Reward, expected, learning_curve
 from rewards.learning.config import TrainConfig, config_hash
 from rewards.learning.cross_training import CrossFitted
-from rewards.learning.data import Floats, scales_of
+from rewards.learning.data import scales_of
 from rewards.learning.evaluate import measure, prediction_rows
 from rewards.learning.finetune import Rows
 from rewards.learning.merged_reward import NoStockClass, write_reward
 from rewards.learning.metrics import attribute_measures, rmse
 from rewards.learning.model import Loaded
-from rewards.learning.model_files import Manifest
+from rewards.learning.model_files import FINETUNED, Manifest
 from rewards.learning.objectives import Predicted
 from rewards.learning.precision import name_of, trains_in_half
 from rewards.learning.progress import Progress
 from rewards.learning.resume_point import Place
 from rewards.learning.score import write_rows
-from rewards.learning.segment_answers import owns_tokens
-from rewards.learning.segment_measures import measure_segments
+from rewards.learning.segment_measures import mean_of_segments, measure_segments
 from rewards.learning.splits import Parts
 
 
@@ -61,6 +60,11 @@ class Judged:
     scores: Predicted
     fine_tuned: Predicted | None
     training: dict[str, Any]
+
+    @property
+    def is_fine_tuned(self) -> bool:
+        """Whether the candidate is the fine-tuned network, not the ridge."""
+        return self.manifest.kind == FINETUNED
 
 
 @dataclass(frozen=True)
@@ -91,15 +95,17 @@ def write_results(work: Work, baseline: Baseline, candidate: Judged, evidence: E
     if evidence.crossed:
         write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, evidence.crossed, candidate.manifest))
     _write_reward(work)
+    of_baseline = _measured(work, scores)
+    of_network = None if candidate.fine_tuned is None else _measured(work, candidate.fine_tuned)
     metrics = {
         "baseline": {
-            **_measured(work, scores),
+            **of_baseline,
             "alphas": baseline.ridge.alphas,
             "layers": baseline.layers,
             **({"segment_alphas": baseline.segments.ridge.alphas} if baseline.segments else {}),
         },
-        "fine_tuned": None if candidate.fine_tuned is None else _measured(work, candidate.fine_tuned),
-        "candidate": {**_measured(work, candidate.scores), "kind": candidate.manifest.kind},
+        "fine_tuned": of_network,
+        "candidate": {**((candidate.is_fine_tuned and of_network) or of_baseline), "kind": candidate.manifest.kind},
         "mean": _mean_predictor(work),
         "learning_curve": learning_curve(baseline, work.config.alphas),
         "fine_tuned_curve": evidence.curve,
@@ -153,17 +159,8 @@ def _mean_predictor(work: Work) -> dict[str, Any]:
         "values": manifest.means,
         "attributes": measures,
         "rmse": rmse(means[known], labels[known]) if known.any() else None,
-        **measure_segments(work.parts.validation.tasks, _aspect_means(work), manifest),
+        **mean_of_segments(answers.segments, manifest),
     }
-
-
-def _aspect_means(work: Work) -> Floats | None:
-    """[segments, aspects]: the training means for all segments of the validation part that own a token."""
-    part, answers = work.parts.validation, work.parts.validation.rows.answers.segments
-    if answers is None:
-        return None
-    means = np.broadcast_to(np.array(work.manifest.aspect_means), answers.labels.shape)
-    return np.where(owns_tokens(part.rows.encoded)[:, None], means, np.nan)
 
 
 def training_summary(fit: Rows, loaded: Loaded, place: Place, config: TrainConfig, started: float) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from rewards.learning.data import Floats, Task, prompts_of, scales_of
-from rewards.learning.metrics import Measures, attribute_measures, over_all
+from rewards.learning.metrics import Measures, attribute_measures, over_all, root_mean_square
 from rewards.learning.model_files import Manifest
-from rewards.learning.segment_answers import scores_by_aspect, segment_labels
+from rewards.learning.segment_answers import SegmentAnswers, scores_by_aspect, segment_labels
 from rewards.learning.worst_segment import cases_of, worst_segment
 
 ALL = "all"
@@ -45,6 +45,26 @@ def measure_segments(tasks: Sequence[Task], predicted: Floats | None, manifest: 
             "dropped": int((~scored).sum()),
         }
     }
+
+
+def mean_of_segments(answers: SegmentAnswers | None, manifest: Manifest) -> Measures:
+    """Returns under `segments` the errors of the trivial predictor, which says the training mean for every segment."""
+    if answers is None:
+        return {}
+    errors = np.array(manifest.aspect_means) - answers.labels
+    known = np.isfinite(errors)
+    by_aspect = {name: errors[known[:, i], i] for i, name in enumerate(manifest.aspects)}
+    return {
+        "segments": {
+            "values": manifest.aspect_means,
+            "aspects": {name: {"n": len(values), "rmse": _size(values)} for name, values in by_aspect.items()},
+            "rmse": _size(errors[known]),
+        }
+    }
+
+
+def _size(errors: Floats) -> float | None:
+    return root_mean_square(errors)(np.ones(len(errors)))
 
 
 def _means(labels: Floats, predicted: Floats) -> tuple[Floats, Floats]:

@@ -1,5 +1,9 @@
 """Stores and loads reward models: a standard Hugging Face directory plus `reward_model.json`, its manifest.
 
+The head for segments, where there is one, lies in a folder of its own, `segments/head.safetensors`. transformers, vLLM
+and others read the weights beside config.json only, so they load the same model with it as without; the manifest names
+the aspects, in the order of the head's rows, and holds the file's sha256.
+
 Only safetensors and JSON are read or written, so a checkpoint from elsewhere cannot run code.
 """
 

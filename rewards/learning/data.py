@@ -142,11 +142,11 @@ def read_snapshot(directory: Path) -> Snapshot:
         EmptyPart, UnlabelledAttribute, OneClass: there is nothing to learn from, or nothing to judge by.
         LeakedPrompt: both parts share a prompt, so a model would be judged by what it has learnt.
     """
-    manifest = _read_manifest(directory / "manifest.json")
+    manifest = read_manifest(directory / "manifest.json")
     for name, digest in manifest["files"].items():
         _verify(directory / name, digest)
     levels, attributes = manifest.get("levels", {}), tuple(manifest.get("attributes") or ())
-    scales, aspects = scales_of(attributes, levels), scales_of(manifest.get("aspects") or (), levels)
+    scales, aspects = scales_of(attributes, levels), scales_of(aspects_in(manifest), levels)
     names = ("train.jsonl", "validation.jsonl")
     train, validation = (tuple(read_tasks(directory / name, scales, aspects)) for name in names)
     scored = {name for task in train for r in task.responses for segment in r.segments for name in segment.scores}
@@ -295,7 +295,8 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Returns what a snapshot's manifest says; raises MissingFile or BadManifest."""
     if not path.is_file():
         raise MissingFile(f"there is no {path}")
     try:
@@ -309,7 +310,15 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         lacking = [key for key in lacking if key != "attributes"]
     if lacking:
         raise BadManifest(f"{path} lacks {', '.join(lacking)}")
+    aspects = manifest.get("aspects") or []
+    if not isinstance(aspects, list) or len(aspects) != len({name for name in aspects if isinstance(name, str)}):
+        raise BadManifest(f"{path}: aspects must be a list of different names")
     return manifest
+
+
+def aspects_in(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the aspects in the order in which the rows of a snapshot have their scores."""
+    return tuple(manifest.get("aspects") or ())
 
 
 def _verify(path: Path, digest: str) -> None:

@@ -6,7 +6,6 @@ A labelled task whose prompt the model was trained on is left out: it would judg
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,10 +26,12 @@ from rewards.learning.data import (
     Item,
     Task,
     Turn,
+    aspects_in,
     by_segments,
     is_judged,
     items_of,
     prompts_of,
+    read_manifest,
     read_tasks,
     scales_of,
     targets_of,
@@ -54,7 +55,7 @@ def evaluate(directory: Path) -> None:
     Several processes share the passes, and each holds a part of the model.
 
     Raises:
-        BadConfig, MissingFile, BadRow, UnknownFormat, NoHub: the configuration or the rows cannot be used.
+        BadConfig, MissingFile, BadManifest, BadRow, UnknownFormat, NoHub: the configuration or the rows cannot be used.
         EmptyPart: no row judges the model.
         NoCheckpoint, CorruptCheckpoint, IncompleteWeights, NoSuchDevice: the model cannot be loaded.
     """
@@ -144,13 +145,11 @@ def aspects_of(data: str, manifest: Manifest) -> dict[str, int]:
 
     A snapshot's manifest beside the rows gives the order, else the model. Nothing where the model scores no segments.
     """
-    beside = Path(data).with_name("manifest.json")
-    described = json.loads(beside.read_bytes()) if manifest.aspects and beside.is_file() else {}
-    names = (described.get("aspects") or manifest.aspects) if isinstance(described, dict) else manifest.aspects
     if not manifest.aspects:
         return {}
-    scales = scales_of(manifest.aspects, manifest.levels)
-    return {name: scales.get(name, MOST_LEVELS) for name in names}
+    beside, scales = Path(data).with_name("manifest.json"), scales_of(manifest.aspects, manifest.levels)
+    names = aspects_in(read_manifest(beside)) if beside.is_file() else ()
+    return {name: scales.get(name, MOST_LEVELS) for name in names or manifest.aspects}
 
 
 def _trained_on(config: EvaluateConfig) -> set[str]:

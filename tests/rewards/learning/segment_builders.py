@@ -21,11 +21,16 @@ ASPECTS = ("correctness", "clarity")
 GOOD, BAD = ("ok ok. ", "so on. "), ("#### a. ", "b ####. ")
 
 
-def make_byte_frame(kind: str) -> Frame:
-    """A tokenizer of bytes, as those of GPT and Llama 3: a Chinese character is three tokens, an emoji four."""
+def make_byte_frame(kind: str, merges: Sequence[tuple[str, str]] = ()) -> Frame:
+    """A tokenizer of bytes, as those of GPT and Llama 3: a Chinese character is three tokens, an emoji four.
+
+    `merges` are pairs of tokens that it makes one, from the most to the least frequent.
+    """
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    vocabulary = {token: number for number, token in enumerate(["[PAD]", "<s>", "</s>", *sorted(alphabet)])}
-    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    vocabulary = {
+        token: number for number, token in enumerate(["[PAD]", "<s>", "</s>", *sorted(alphabet), *map("".join, merges)])
+    }
+    tokenizer = Tokenizer(models.BPE(vocabulary, [*merges]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = token_decoders.ByteLevel()
     fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]

@@ -168,6 +168,12 @@ def test_segments_of_chinese_and_emoji_own_their_code_points(kind: str) -> None:
     assert owned == list(segments)
 
 
+@pytest.mark.parametrize("kind", ["pair", "chat"])
+def test_a_token_across_two_segments_is_found_by_tokenising_once(kind: str) -> None:
+    frame = make_byte_frame(kind, [("b", "c"), ("bc", "d"), ("x", "y")])
+    assert texts_of(frame, "hi", "ab", "cde", "wx", "yz") == ["a", "bcde", "wxy", "z"]
+
+
 def test_segments_do_not_change_the_tokens() -> None:
     for frame in (make_frame("pair", 40), make_frame("chat", 40)):
         plain = make_item("hi" * 20, "One. Two.")

@@ -109,6 +109,16 @@ def test_a_manifest_needs_attributes_or_aspects(tmp_path: Path) -> None:
         read_snapshot(made)
 
 
+@pytest.mark.parametrize("aspects", [["clarity", "clarity"], [1], "clarity"])
+def test_aspects_are_a_list_of_different_names(tmp_path: Path, aspects: Any) -> None:
+    rows = make_segmented_rows(4)
+    made = make_segmented_snapshot(tmp_path, train=rows[:3], validation=rows[3:])
+    manifest = json.loads((made / "manifest.json").read_text(encoding="utf-8"))
+    (made / "manifest.json").write_text(json.dumps({**manifest, "aspects": aspects}), encoding="utf-8")
+    with pytest.raises(BadManifest, match="aspects must be a list of different names"):
+        read_snapshot(made)
+
+
 def test_segments_that_are_all_alike_tell_nothing_apart(tmp_path: Path) -> None:
     rows = make_segmented_rows(4, with_attributes=False)
     for response in [response for row in rows for response in row["responses"]]:

@@ -13,12 +13,15 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForSequenceClassification
 
-from rewards.learning.data import BadRow, Item, Turn, items_of, read_snapshot, read_tasks
+from rewards.learning.data import BadRow, Item, Turn, items_of, read_snapshot, read_tasks, tasks_of
 from rewards.learning.evaluate import evaluate
+from rewards.learning.finetune import Run, fine_tune
 from rewards.learning.inference import predict_all
 from rewards.learning.model_files import MANIFEST, SEGMENT_HEAD, CorruptCheckpoint, load_checkpoint, save_checkpoint
+from rewards.learning.resume_point import Place
 from rewards.learning.score import Scored, SegmentScored, load, score
 from rewards.learning.segment_baseline import NoSegmentTokens
+from rewards.learning.splits import carve_dev
 from rewards.learning.train import train
 from tests.rewards.learning.builders import Row, read_events, read_json, write_jsonl
 from tests.rewards.learning.segment_builders import (
@@ -121,7 +124,23 @@ def test_the_sizes_of_a_part_tell_what_was_dropped(encoder_directory: Path, tmp_
     fit, candidate = metrics["data"]["fit"]["segments"], metrics["candidate"]["segments"]
     assert 0 < fit["dropped"] < fit["all"]
     assert fit["labels"] == 2 * (fit["all"] - fit["dropped"])
-    assert candidate["aspects"]["clarity"]["n"] == candidate["count"] - candidate["dropped"]
+    assert 0 < candidate["aspects"]["clarity"]["n"] == candidate["count"] - candidate["dropped"] < candidate["count"]
+
+
+def test_the_head_starts_from_a_ridge_that_has_not_seen_the_dev_prompts(
+    encoder_directory: Path, tmp_path: Path
+) -> None:
+    rows = make_segmented_rows(12)
+    tasks = list(tasks_of("rows", enumerate(rows[:9], start=1)))
+    dev = {task.id for task in carve_dev(tasks, 0.15)[1]}
+    losses = []
+    for name, shift in (("as_it_is", 0.0), ("other", 4.0)):
+        for response in (response for row in rows if row["task"] in dev for response in row["responses"]):
+            response["segment_scores"] = [[abs(shift - value) for value in row] for row in response["segment_scores"]]
+        run = make_segmented_run(tmp_path / name, backbone=encoder_directory, rows=rows, max_steps=1)
+        train(run)
+        losses.append(read_json(run / "metrics.json")["training"]["losses"][0])
+    assert losses[0] == losses[1]
 
 
 def test_segments_that_nobody_can_read_are_refused(decoder_directory: Path, tmp_path: Path) -> None:
@@ -157,14 +176,25 @@ def test_a_stopped_run_goes_on_to_the_same_segment_head(
 def test_folds_are_trained_on_segments_too(
     encoder_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    starts = []
+
+    def watched(run: Run) -> Place:
+        head = run.loaded.network.segment_head
+        assert head is not None
+        starts.append(head.bias.tolist())
+        return fine_tune(run)
+
     monkeypatch.setattr("rewards.learning.train.beyond_chance", lambda gains: True)
+    monkeypatch.setattr("rewards.learning.cross_training.fine_tune", watched)
     config = {**LEARNS, "epochs": 1, "max_steps": 2, "cross_fit_minutes": 30}
     rows = with_either(make_segmented_rows(12))
     run = make_segmented_run(tmp_path, backbone=encoder_directory, rows=rows, **config)
     train(run)
     crossed = [json.loads(line) for line in (run / "cross_fitted.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(crossed) == 18
-    assert [event["name"] for event in read_events(run) if event["event"] == "fold"] == ["0", "1", "2", "3", "4"]
+    # Each starts from the means of other prompts.
+    assert len(starts) == 5
+    assert len({tuple(bias) for bias in starts}) > 1
 
 
 # Storing ---------------------------------------------------------------------------------------------------

@@ -111,13 +111,6 @@ def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
             sign(directory, checkpoint.manifest)
 
 
-def _save_head(head: nn.Linear, path: Path) -> None:
-    tensors = {name: whole(tensor).contiguous() for name, tensor in head.state_dict().items()}
-    if distributed.is_first():
-        path.parent.mkdir(exist_ok=True)
-        save_file(tensors, path)
-
-
 def _save_weights(network: Any, directory: Path) -> None:
     """Writes config.json and the weights as transformers lays them out."""
     weights = plain_names(network.state_dict())
@@ -130,6 +123,13 @@ def _save_weights(network: Any, directory: Path) -> None:
     weights = {name: whole(tensor) for name, tensor in weights.items()}
     if distributed.is_first():
         network.save_pretrained(directory, state_dict=weights)
+
+
+def _save_head(head: nn.Linear, path: Path) -> None:
+    tensors = {name: whole(tensor).contiguous() for name, tensor in head.state_dict().items()}
+    if distributed.is_first():
+        path.parent.mkdir(exist_ok=True)
+        save_file(tensors, path)
 
 
 def copy_checkpoint(former: Path, new: Path) -> None:

@@ -95,9 +95,20 @@ def write_results(work: Work, baseline: Baseline, candidate: Judged, evidence: E
     if evidence.crossed:
         write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, evidence.crossed, candidate.manifest))
     _write_reward(work)
+    metrics = _metrics(work, baseline, candidate, evidence, scores)
+    work.progress.tell("evaluation", **{name: metrics[name]["rmse"] for name in ("baseline", "candidate", "mean")})
+    write_json(directory / "metrics.json", metrics)
+    for folder in ("checkpoint", "folds"):
+        shutil.rmtree(directory / folder, ignore_errors=True)
+    work.progress.tell("done", seconds=candidate.training["seconds"])
+
+
+def _metrics(
+    work: Work, baseline: Baseline, candidate: Judged, evidence: Evidence, scores: Predicted
+) -> dict[str, Any]:
     of_baseline = _measured(work, scores)
     of_network = None if candidate.fine_tuned is None else _measured(work, candidate.fine_tuned)
-    metrics = {
+    return {
         "baseline": {
             **of_baseline,
             "alphas": baseline.ridge.alphas,
@@ -113,11 +124,6 @@ def write_results(work: Work, baseline: Baseline, candidate: Judged, evidence: E
         "training": candidate.training,
         **_provenance(work.config),
     }
-    work.progress.tell("evaluation", **{name: metrics[name]["rmse"] for name in ("baseline", "candidate", "mean")})
-    write_json(directory / "metrics.json", metrics)
-    for folder in ("checkpoint", "folds"):
-        shutil.rmtree(directory / folder, ignore_errors=True)
-    work.progress.tell("done", seconds=candidate.training["seconds"])
 
 
 def _measured(work: Work, predicted: Predicted) -> dict[str, Any]:

@@ -44,6 +44,10 @@ SETTINGS: Mapping[str, Words] = types.MappingProxyType(
             gettext_noop("Weight by agreement"),
             gettext_noop("Responses on which the annotators agree count more."),
         ),
+        "segment_weight": Words(
+            gettext_noop("Weight of segments"),
+            gettext_noop("How much the scores of segments count beside those of whole responses."),
+        ),
         "seed": Words(
             gettext_noop("Seed"),
             gettext_noop("The number that chance starts from. The same seed and labels give the same model."),

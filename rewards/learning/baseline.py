@@ -24,6 +24,7 @@ from rewards.learning.examples import Examples, examples_of, only_compared
 from rewards.learning.inference import stored_features
 from rewards.learning.model import Loaded
 from rewards.learning.ridge import Ridge, constant_direction, fit_ridge
+from rewards.learning.segment_baseline import SegmentBaseline, fit_segment_baseline
 from rewards.learning.splits import Part
 from rewards.learning.token_rows import TokenRows
 
@@ -40,7 +41,7 @@ class Baseline:
 
     `reward` [attributes] holds the attributes' weights in the scalar reward; `blocks` are the columns of each block of
     features; `layers` is the number of the backbone's layers that were read. `depths` holds the features of every depth
-    that was tried.
+    that was tried. `segments` is the ridge of the responses' segments, None where there is nothing to learn from them.
     """
 
     features: Features
@@ -51,6 +52,7 @@ class Baseline:
     seed: int
     layers: int
     depths: Sequence[Features]
+    segments: SegmentBaseline | None = None
 
     def labels(self) -> Floats:
         """[rows, attributes]: the labels of all train rows, NaN where one is missing."""
@@ -87,10 +89,11 @@ class Baseline:
 def fit_baseline(
     loaded: Loaded, parts: Sequence[Part], config: TrainConfig, reward: Reward, *, folder: Path
 ) -> Baseline:
-    """Fits the ridge and leaves it in the network's head; the network keeps only the layers that predict best.
+    """Fits the ridges and leaves them in the network's heads; the network keeps only the layers that predict best.
 
     Raises:
         NoSuchDepth: the configuration asks for more layers than the backbone has, or for some of a decoder's.
+        NoSegmentTokens: segments are to be learnt from, but none owns a token.
     """
     tried = []
     for layers in depths(loaded.network, config.layers):
@@ -103,7 +106,8 @@ def fit_baseline(
     settle(loaded.network)
     set_head(loaded, features, ridge)
     every = [trial[1] for trial in tried]
-    return Baseline(features, parts, ridge, loaded.network.blocks, reward, config.seed, len(layers), every)
+    segments = fit_segment_baseline(loaded, parts, config, folder=folder)
+    return Baseline(features, parts, ridge, loaded.network.blocks, reward, config.seed, len(layers), every, segments)
 
 
 def features_of(

@@ -33,6 +33,8 @@ PLACES = ("snapshot", "backbone_source")
 """Settings that say where files lie on this machine. No manifest and no event holds them."""
 WHERE = (*PLACES, "device", "precision", "threads", "processes", "micro_tokens", "max_hours")
 """Settings that change results by rounding only: where the data lies, what computes it, and for how long."""
+LATER = ("segment_weight",)
+"""Settings that stored configurations may lack. With their default they are neither written nor hashed."""
 MOST: Mapping[str, float] = types.MappingProxyType(
     {
         "seed": 2**31 - 1,
@@ -48,6 +50,7 @@ MOST: Mapping[str, float] = types.MappingProxyType(
         "weight_decay": 10.0,
         "warmup_steps": 1_000_000,
         "max_grad_norm": 1e9,
+        "segment_weight": 1_000.0,
         "lora_rank": 1_024,
         "patience": 10_000,
         "checkpoint_steps": 1_000_000,
@@ -85,6 +88,7 @@ class TrainConfig:
     stages: tuple[str, ...] = (REGRESSION,)
     targets: str = "mean"  # of the kept ratings, or the rounded label
     weight_by_agreement: bool = False
+    segment_weight: float = 1.0  # of the segments' loss beside the responses'
     seed: int = 0
     epochs: int = 2  # of each stage
     max_steps: int = 0  # of each stage; 0: as many as the epochs hold
@@ -121,6 +125,7 @@ class TrainConfig:
         _require_not_negative(self, "seed", "epochs", "max_steps", "weight_decay", "warmup_steps", "threads")
         _require_not_negative(self, "batch_size", "micro_tokens", "layers", "lora_rank", "processes")
         _require_not_negative(self, "cross_fit_minutes", "max_hours")
+        _require_positive(self, "segment_weight")
         _require_bounded(self)
         _require_one_of("schedule", self.schedule, SCHEDULES)
         _require_one_of("targets", self.targets, TARGETS)
@@ -233,14 +238,19 @@ def parse_config(kind: type[Config], values: Mapping[str, Any]) -> Config:
 
 def config_hash(config: TrainConfig) -> str:
     """Returns a hash of every setting that shapes the result."""
-    values = {k: v for k, v in dataclasses.asdict(config).items() if k not in WHERE}
+    values = {k: v for k, v in _settings(config).items() if k not in WHERE}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def without_places(config: TrainConfig) -> dict[str, Any]:
     """Returns the settings without the places of files, as other people may read them."""
-    settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in PLACES}
+    settings = {name: value for name, value in _settings(config).items() if name not in PLACES}
     return {**settings, "backbone": backbone_name(config)}
+
+
+def _settings(config: TrainConfig) -> dict[str, Any]:
+    usual = {field.name: field.default for field in dataclasses.fields(config) if field.name in LATER}
+    return {name: value for name, value in dataclasses.asdict(config).items() if usual.get(name, ...) != value}
 
 
 def backbone_name(config: TrainConfig) -> str:

@@ -29,6 +29,7 @@ from rewards.learning.model import Loaded
 from rewards.learning.objectives import Objective
 from rewards.learning.pairs import in_order
 from rewards.learning.progress import Progress
+from rewards.learning.segment_baseline import segment_count, set_fitted_head
 from rewards.learning.sharding import layers_of
 from rewards.learning.splits import Part, Parts, without_prompts
 
@@ -183,6 +184,9 @@ def _predicted(
     of_fit = [row for row, prompt in enumerate(parts.fit.prompts()) if prompt not in away]
     features = baseline.features[of_fit] if distributed.is_first() else baseline.features
     set_head(loaded, features, fitted(loaded, features, [fit], trainings.config, trainings.reward))
+    if baseline.segments is not None:
+        of_others = baseline.segments.rows.first(segment_count(parts.fit)).without(away)
+        set_fitted_head(loaded, of_others, trainings.config)
     checkpoint = trainings.folder / f"{name}-checkpoint"
     silent = Progress(trainings.folder / "progress.jsonl", silent=True)
     identity = f"{trainings.identity}:fold {name}"

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewards.learning.refusals import Refused
+from rewards.learning.scales import on_scale
+from rewards.learning.segments import Range, Segment, mean_scores, ranges_of, segments_of
 
 FORMAT = 1
 USUAL_LEVELS, MOST_LEVELS = 5, 7
@@ -67,7 +69,7 @@ class Turn:
 class Response:
     """A response with its mean scores over the kept ratings (0 to levels - 1), its consensus labels, and those ratings.
 
-    `model` is the model that wrote it, where the rows say so.
+    `model` is the model that wrote it, where the rows say so; `segments` divide its text, where people did.
     """
 
     id: str
@@ -76,6 +78,7 @@ class Response:
     labels: Mapping[str, int]
     ratings: Sequence[Mapping[str, int]]
     model: str = ""
+    segments: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,22 +106,31 @@ class Task:
 
 @dataclass(frozen=True)
 class Item:
-    """One response in its context, ready to be encoded."""
+    """One response in its context, ready to be encoded; `segments` divide its text where they are to be scored."""
 
     id: str
     conversation: tuple[Turn, ...]
     response: str
+    segments: tuple[Range, ...] = ()
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot's tasks; `levels` holds the number of levels of each attribute that has not five."""
+    """A snapshot's tasks; `levels` holds the number of levels of each attribute or aspect that has not five.
+
+    `aspects` are those for which a train segment has a score, `unscored` the others of the manifest. With `by_segments`
+    nobody rated or compared whole responses: the attributes are the aspects, and a response's scores the means over its
+    segments.
+    """
 
     content_hash: str
     attributes: tuple[str, ...]
     train: tuple[Task, ...]
     validation: tuple[Task, ...]
     levels: Mapping[str, int] = field(default_factory=dict)
+    aspects: tuple[str, ...] = ()
+    unscored: tuple[str, ...] = ()
+    by_segments: bool = False
 
 
 def read_snapshot(directory: Path) -> Snapshot:
@@ -130,15 +142,32 @@ def read_snapshot(directory: Path) -> Snapshot:
         EmptyPart, UnlabelledAttribute, OneClass: there is nothing to learn from, or nothing to judge by.
         LeakedPrompt: both parts share a prompt, so a model would be judged by what it has learnt.
     """
-    manifest = _read_manifest(directory / "manifest.json")
+    manifest = read_manifest(directory / "manifest.json")
     for name, digest in manifest["files"].items():
         _verify(directory / name, digest)
-    levels = manifest.get("levels", {})
-    scales = scales_of(manifest["attributes"], levels)
-    train, validation = (tuple(read_tasks(directory / name, scales)) for name in ("train.jsonl", "validation.jsonl"))
-    snapshot = Snapshot(manifest["content_hash"], tuple(manifest["attributes"]), train, validation, levels)
+    levels, attributes = manifest.get("levels", {}), tuple(manifest.get("attributes") or ())
+    scales, aspects = scales_of(attributes, levels), scales_of(aspects_in(manifest), levels)
+    names = ("train.jsonl", "validation.jsonl")
+    train, validation = (tuple(read_tasks(directory / name, scales, aspects)) for name in names)
+    scored = {name for task in train for r in task.responses for segment in r.segments for name in segment.scores}
+    named, unscored = (tuple(name for name in aspects if (name in scored) is known) for known in (True, False))
+    snapshot = Snapshot(manifest["content_hash"], attributes, train, validation, levels, named, unscored)
+    if named and not is_judged(train, attributes):
+        train, validation = by_segments(train), by_segments(validation)
+        snapshot = replace(snapshot, attributes=named, train=train, validation=validation, by_segments=True)
     _refuse_unusable(snapshot)
     return snapshot
+
+
+def by_segments(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    """Returns the tasks with the means over the segments of each response as its scores, and no other judgement."""
+
+    def scored(response: Response) -> Response:
+        return replace(response, scores=mean_scores(response.segments), labels={}, ratings=())
+
+    return tuple(
+        replace(task, responses=tuple(map(scored, task.responses)), preference=None, pairs=()) for task in tasks
+    )
 
 
 def without_tasks(snapshot: Snapshot) -> Snapshot:
@@ -151,30 +180,36 @@ def scales_of(attributes: Sequence[str], levels: Mapping[str, int]) -> dict[str,
     return {name: levels.get(name, USUAL_LEVELS) for name in attributes}
 
 
-def read_tasks(path: Path, scales: Mapping[str, int] = {}) -> Iterator[Task]:
+def read_tasks(path: Path, scales: Mapping[str, int] = {}, aspects: Mapping[str, int] = {}) -> Iterator[Task]:
     """Returns the tasks of a JSONL file in its order; the first line that cannot be used raises BadRow."""
-    return tasks_of(path.name, read_rows(path), scales)
+    return tasks_of(path.name, read_rows(path), scales, aspects)
 
 
 def tasks_of(
-    name: str, rows: Iterable[tuple[int, Mapping[str, Any]]], scales: Mapping[str, int] = {}
+    name: str,
+    rows: Iterable[tuple[int, Mapping[str, Any]]],
+    scales: Mapping[str, int] = {},
+    aspects: Mapping[str, int] = {},
 ) -> Iterator[Task]:
     """Yields the tasks of numbered rows; `name` is the file that they are from, for the message of BadRow.
 
-    scales: the number of levels by attribute; other attributes may have as many as any.
+    scales: the number of levels by attribute; other attributes may have as many as any. aspects: the number of levels
+    by aspect, in the order in which the rows have their scores; without them segments are not read.
     """
     for number, row in rows:
         try:
-            yield _task(row, scales)
+            yield _task(row, scales, aspects)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadRow(f"{name}, line {number}: {_reason(error)}") from None
 
 
 def read_items(path: Path) -> Iterator[Item]:
-    """Yields the items {"id", "conversation", "response"} of a JSONL file; raises BadRow at one that is not."""
+    """Yields the items {"id", "conversation", "response", "segments"?} of a JSONL file; raises BadRow at another."""
     for number, row in read_rows(path):
         try:
-            yield Item(str(row["id"]), _conversation(row["conversation"]), _text(row["response"]))
+            text = _text(row["response"])
+            segments = ranges_of(row["segments"], len(text)) if "segments" in row else ()
+            yield Item(str(row["id"]), _conversation(row["conversation"]), text, segments)
         except (KeyError, TypeError, ValueError) as error:
             raise BadRow(f"{path.name}, line {number}: {_reason(error)}") from None
 
@@ -197,15 +232,19 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def items_of(tasks: Sequence[Task]) -> list[Item]:
     """Returns the responses of all tasks, each in its conversation."""
-    return [Item(response.id, task.conversation, response.text) for task in tasks for response in task.responses]
+    return [
+        Item(response.id, task.conversation, response.text, tuple((s.start, s.end) for s in response.segments))
+        for task in tasks
+        for response in task.responses
+    ]
 
 
 def targets_of(tasks: Sequence[Task], attributes: Sequence[str], *, rounded: bool = False) -> Floats:
     """[responses, attributes]: mean scores or, if `rounded`, consensus labels on 0 to levels - 1; NaN if missing."""
     targets = [r.labels if rounded and r.labels else r.scores for task in tasks for r in task.responses]
     rows = [[scores.get(name, math.nan) for name in attributes] for scores in targets]
-    # Without a response the array would have one axis only.
-    return np.array(rows, dtype=np.float64).reshape(-1, len(attributes))
+    # Without a response, or without an attribute, the array would have other axes.
+    return np.array(rows, dtype=np.float64).reshape(len(targets), len(attributes))
 
 
 def better(task: Task, reward: Mapping[str, float]) -> Iterator[tuple[int, int, float]]:
@@ -240,20 +279,14 @@ def prompts_of(tasks: Sequence[Task]) -> list[str]:
     return [task.prompt_hash for task in tasks for _ in task.responses]
 
 
-def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Task]]:
-    """Divides train tasks into (fit, dev) by a hash of the prompt; dev is empty when there is only one prompt.
-
-    Checkpoints are chosen on dev, so that the validation rows, which decide on promotion, choose nothing.
-    """
-    # The "dev:" makes this order independent of the split into train and validation, which reads the same hash.
-    order = sorted({task.prompt_hash for task in tasks}, key=lambda h: hashlib.sha256(f"dev:{h}".encode()).digest())
-    dev = set(order[: math.ceil(share * len(order))]) if len(order) > 1 else set()
-    return [t for t in tasks if t.prompt_hash not in dev], [t for t in tasks if t.prompt_hash in dev]
-
-
 def has_labels(tasks: Sequence[Task], attributes: Sequence[str]) -> bool:
     """Returns whether any response is rated; a preference between responses is not a rating."""
     return bool(np.isfinite(targets_of(tasks, attributes)).any())
+
+
+def is_judged(tasks: Sequence[Task], attributes: Sequence[str]) -> bool:
+    """Returns whether any response is rated or compared as a whole."""
+    return has_labels(tasks, attributes) or any(task.is_compared for task in tasks)
 
 
 def file_sha256(path: Path) -> str:
@@ -262,7 +295,8 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Returns what a snapshot's manifest says; raises MissingFile or BadManifest."""
     if not path.is_file():
         raise MissingFile(f"there is no {path}")
     try:
@@ -272,9 +306,19 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BadManifest(f"{path} is not a snapshot's manifest of format {FORMAT}")
     lacking = [key for key in ("content_hash", "attributes", "files") if not manifest.get(key)]
+    if manifest.get("aspects"):
+        lacking = [key for key in lacking if key != "attributes"]
     if lacking:
         raise BadManifest(f"{path} lacks {', '.join(lacking)}")
+    aspects = manifest.get("aspects") or []
+    if not isinstance(aspects, list) or len(aspects) != len({name for name in aspects if isinstance(name, str)}):
+        raise BadManifest(f"{path}: aspects must be a list of different names")
     return manifest
+
+
+def aspects_in(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the aspects in the order in which the rows of a snapshot have their scores."""
+    return tuple(manifest.get("aspects") or ())
 
 
 def _verify(path: Path, digest: str) -> None:
@@ -286,7 +330,7 @@ def _verify(path: Path, digest: str) -> None:
 
 def _refuse_unusable(snapshot: Snapshot) -> None:
     for name, tasks in (("train", snapshot.train), ("validation", snapshot.validation)):
-        if not has_labels(tasks, snapshot.attributes) and not any(task.is_compared for task in tasks):
+        if not is_judged(tasks, snapshot.attributes):
             raise EmptyPart(f"the snapshot has no labelled response in its {name} part")
     labels = targets_of(snapshot.train, snapshot.attributes)
     known = np.isfinite(labels)
@@ -294,6 +338,8 @@ def _refuse_unusable(snapshot: Snapshot) -> None:
         if known.any() and not is_labelled.any():
             raise UnlabelledAttribute(f"no train response has a label for {name}")
     labels_differ = any(np.ptp(column[np.isfinite(column)]) > 0 for column in labels.T if np.isfinite(column).any())
+    of_segments = {tuple(s.scores.items()) for task in snapshot.train for r in task.responses for s in r.segments}
+    labels_differ = labels_differ or len(of_segments) > 1
     if known.any() and not labels_differ and not any(task.is_compared for task in snapshot.train):
         raise OneClass("every train response has the same labels: there is nothing to tell apart")
     shared = {task.prompt_hash for task in snapshot.train} & {task.prompt_hash for task in snapshot.validation}
@@ -301,8 +347,8 @@ def _refuse_unusable(snapshot: Snapshot) -> None:
         raise LeakedPrompt(f"{len(shared)} prompts stand in train and in validation, {min(shared)} among them")
 
 
-def _task(row: Mapping[str, Any], scales: Mapping[str, int]) -> Task:
-    responses = tuple(_response(response, scales) for response in row["responses"])
+def _task(row: Mapping[str, Any], scales: Mapping[str, int], aspects: Mapping[str, int]) -> Task:
+    responses = tuple(_response(response, scales, aspects) for response in row["responses"])
     if not responses:
         raise ValueError("no responses")
     preference = row.get("preference")
@@ -322,22 +368,18 @@ def _pairs(rows: Any, responses: int) -> tuple[tuple[int, int], ...]:
     return pairs
 
 
-def _response(row: Mapping[str, Any], scales: Mapping[str, int]) -> Response:
-    scores = {name: _score(name, value, scales.get(name, MOST_LEVELS)) for name, value in row["scores"].items()}
+def _response(row: Mapping[str, Any], scales: Mapping[str, int], aspects: Mapping[str, int]) -> Response:
+    scores = {name: on_scale(name, value, scales.get(name, MOST_LEVELS)) for name, value in row["scores"].items()}
     labels, ratings = dict(row.get("labels") or {}), [dict(r) for r in row.get("ratings") or []]
-    return Response(str(row["id"]), _text(row["text"]), scores, labels, ratings, str(row.get("model") or ""))
+    text, model = _text(row["text"]), str(row.get("model") or "")
+    segments = segments_of(row, len(text), aspects) if aspects and "segments" in row else ()
+    return Response(str(row["id"]), text, scores, labels, ratings, model, segments)
 
 
 def _conversation(rows: Any) -> tuple[Turn, ...]:
     if not isinstance(rows, list) or not rows:
         raise ValueError("the conversation is empty")
     return tuple(Turn(_text(row["role"]), _text(row["content"])) for row in rows)
-
-
-def _score(name: str, value: Any, levels: int) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= levels - 1:
-        raise ValueError(f"{name} is {json.dumps(value)}, not a number from 0 to {levels - 1}")
-    return float(value)
 
 
 def _text(value: Any) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jinja2 import TemplateError
 
 from rewards.learning.data import Item, Turn
 from rewards.learning.refusals import Refused
+from rewards.learning.segments import NOWHERE, Range, rendered_part, token_ranges, within
 
 PROMPT_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}"
@@ -36,6 +37,7 @@ class Encoded:
     """The token ids of one item; the response begins at `response_start`.
 
     `response_tokens` counts the response's tokens before any cut; `prompt_cut` and `response_cut` count lost tokens.
+    `segments` are the tokens start..end of each segment of the item, NOWHERE for one that owns none.
     """
 
     ids: tuple[int, ...]
@@ -43,6 +45,20 @@ class Encoded:
     response_tokens: int
     prompt_cut: int
     response_cut: int
+    segments: tuple[Range, ...] = ()
+
+
+@dataclass(frozen=True)
+class Located:
+    """An encoded item, and where its response's tokens stand in the text.
+
+    `rendered` is the text from the response's first character on, as the template renders it. `spans` has the
+    characters start..end of it that each token of the response holds, for the tokens that the limit left.
+    """
+
+    encoded: Encoded
+    spans: tuple[tuple[int, int], ...]
+    rendered: str
 
 
 @dataclass(frozen=True)
@@ -70,13 +86,19 @@ class PairFrame:
 
     def encode(self, item: Item) -> Encoded:
         prompt = self._tokens(render(self.tokenizer, self.template, item.conversation))
-        response = self._tokens(item.response)
+        # Offsets take time, and only segments need them.
+        tokens = self.tokenizer(
+            item.response, add_special_tokens=False, return_offsets_mapping=bool(item.segments), verbose=False
+        )
+        response: list[int] = tokens["input_ids"]
         room = self.max_length - len(self.before) - len(self.between) - len(self.after)
         kept = response[:room]
         tail = last(prompt, room - len(kept))
         ids = (*self.before, *tail, *self.between, *kept, *self.after)
         start = len(ids) - len(self.after) - len(kept)
-        return Encoded(ids, start, len(response), len(prompt) - len(tail), len(response) - len(kept))
+        encoded = Encoded(ids, start, len(response), len(prompt) - len(tail), len(response) - len(kept))
+        spans = tuple(tokens["offset_mapping"][: len(kept)]) if item.segments else ()
+        return segmented(Located(encoded, spans, item.response), item)
 
     def _tokens(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -95,6 +117,10 @@ class ChatFrame:
     max_length: int
 
     def encode(self, item: Item) -> Encoded:
+        return segmented(self.locate(item), item)
+
+    def locate(self, item: Item) -> Located:
+        """Returns the encoded item with the place of each of its response's tokens, from one tokenisation."""
         text = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", item.response)))
         reference = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", SENTINEL)))
         boundary = common_prefix(text, reference)
@@ -104,16 +130,34 @@ class ChatFrame:
         start = sum(1 for _, end in tokens["offset_mapping"] if end <= boundary)
         bos = 1 if start and ids[0] == self.tokenizer.bos_token_id else 0
         room = self.max_length - bos
-        response = ids[start:]
+        places = range(start, len(ids))
         # The last token closes the turn and the reward is read there, so an overlong response loses what is before it.
-        kept = response if len(response) <= room else [*response[: room - 1], response[-1]]
+        kept = places if len(places) <= room else [*places[: room - 1], places[-1]]
         tail = last(ids[bos:start], room - len(kept))
         start_kept = bos + len(tail)
-        prompt_cut, response_cut = start - start_kept, len(response) - len(kept)
-        return Encoded((*ids[:bos], *tail, *kept), start_kept, len(response), prompt_cut, response_cut)
+        prompt_cut, response_cut = start - start_kept, len(places) - len(kept)
+        whole = (*ids[:bos], *tail, *(ids[place] for place in kept))
+        spans = [tokens["offset_mapping"][place] for place in kept]
+        return Located(
+            Encoded(whole, start_kept, len(places), prompt_cut, response_cut),
+            tuple((max(0, first - boundary), end - boundary) for first, end in spans),
+            text[boundary:],
+        )
 
 
 Frame = PairFrame | ChatFrame
+
+
+def segmented(located: Located, item: Item) -> Encoded:
+    """Returns the encoded item with the tokens of its segments."""
+    if not item.segments:
+        return located.encoded
+    part = rendered_part(located.rendered, item.response)
+    if part is None:
+        return replace(located.encoded, segments=(NOWHERE,) * len(item.segments))
+    spans = [(start + part[0], end + part[0]) for start, end in located.spans]
+    ranges = token_ranges(spans, within(item.segments, part), first=located.encoded.response_start)
+    return replace(located.encoded, segments=ranges)
 
 
 def pair_frame(tokenizer: Any, *, template: str, max_length: int) -> PairFrame:

@@ -91,7 +91,7 @@ def add_ensemble(directory: Path, ensemble: Ensemble) -> None:
     sync(path)
     manifest = read_manifest(directory)
     files = {**manifest.files, FILE: file_sha256(path)}
-    write_json(directory / MANIFEST, dataclasses.asdict(dataclasses.replace(manifest, files=files)))
+    write_json(directory / MANIFEST, dataclasses.replace(manifest, files=files).as_json())
 
 
 def read_ensemble(directory: Path, manifest: Manifest) -> Ensemble | None:

@@ -20,26 +20,32 @@ from rewards.learning.benchmarks.cases import Benchmark, Judged, judged
 from rewards.learning.benchmarks.rows import HUB, Row, data_hash, rows_of
 from rewards.learning.config import EvaluateConfig, read_config
 from rewards.learning.data import (
+    MOST_LEVELS,
     EmptyPart,
     Floats,
     Item,
     Task,
     Turn,
+    aspects_in,
+    by_segments,
+    is_judged,
     items_of,
     prompts_of,
+    read_manifest,
     read_tasks,
     scales_of,
     targets_of,
     tasks_of,
 )
 from rewards.learning.encoding import Encoded, truncation_of
-from rewards.learning.inference import choose_device, predict
-from rewards.learning.intervals import by_prompt
-from rewards.learning.metrics import CONSTANT, Measures, attribute_measures, human_ceiling, root_mean_square
+from rewards.learning.inference import choose_device, predict, predict_all
+from rewards.learning.metrics import CONSTANT, Measures, attribute_measures, human_ceiling, over_all
 from rewards.learning.model_files import Checkpoint, Manifest, load_checkpoint
 from rewards.learning.pairs import pairs_of, pairwise
 from rewards.learning.precision import name_of, with_precision
 from rewards.learning.score import scored, write_rows
+from rewards.learning.segment_answers import segment_labels
+from rewards.learning.segment_measures import measure_segments, segment_fields
 from rewards.learning.slices import length_correlation, slices
 
 
@@ -49,7 +55,7 @@ def evaluate(directory: Path) -> None:
     Several processes share the passes, and each holds a part of the model.
 
     Raises:
-        BadConfig, MissingFile, BadRow, UnknownFormat, NoHub: the configuration or the rows cannot be used.
+        BadConfig, MissingFile, BadManifest, BadRow, UnknownFormat, NoHub: the configuration or the rows cannot be used.
         EmptyPart: no row judges the model.
         NoCheckpoint, CorruptCheckpoint, IncompleteWeights, NoSuchDevice: the model cannot be loaded.
     """
@@ -65,7 +71,7 @@ def evaluate(directory: Path) -> None:
         metrics = _on_benchmark(directory, config, checkpoint, benchmark, rows)
     else:
         scales = scales_of(checkpoint.manifest.attributes, checkpoint.manifest.levels)
-        tasks = tasks_of(name, enumerate(rows, start=1), scales)
+        tasks = tasks_of(name, enumerate(rows, start=1), scales, aspects_of(config.data, checkpoint.manifest))
         metrics = _on_labels(directory, config, checkpoint, list(tasks))
     data = {"name": name, "format": benchmark.name if benchmark else SNAPSHOT, "rows": len(rows)}
     precision = name_of(checkpoint.loaded.half)
@@ -78,17 +84,21 @@ def evaluate(directory: Path) -> None:
 def _on_labels(directory: Path, config: EvaluateConfig, checkpoint: Checkpoint, every: list[Task]) -> Measures:
     learnt = _trained_on(config)
     tasks = [task for task in every if _prompt(task.conversation) not in learnt]
-    labelled = np.isfinite(targets_of(tasks, checkpoint.manifest.attributes)).any()
-    if not labelled and not any(task.is_compared for task in tasks):
+    if checkpoint.manifest.by_segments:
+        tasks = [*by_segments(tasks)]
+    scored = np.isfinite(segment_labels(tasks, checkpoint.manifest.aspects)).any()
+    if not scored and not is_judged(tasks, checkpoint.manifest.attributes):
         left_out = f"; {len(every) - len(tasks)} tasks are left out, as the model was trained on their prompts"
         raise EmptyPart(
             f"{config.data} has no response with a label that the model predicts" + (left_out if learnt else "")
         )
     encoded = _encoded(checkpoint, items_of(tasks))
-    predicted = _predicted(checkpoint, encoded, config)
-    _write_predictions(directory, prediction_rows(tasks, predicted, checkpoint.manifest))
+    predicted = predict_all(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens)
+    rows = prediction_rows(tasks, predicted.responses, checkpoint.manifest, segments=predicted.segments)
+    _write_predictions(directory, rows)
     return {
-        **measure(tasks, predicted, checkpoint.manifest),
+        **measure(tasks, predicted.responses, checkpoint.manifest),
+        **measure_segments(tasks, predicted.segments, checkpoint.manifest),
         "seen_in_training": len(every) - len(tasks),
         "truncation": dataclasses.asdict(truncation_of(encoded)),
     }
@@ -130,6 +140,18 @@ def _predicted(checkpoint: Checkpoint, encoded: Sequence[Encoded], config: Evalu
     return predict(checkpoint.loaded, encoded, batch_tokens=config.batch_tokens)
 
 
+def aspects_of(data: str, manifest: Manifest) -> dict[str, int]:
+    """Returns the number of levels of each aspect in the order in which the rows have their scores.
+
+    A snapshot's manifest beside the rows gives the order, else the model. Nothing where the model scores no segments.
+    """
+    if not manifest.aspects:
+        return {}
+    beside, scales = Path(data).with_name("manifest.json"), scales_of(manifest.aspects, manifest.levels)
+    names = aspects_in(read_manifest(beside)) if beside.is_file() else ()
+    return {name: scales.get(name, MOST_LEVELS) for name in names or manifest.aspects}
+
+
 def _trained_on(config: EvaluateConfig) -> set[str]:
     """Returns the prompts that the model was trained on; an empty set where its training rows are unknown."""
     return {_prompt(task.conversation) for task in read_tasks(Path(config.train))} if config.train else set()
@@ -158,7 +180,7 @@ def measure(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> Mea
             )
             for i, name in enumerate(manifest.attributes)
         },
-        **_overall(errors, labels, prompts),
+        **over_all(errors, labels, prompts),
         "pairwise": pairwise(tasks, rewards.tolist(), manifest.attribute_weights),
         "human": {
             name: human_ceiling(tasks, predicted, name, i, levels=scales[name])
@@ -171,25 +193,18 @@ def measure(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> Mea
     }
 
 
-def _overall(errors: Floats, labels: Floats, prompts: Sequence[str]) -> Measures:
-    """Returns the RMSE over all labels of all attributes; None without labels, or where a prediction is not finite."""
-    known = np.isfinite(labels)
-    rows = np.nonzero(known)[0]
-    if not len(rows) or not np.isfinite(errors[known]).all():
-        return {"rmse": None, "n": len(rows), "intervals": {}}
-    statistic = root_mean_square(errors[known])
-    intervals = by_prompt([prompts[row] for row in rows.tolist()], lambda w: {"rmse": statistic(w)})
-    return {"rmse": statistic(np.ones(len(rows))), "n": len(rows), "intervals": intervals}
-
-
-def prediction_rows(tasks: Sequence[Task], predicted: Floats, manifest: Manifest) -> Iterator[dict[str, Any]]:
+def prediction_rows(
+    tasks: Sequence[Task], predicted: Floats, manifest: Manifest, *, segments: Floats | None = None
+) -> Iterator[dict[str, Any]]:
     """Yields a row per response; `squared_error` is summed over its `labels` known labels.
 
-    Promotion sums both by prompt and resamples the prompts.
+    Promotion sums both by prompt and resamples the prompts. With predictions of segments [segments, aspects] a
+    segmented response has those too, as `segment_fields` writes them.
     """
     errors = (predicted - targets_of(tasks, manifest.attributes)) ** 2
     responses = [(task, response) for task in tasks for response in task.responses]
-    for (task, response), row, error in zip(responses, predicted.tolist(), errors, strict=True):
+    of_segments = segment_fields(tasks, segments, manifest)
+    for (task, response), row, error, more in zip(responses, predicted.tolist(), errors, of_segments, strict=True):
         result = scored(dict(zip(manifest.attributes, row, strict=True)), manifest.attribute_weights)
         yield {
             "task": task.id,
@@ -199,4 +214,5 @@ def prediction_rows(tasks: Sequence[Task], predicted: Floats, manifest: Manifest
             "reward": result.reward,
             "squared_error": float(np.nansum(error)),
             "labels": int(np.isfinite(error).sum()),
+            **more,
         }

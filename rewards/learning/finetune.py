@@ -20,9 +20,9 @@ from rewards.learning.batches import Sizes
 from rewards.learning.config import TrainConfig
 from rewards.learning.encoding import Encoded
 from rewards.learning.flops import model_flops_utilization
-from rewards.learning.inference import predict
+from rewards.learning.inference import predict_all
 from rewards.learning.model import Loaded
-from rewards.learning.objectives import Answers, Objective
+from rewards.learning.objectives import Answers, Objective, segment_loss, whole_loss
 from rewards.learning.precision import trains_in_half
 from rewards.learning.progress import Progress
 from rewards.learning.refusals import Refused
@@ -205,7 +205,8 @@ def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Seq
     device = run.loaded.device
     # Sums are divided by the counts of the whole step, not of the part: a mean of the parts' means would weigh labels
     # by the part that they happen to be in, and depend on how the step is cut.
-    counts = objective.counts(fit.answers.of_rows(_rows(fit, units)))
+    of_step = fit.answers.of_rows(_rows(fit, units))
+    counts, segment_labels = objective.counts(of_step), of_step.segments.known() if of_step.segments else 0
     state.optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     shares = distributed.share(parts)
@@ -213,9 +214,16 @@ def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Seq
         sharding.reduce_gradients(network, now=number == len(shares))
         groups = [[fit.encoded[row] for row in fit.units[unit]] for unit in part]
         # The master weights stay in fp32, as bf16 weights lose small updates; only the pass is in bf16.
+        answers, of_segments = fit.answers.of_rows(_rows(fit, part)), None
         with torch.autocast(device.type, torch.bfloat16, enabled=trains_in_half(run.loaded, run.config.precision)):
-            scores = network(run.loaded.arranged(groups))
-        loss = objective.loss(scores, fit.answers.of_rows(_rows(fit, part)), counts) * counted
+            if answers.segments is None:
+                scores = network(run.loaded.arranged(groups))
+            else:
+                scores, of_segments = network.both(run.loaded.arranged(groups))
+        loss = objective.loss(scores, answers, counts)
+        if of_segments is not None and answers.segments is not None:
+            loss = loss + run.config.segment_weight * segment_loss(of_segments, answers.segments, segment_labels)
+        loss = loss * counted
         # FSDP averages gradients over the processes, while ours are to be summed.
         (loss * distributed.size()).backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
@@ -232,9 +240,10 @@ def rate(config: TrainConfig, step: int, steps: int) -> float:
 
 
 def make_optimizer(run: Run) -> torch.optim.AdamW:
-    """Returns AdamW with three groups: the backbone's matrices decay, its vectors do not, the head has its own rate."""
+    """Returns AdamW with three groups: the backbone's matrices decay, its vectors do not, the heads have a rate."""
     config, network = run.config, run.loaded.network
-    head = {id(p) for p in network.head.parameters()}
+    heads = [*network.head.parameters(), *(network.segment_head.parameters() if network.segment_head else ())]
+    head = {id(p) for p in heads}
     backbone = [p for p in trained_parameters(network).values() if id(p) not in head]
     # Vectors are biases and the scales of norms, which decay would pull away from where the norm needs them.
     matrices, vectors = [p for p in backbone if p.ndim > 1], [p for p in backbone if p.ndim < 2]
@@ -242,7 +251,7 @@ def make_optimizer(run: Run) -> torch.optim.AdamW:
     groups = [
         {"params": matrices, "peak": rate, "weight_decay": decay},
         {"params": vectors, "peak": rate, "weight_decay": 0.0},
-        {"params": list(network.head.parameters()), "peak": config.head_learning_rate, "weight_decay": 0.0},
+        {"params": heads, "peak": config.head_learning_rate, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW([g for g in groups if g["params"]], lr=rate, fused=run.loaded.device.type == "cuda")
 
@@ -258,8 +267,9 @@ def dev_loss(run: Run, place: Place) -> float:
     """Returns the stage's loss over all dev rows at once; NaN where they have no answers."""
     if not run.dev.encoded:
         return math.nan
-    predicted = predict(run.loaded, run.dev.encoded, batch_tokens=run.config.batch_tokens)
-    return run.objective(place).total(predicted, run.dev.answers)
+    predicted = predict_all(run.loaded, run.dev.encoded, batch_tokens=run.config.batch_tokens)
+    weight = run.config.segment_weight
+    return whole_loss(run.objective(place), predicted, run.dev.answers, segment_weight=weight)
 
 
 def parameters_of(state: State) -> dict[str, Tensor]:

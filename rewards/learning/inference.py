@@ -10,18 +10,23 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from rewards.learning import distributed, sharding
 from rewards.learning.data import Features, Floats
 from rewards.learning.encoding import Encoded
 from rewards.learning.model import Input, Loaded
+from rewards.learning.objectives import Predicted
 from rewards.learning.refusals import Refused
-from rewards.learning.token_rows import distinct
+from rewards.learning.segment_answers import owns_tokens
+from rewards.learning.token_rows import TokenRows, distinct
+
+Value = TypeVar("Value")
 
 CPU_TOKENS = 2_048
 """The most tokens in one pass on a CPU: activations of more do not stay in its caches, so each token takes longer."""
@@ -47,6 +52,15 @@ def predict(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) ->
     return _gather(loaded, encoded, batch_tokens, loaded.network)
 
 
+def predict_all(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> Predicted:
+    """Returns what `predict` does, and from the same passes the scores of the segments if there is a head for them."""
+    if not loaded.scores_segments:
+        return Predicted(predict(loaded, encoded, batch_tokens=batch_tokens))
+    responses, segments = _gather_both(loaded, encoded, batch_tokens, loaded.network.both)
+    segments[~owns_tokens(encoded)] = np.nan
+    return Predicted(responses, segments)
+
+
 def stored_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int, folder: Path) -> Features:
     """[items, features]: what `frozen_features` returns, in float32 in a file of the folder that nobody else sees.
 
@@ -58,11 +72,24 @@ def stored_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens:
     for row, place in enumerate(places):
         rows_of[place].append(row)
     stored = _on_disk(len(encoded), width, folder) if distributed.is_first() else np.empty((0, width), np.float32)
-    for batch in _passes(loaded, samples, batch_tokens, loaded.network.features):
-        for rows, values in distributed.collected(batch):
-            for number, value in zip(rows, values, strict=True):
+    for rows, values in _passes(loaded, samples, batch_tokens, loaded.network.features):
+        for numbers, features in distributed.collected((rows, as_array(values))):
+            for number, value in zip(numbers, features, strict=True):
                 stored[rows_of[number]] = value
     return stored
+
+
+def stored_segment_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int, folder: Path) -> Features:
+    """[segments, hidden]: the features of the items' segments, kept as `stored_features` keeps those of responses."""
+    samples = TokenRows(item for item in encoded if item.segments)
+    bounds = np.cumsum([0, *(len(item.segments) for item in samples)])
+    stored = _on_disk(int(bounds[-1]), loaded.network.blocks[0], folder) if distributed.is_first() else None
+    for rows, (_, values) in _passes(loaded, samples, batch_tokens, loaded.network.both_features):
+        for numbers, features in distributed.collected((rows, as_array(values))):
+            for number, of_item in zip(numbers, _by_item(features, samples, numbers), strict=True):
+                if stored is not None:
+                    stored[bounds[number] : bounds[number + 1]] = of_item
+    return np.empty((0, loaded.network.blocks[0]), np.float32) if stored is None else stored
 
 
 def _on_disk(rows: int, width: int, folder: Path) -> Features:
@@ -82,6 +109,30 @@ def frozen_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens:
     return _gather(loaded, encoded, batch_tokens, loaded.network.features)
 
 
+def all_features(loaded: Loaded, encoded: Sequence[Encoded], *, batch_tokens: int) -> tuple[Floats, Floats | None]:
+    """Returns what `frozen_features` does, and from the same passes the features [segments, hidden] of the segments.
+
+    Those are None where there is no head for segments, and NaN for a segment that owns no token.
+    """
+    if not loaded.scores_segments:
+        return frozen_features(loaded, encoded, batch_tokens=batch_tokens), None
+    features, of_segments = _gather_both(loaded, encoded, batch_tokens, loaded.network.both_features)
+    of_segments[~owns_tokens(encoded)] = np.nan
+    return features, of_segments
+
+
+def scores_of(loaded: Loaded, features: Floats, of_segments: Floats | None) -> Predicted:
+    """Returns the scores that the heads of an unsharded network give to what `all_features` returns."""
+
+    def scored(head: nn.Linear, values: Floats) -> Floats:
+        scores: Floats = head(torch.from_numpy(values).float().to(loaded.device)).double().cpu().numpy()
+        return scores
+
+    head = loaded.network.segment_head
+    segments = None if head is None or of_segments is None else scored(head, of_segments)
+    return Predicted(scored(loaded.network.head, features), segments)
+
+
 def _gather(
     loaded: Loaded, encoded: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Tensor]
 ) -> Floats:
@@ -90,16 +141,42 @@ def _gather(
     by_row: dict[int, Floats] = {}
     for rows, values in _passes(loaded, samples, batch_tokens, compute):
         # float64 from here on: sums over many rows must not add rounding errors of their own.
-        by_row |= dict(zip(rows, values.astype(np.float64), strict=True))
+        by_row |= dict(zip(rows, as_array(values).astype(np.float64), strict=True))
     by_row = distributed.gathered(by_row)
     return np.stack([by_row[place] for place in places])
 
 
+def _gather_both(
+    loaded: Loaded,
+    encoded: Sequence[Encoded],
+    batch_tokens: int,
+    compute: Callable[[Input], tuple[Tensor, Tensor]],
+) -> tuple[Floats, Floats]:
+    samples, places = distinct(encoded)
+    by_row: dict[int, tuple[Floats, Floats]] = {}
+    for rows, (values, of_segments) in _passes(loaded, samples, batch_tokens, compute):
+        segments = _by_item(as_array(of_segments).astype(np.float64), samples, rows)
+        by_row |= dict(zip(rows, zip(as_array(values).astype(np.float64), segments, strict=True), strict=True))
+    by_row = distributed.gathered(by_row)
+    return np.stack([by_row[place][0] for place in places]), np.concatenate([by_row[place][1] for place in places])
+
+
+def _by_item(values: NDArray[Any], samples: Sequence[Encoded], rows: Sequence[int]) -> list[NDArray[Any]]:
+    """Returns values [segments, ...] of some items, item by item."""
+    return np.split(values, np.cumsum([len(samples[row].segments) for row in rows])[:-1])
+
+
+def as_array(values: Tensor) -> NDArray[np.float32]:
+    """Returns the values in main memory, in float32."""
+    array: NDArray[np.float32] = values.float().cpu().numpy()
+    return array
+
+
 @torch.no_grad()
 def _passes(
-    loaded: Loaded, samples: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Tensor]
-) -> Iterator[tuple[list[int], NDArray[np.float32]]]:
-    """Yields the results of this process's batches: the numbers of the samples, and [samples, values].
+    loaded: Loaded, samples: Sequence[Encoded], batch_tokens: int, compute: Callable[[Input], Value]
+) -> Iterator[tuple[list[int], Value]]:
+    """Yields the results of this process's batches: the numbers of the samples, and what is computed of them.
 
     Every process yields equally often.
     """
@@ -108,5 +185,5 @@ def _passes(
     with loaded.rounding():  # around all batches, as it keeps the rounded weights until it ends
         for groups, _ in distributed.share(loaded.batches(samples, budget, step=step)):
             values = compute(loaded.arranged([[samples[i] for i in group] for group in groups], step=step))
-            yield [i for group in groups for i in group], values.float().cpu().numpy()
+            yield [i for group in groups for i in group], values
     sharding.settle(loaded.network)

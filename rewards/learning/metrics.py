@@ -47,6 +47,17 @@ def attribute_measures(
     return {**measures, "prompts": len(set(labelled)), "intervals": intervals, "calibration": calibration(p, y)}
 
 
+def over_all(errors: Floats, labels: Floats, prompts: Sequence[str]) -> Measures:
+    """Returns the RMSE over all labels of all attributes; None without labels, or where a prediction is not finite."""
+    known = np.isfinite(labels)
+    rows = np.nonzero(known)[0]
+    if not len(rows) or not np.isfinite(errors[known]).all():
+        return {"rmse": None, "n": len(rows), "intervals": {}}
+    statistic = root_mean_square(errors[known])
+    intervals = by_prompt([prompts[row] for row in rows.tolist()], lambda w: {"rmse": statistic(w)})
+    return {"rmse": statistic(np.ones(len(rows))), "n": len(rows), "intervals": intervals}
+
+
 def _undefined(predicted: Floats, labels: Floats) -> Measures:
     """Returns the reason why there is no correlation, where there is none."""
     if is_constant(predicted):

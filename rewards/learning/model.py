@@ -1,5 +1,7 @@
 """The reward model: a backbone, pooling by the mask, and one linear head in fp32 for all attributes.
 
+A second head, where there are segments to learn from, gives each of them a score for each aspect.
+
 An encoder is an AutoModel with our head: no class of transformers pools a BERT by its mean. A decoder is a plain
 AutoModelForSequenceClassification, so that other software loads what we store.
 """
@@ -30,6 +32,7 @@ from rewards.learning.packing import (
     packed_hidden,
     packed_length,
 )
+from rewards.learning.segment_pooling import SegmentTokens, places_of, segment_means, segment_tokens
 from rewards.learning.sharding import like
 
 ENCODER, DECODER = "mean+length", "last"  # the two ways to pool, as a manifest names them
@@ -39,13 +42,15 @@ ENCODER, DECODER = "mean+length", "last"  # the two ways to pool, as a manifest 
 class Batch:
     """Padded items: ids, mask and response are [batch, length], response_tokens [batch] in fp32.
 
-    `mask` is 1 for real tokens and `response` for those of the response.
+    `mask` is 1 for real tokens and `response` for those of the response. `segments` says where the tokens of the items'
+    segments are, None where they have none.
     """
 
     ids: Tensor
     mask: Tensor
     response: Tensor
     response_tokens: Tensor
+    segments: SegmentTokens | None = None
 
 
 def collate(encoded: Sequence[Encoded], *, pad: int, device: torch.device, left: bool = False, width: int = 0) -> Batch:
@@ -53,13 +58,16 @@ def collate(encoded: Sequence[Encoded], *, pad: int, device: torch.device, left:
     width = max(width, *(len(e.ids) for e in encoded))
     ids = torch.full((len(encoded), width), pad)
     mask, response = torch.zeros_like(ids), torch.zeros_like(ids)
+    places: list[list[int]] = []
     for row, e in enumerate(encoded):
         start = width - len(e.ids) if left else 0
         ids[row, start : start + len(e.ids)] = torch.tensor(e.ids)
         mask[row, start : start + len(e.ids)] = 1
         response[row, start + e.response_start : start + len(e.ids)] = 1
+        places += places_of(e.segments, own=row * width + start)
     counts = torch.tensor([e.response_tokens for e in encoded], dtype=torch.float32)
-    return Batch(ids.to(device), mask.to(device), response.to(device), counts.to(device))
+    segments = segment_tokens(places, device=device)
+    return Batch(ids.to(device), mask.to(device), response.to(device), counts.to(device), segments)
 
 
 Input = Batch | Packed
@@ -80,16 +88,30 @@ class EncoderReward(nn.Module):
         width = network.config.hidden_size
         self.blocks = (width, width, 1)
         self.head = nn.Linear(sum(self.blocks), outputs)
+        self.segment_head: nn.Linear | None = None
 
     def features(self, batch: Input) -> Tensor:
         """Returns what `pooled` does; may be called of a sharded network, as `forward` may."""
         return self.pooled(batch)
 
+    def both_features(self, batch: Input) -> tuple[Tensor, Tensor]:
+        """Returns the features of the responses, and [segments, hidden] those of their segments, both in fp32."""
+        states = self.states(batch)
+        return self.of_responses(states, batch), segment_means(states.flatten(0, 1), batch.segments)
+
+    def states(self, batch: Input) -> Tensor:
+        """[batch, length, hidden] in fp32, as a mean over hundreds of tokens in bf16 loses its last digits."""
+        assert isinstance(batch, Batch)
+        states: Tensor = self.network(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state
+        return states.float()
+
     def pooled(self, batch: Input) -> Tensor:
         """[batch, 2 * hidden + 1] in fp32; what padding holds has no influence."""
+        return self.of_responses(self.states(batch), batch)
+
+    def of_responses(self, hidden: Tensor, batch: Input) -> Tensor:
+        """[batch, 2 * hidden + 1]: the features of the responses, pooled from hidden [batch, length, hidden]."""
         assert isinstance(batch, Batch)
-        # [batch, length, hidden]; fp32, as a mean over hundreds of tokens in bf16 loses its last digits.
-        hidden = self.network(input_ids=batch.ids, attention_mask=batch.mask).last_hidden_state.float()
         response = masked_mean(hidden, batch.response)  # [batch, hidden]
         prompt = masked_mean(hidden, batch.mask - batch.response)
         # The logarithm keeps one long response from dominating the column.
@@ -97,7 +119,11 @@ class EncoderReward(nn.Module):
         return torch.cat([response, prompt, length], dim=1)
 
     def forward(self, batch: Input) -> Tensor:
-        return in_fp32(self.head, self.pooled(batch))
+        return in_fp32(self.head, self.features(batch))
+
+    def both(self, batch: Input) -> tuple[Tensor, Tensor]:
+        """Returns the scores [batch, attributes], and those of the segments [segments, aspects]."""
+        return both_scores(self, batch)
 
     def set_head(self, weight: Tensor, bias: Tensor, constant: Tensor) -> None:
         with torch.no_grad():
@@ -119,6 +145,7 @@ class DecoderReward(nn.Module):
         self.network = network
         self.packs = False
         self.blocks = (network.config.get_text_config().hidden_size,)
+        self.segment_head: nn.Linear | None = None
 
     @property
     def head(self) -> nn.Linear:
@@ -147,10 +174,15 @@ class DecoderReward(nn.Module):
         """Returns what `pooled` does; may be called of a sharded network, as `forward` may."""
         return self.pooled(batch)
 
-    def pooled(self, batch: Input) -> Tensor:
-        """[items, hidden] in fp32."""
+    def both_features(self, batch: Input) -> tuple[Tensor, Tensor]:
+        """Returns the features of the responses, and [segments, hidden] those of their segments, both in fp32."""
+        states = self.states(batch)
+        return self.of_responses(states, batch), segment_means(states.flatten(0, -2).float(), batch.segments)
+
+    def states(self, batch: Input) -> Tensor:
+        """[tokens, hidden] of a packed row, as the network gives them; else [batch, length, hidden] in fp32."""
         if isinstance(batch, Packed):
-            return packed_hidden(self.network, batch)[batch.last].float()
+            return packed_hidden(self.network, batch)
         # Positions count real tokens, so that padding on the left moves none of them. [batch, length]
         positions = (batch.mask.cumsum(dim=1) - 1).clamp(min=0)
         # transformers builds no mask for an attention function that is not its own, so it is given a finished one.
@@ -158,11 +190,25 @@ class DecoderReward(nn.Module):
         output = self.network.base_model(
             input_ids=batch.ids, attention_mask=mask, position_ids=positions, use_cache=False
         )
-        hidden: Tensor = output.last_hidden_state.float()  # [batch, length, hidden]
+        hidden: Tensor = output.last_hidden_state.float()
+        return hidden
+
+    def pooled(self, batch: Input) -> Tensor:
+        """[items, hidden] in fp32."""
+        return self.of_responses(self.states(batch), batch)
+
+    def of_responses(self, hidden: Tensor, batch: Input) -> Tensor:
+        """[items, hidden] in fp32: the features of the responses, out of the states that `states` returns."""
+        if isinstance(batch, Packed):
+            return hidden[batch.last].float()
         return hidden[torch.arange(len(hidden), device=hidden.device), last_real(batch.mask)]
 
     def forward(self, batch: Input) -> Tensor:
-        return in_fp32(self.head, self.pooled(batch))
+        return in_fp32(self.head, self.features(batch))
+
+    def both(self, batch: Input) -> tuple[Tensor, Tensor]:
+        """Returns the scores [items, attributes], and those of the segments [segments, aspects]."""
+        return both_scores(self, batch)
 
     def set_head(self, weight: Tensor, bias: Tensor, constant: Tensor) -> None:
         """Sets the head to weight [attributes, hidden] and bias [attributes].
@@ -176,6 +222,24 @@ class DecoderReward(nn.Module):
 
 
 RewardNetwork = EncoderReward | DecoderReward
+SHARDED = ("features", "both_features", "both")
+"""The methods that may be called of a sharded network, besides `forward`."""
+
+
+def both_scores(network: RewardNetwork, batch: Input) -> tuple[Tensor, Tensor]:
+    """Returns the scores of the items, and of their segments, from one pass; the network has both heads."""
+    assert network.segment_head is not None
+    features, of_segments = network.both_features(batch)
+    return in_fp32(network.head, features), in_fp32(network.segment_head, of_segments)
+
+
+def set_segment_head(network: RewardNetwork, weight: Tensor, bias: Tensor) -> None:
+    """Sets the segments' head to weight [aspects, hidden] and bias [aspects]."""
+    head = network.segment_head
+    assert head is not None
+    with torch.no_grad():
+        head.weight.copy_(like(weight.float(), head.weight))
+        head.bias.copy_(like(bias.float(), head.bias))
 
 
 @dataclass(frozen=True)
@@ -192,6 +256,11 @@ class Loaded:
     @property
     def device(self) -> torch.device:
         return self.network.head.weight.device
+
+    @property
+    def scores_segments(self) -> bool:
+        """Whether the network has a head for segments."""
+        return self.network.segment_head is not None
 
     def rounding(self) -> torch.autocast:
         """Returns the context in which features and scores are computed: autocast in bf16 where `half` is set."""

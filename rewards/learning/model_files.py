@@ -1,5 +1,9 @@
 """Stores and loads reward models: a standard Hugging Face directory plus `reward_model.json`, its manifest.
 
+The head for segments, where there is one, lies in a folder of its own, `segments/head.safetensors`. transformers, vLLM
+and others read the weights beside config.json only, so they load the same model with it as without; the manifest names
+the aspects, in the order of the head's rows, and holds the file's sha256.
+
 Only safetensors and JSON are read or written, so a checkpoint from elsewhere cannot run code.
 """
 
@@ -15,6 +19,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import nn
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from rewards.learning import distributed
@@ -23,7 +28,7 @@ from rewards.learning.atomic_directories import write_json
 from rewards.learning.data import file_sha256
 from rewards.learning.encoding import template_hash
 from rewards.learning.model import DECODER, ENCODER, DecoderReward, EncoderReward, Loaded, RewardNetwork
-from rewards.learning.model_loading import encoder_of, install, make_frame, pretrained
+from rewards.learning.model_loading import add_segment_head, encoder_of, install, make_frame, pretrained
 from rewards.learning.refusals import Refused
 from rewards.learning.sharded_loading import fill, loads_in_parts
 from rewards.learning.sharding import whole
@@ -32,6 +37,9 @@ from rewards.learning.tensor_files import Stored, stored_in, write_shards
 FORMAT = 1
 MANIFEST = "reward_model.json"
 HEAD = "head.safetensors"
+SEGMENT_HEAD = "segments/head.safetensors"
+"""In a folder of its own: other software reads every safetensors file beside the config."""
+OF_SEGMENTS = ("aspects", "aspect_means", "by_segments")
 RIDGE, FINETUNED = "ridge", "finetuned"
 
 
@@ -48,7 +56,11 @@ class Manifest:
     """Describes a stored model and how it was made.
 
     `means` are the training labels' means by attribute, the trivial predictor; `levels` holds the number of levels of
-    each attribute that has not five; `files` the sha256 of every other file.
+    each attribute or aspect that has not five; `files` the sha256 of every other file.
+
+    A model that scores segments as well has `aspects` with the means of their training labels. With `by_segments` its
+    attributes are these aspects: it has learnt the scores of a response as the means over its segments. A manifest of
+    another model has none of the three.
     """
 
     kind: str
@@ -65,6 +77,14 @@ class Manifest:
     levels: Mapping[str, int] = dataclasses.field(default_factory=dict)
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     format: int = FORMAT
+    aspects: tuple[str, ...] = ()
+    aspect_means: tuple[float, ...] = ()
+    by_segments: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the manifest as it is stored."""
+        fields = dataclasses.asdict(self)
+        return fields if self.aspects else {name: fields[name] for name in fields if name not in OF_SEGMENTS}
 
 
 @dataclass(frozen=True)
@@ -83,9 +103,9 @@ def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
         _save_weights(network.network, directory)
         # No class of transformers has an encoder's head; a decoder's is part of its network.
         if isinstance(network, EncoderReward):
-            head = {name: whole(tensor).contiguous() for name, tensor in network.head.state_dict().items()}
-            if distributed.is_first():
-                save_file(head, directory / HEAD)
+            _save_head(network.head, directory / HEAD)
+        if network.segment_head is not None:
+            _save_head(network.segment_head, directory / SEGMENT_HEAD)
         if distributed.is_first():
             tokenizer.save_pretrained(directory)
             sign(directory, checkpoint.manifest)
@@ -105,6 +125,13 @@ def _save_weights(network: Any, directory: Path) -> None:
         network.save_pretrained(directory, state_dict=weights)
 
 
+def _save_head(head: nn.Linear, path: Path) -> None:
+    tensors = {name: whole(tensor).contiguous() for name, tensor in head.state_dict().items()}
+    if distributed.is_first():
+        path.parent.mkdir(exist_ok=True)
+        save_file(tensors, path)
+
+
 def copy_checkpoint(former: Path, new: Path) -> None:
     """Stores a model a second time, under another name."""
     with distributed.whole_directory(new) as directory:
@@ -114,8 +141,9 @@ def copy_checkpoint(former: Path, new: Path) -> None:
 
 def sign(directory: Path, manifest: Manifest) -> None:
     """Writes the manifest with the sha256 of every file that is in the directory."""
-    files = {path.name: file_sha256(path) for path in sorted(directory.iterdir())}
-    write_json(directory / MANIFEST, dataclasses.asdict(dataclasses.replace(manifest, files=files)))
+    paths = sorted(path for path in directory.rglob("*") if path.is_file())
+    files = {path.relative_to(directory).as_posix(): file_sha256(path) for path in paths}
+    write_json(directory / MANIFEST, dataclasses.replace(manifest, files=files).as_json())
 
 
 def load_checkpoint(directory: Path, *, device: torch.device) -> Checkpoint:
@@ -143,7 +171,8 @@ def read_manifest(directory: Path) -> Manifest:
         raise NoCheckpoint(f"{directory} holds no reward model: it has no {MANIFEST}")
     try:
         fields = json.loads(path.read_bytes())
-        manifest = Manifest(**{**fields, "attributes": tuple(fields["attributes"]), "means": tuple(fields["means"])})
+        lists = {name: tuple(fields[name]) for name in ("attributes", "means", *OF_SEGMENTS[:2]) if name in fields}
+        manifest = Manifest(**{**fields, **lists})
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptCheckpoint(f"{path} is not a reward model's manifest: {error}") from None
     if manifest.format != FORMAT or manifest.pooling not in (ENCODER, DECODER):
@@ -167,11 +196,19 @@ def _load_network(directory: Path, manifest: Manifest) -> tuple[RewardNetwork, d
     """Returns the network and the tensors that it still has to read."""
     if manifest.pooling == ENCODER:
         network, stored = pretrained(AutoModel, str(directory), local=True)
-        reward = encoder_of(network, outputs=len(manifest.attributes))
-        head = {f"head.{name}": tensor for name, tensor in stored_in([directory / HEAD]).items()}
-        if stored:
-            return reward, stored | head
-        fill(reward, head)
-        return reward, {}
-    network, stored = pretrained(AutoModelForSequenceClassification, str(directory), local=True)
-    return DecoderReward(network), stored
+        reward: RewardNetwork = encoder_of(network, outputs=len(manifest.attributes))
+        heads = _stored_head(directory / HEAD, "head")
+    else:
+        network, stored = pretrained(AutoModelForSequenceClassification, str(directory), local=True)
+        reward, heads = DecoderReward(network), {}
+    add_segment_head(reward, len(manifest.aspects))
+    if manifest.aspects:
+        heads |= _stored_head(directory / SEGMENT_HEAD, "segment_head")
+    if stored:
+        return reward, stored | heads
+    fill(reward, heads)
+    return reward, {}
+
+
+def _stored_head(path: Path, name: str) -> dict[str, Stored]:
+    return {f"{name}.{key}": tensor for key, tensor in stored_in([path]).items()}

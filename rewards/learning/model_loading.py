@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils.logging import disable_progress_bar
@@ -21,7 +22,7 @@ from rewards.learning.encoding import (
     Frame,
     pair_frame,
 )
-from rewards.learning.model import DecoderReward, EncoderReward, Loaded, RewardNetwork
+from rewards.learning.model import SHARDED, DecoderReward, EncoderReward, Loaded, RewardNetwork
 from rewards.learning.refusals import Refused
 from rewards.learning.sharded_loading import (
     allocate,
@@ -58,6 +59,7 @@ def load_backbone(
     source: Source,
     *,
     attributes: Sequence[str],
+    aspects: Sequence[str] = (),
     max_length: int,
     device: torch.device = CPU,
     lora_rank: int = 0,
@@ -65,7 +67,8 @@ def load_backbone(
 ) -> Loaded:
     """Returns a new reward model on a pretrained backbone, in fp32, with dropout off and adapters of this rank.
 
-    Of several processes each holds a part of the weights; the head is for the caller to set.
+    Of several processes each holds a part of the weights; the heads are for the caller to set. There is one for
+    segments where aspects are given.
 
     Raises:
         MissingBackbone: the files cannot be loaded.
@@ -82,6 +85,7 @@ def load_backbone(
         network, stored = (_encoder if encoder else _decoder)(source, attributes, tokenizer)
     except (OSError, ValueError) as error:
         raise MissingBackbone(f"the backbone {source} cannot be loaded: {str(error).splitlines()[0]}") from error
+    add_segment_head(network, len(aspects))
     install(network, stored, device=device, lora_rank=lora_rank, seed=seed)
     template = PROMPT_TEMPLATE if encoder else tokenizer.chat_template or CONVERSATION_TEMPLATE
     # More tokens than the backbone has positions for would be an index error, or nonsense.
@@ -102,7 +106,7 @@ def install(
     if lora_rank:
         add_adapters(network.network.base_model, lora_rank)
     # On the way FSDP moves one layer after the other to its device, which may not hold the whole network.
-    shard(network, device, "features")
+    shard(network, device, *SHARDED)
     if not empty:
         network.to(device)
     else:
@@ -181,6 +185,15 @@ def encoder_of(network: Any, *, outputs: int) -> EncoderReward:
     """Returns the network with a new head, which is without weights where the network is."""
     with without_weights() if is_empty(network) else nullcontext():
         return EncoderReward(network, outputs=outputs)
+
+
+def add_segment_head(network: RewardNetwork, aspects: int) -> None:
+    """Gives the network a head for segments with so many outputs, which are 0 until it is set; none for 0 aspects."""
+    if aspects:
+        with without_weights() if is_empty(network) else nullcontext():
+            network.segment_head = nn.Linear(network.blocks[0], aspects)
+        for parameter in network.segment_head.parameters():
+            parameter.detach().zero_()
 
 
 def _decoder(source: Source, attributes: Sequence[str], tokenizer: Any) -> tuple[DecoderReward, dict[str, Stored]]:

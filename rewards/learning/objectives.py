@@ -1,4 +1,4 @@
-"""Defines what a stage of training lowers: errors of the attributes, losses of the pairs, or both.
+"""Defines what a stage of training lowers: errors of the attributes, losses of the pairs, or both, and of segments.
 
 A part's sums are divided by the counts of the whole batch, so the gradient is the same however the batch is cut into
 parts and over however many processes.
@@ -16,6 +16,7 @@ from torch import Tensor
 from rewards.learning.config import JOINT, REGRESSION
 from rewards.learning.data import Floats, Ints, Task, better, targets_of
 from rewards.learning.losses import bradley_terry, margin_bradley_terry, scaled_bradley_terry, squared_errors
+from rewards.learning.segment_answers import SegmentAnswers
 
 PAIR_LOSSES = {
     "bradley_terry": bradley_terry,
@@ -29,13 +30,15 @@ PAIR_LOSSES = {
 class Answers:
     """The answers that the network should give: labels and their weights [rows, attributes], NaN and 0 where missing.
 
-    pairs [pairs, 2] holds the better row and the worse one, strengths [pairs] how much better it is.
+    pairs [pairs, 2] holds the better row and the worse one, strengths [pairs] how much better it is. `segments` are the
+    answers about the segments of the rows, None where the network has no head for them.
     """
 
     labels: Floats
     weights: Floats
     pairs: Ints
     strengths: Floats
+    segments: SegmentAnswers | None = None
 
     def of_rows(self, rows: Sequence[int]) -> Answers:
         """Returns the answers about some rows, which are numbered anew in the given order; a pair needs both rows."""
@@ -44,7 +47,25 @@ class Answers:
         place[chosen] = np.arange(len(chosen))
         pairs = place[self.pairs]
         kept = (pairs >= 0).all(axis=1)
-        return Answers(self.labels[chosen], self.weights[chosen], pairs[kept], self.strengths[kept])
+        segments = self.segments and self.segments.of_rows(rows)
+        return Answers(self.labels[chosen], self.weights[chosen], pairs[kept], self.strengths[kept], segments)
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a network says: scores of the responses [rows, attributes], and of their segments [segments, aspects].
+
+    The latter are NaN for a segment that owns no token, and None where the network has no head for segments.
+    """
+
+    responses: Floats
+    segments: Floats | None = None
+
+    def of_rows(self, rows: Sequence[int], answers: Answers) -> Predicted:
+        """Returns what is said of some rows; `answers` are those about all rows."""
+        if self.segments is None or answers.segments is None:
+            return Predicted(self.responses[rows])
+        return Predicted(self.responses[rows], self.segments[answers.segments.numbers(rows)])
 
 
 @dataclass(frozen=True)
@@ -85,6 +106,25 @@ class Objective:
         if not (self.regresses and answers.weights.any()) and not (self.compares and len(answers.pairs)):
             return float("nan")
         return float(self.loss(torch.from_numpy(scores), answers, self.counts(answers)))
+
+
+def segment_loss(scores: Tensor, answers: SegmentAnswers, count: float) -> Tensor:
+    """Returns the squared errors of scores [segments, aspects], summed and divided by the labels of the whole batch."""
+    errors = squared_errors(scores, tensor(answers.labels, scores))
+    return errors.sum() / max(count, 1.0)
+
+
+def whole_loss(objective: Objective, predicted: Predicted, answers: Answers, *, segment_weight: float) -> float:
+    """Returns the loss over all rows at once, with that of their segments times its weight.
+
+    Either part may have nothing to measure; it is NaN where both have nothing.
+    """
+    of_responses = objective.total(predicted.responses, answers)
+    if predicted.segments is None or answers.segments is None or not answers.segments.known():
+        return of_responses
+    scores = torch.from_numpy(np.nan_to_num(predicted.segments))
+    of_segments = segment_weight * float(segment_loss(scores, answers.segments, answers.segments.known()))
+    return of_segments if np.isnan(of_responses) else of_responses + of_segments
 
 
 def answers_of(

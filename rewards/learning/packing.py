@@ -20,6 +20,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from rewards.learning.encoding import Encoded
+from rewards.learning.segment_pooling import SegmentTokens, places_of, segment_tokens
 
 ATTENTION = "rewardloop_packed"
 _PROMPT = (5, 6, 7, 8, 9)
@@ -50,6 +51,8 @@ class Stretch:
 class Packed:
     """A packed row: ids and positions are [1, tokens], `last` [items] is the index of each item's last token.
 
+    `segments` says where the tokens of the items' segments are, None where they have none.
+
     `keys` lists, stretch after stretch, the tokens that each stretch sees. `bounds` [2, stretches + 1] are the
     cumulative lengths of queries and keys, as kernels for ragged rows want them.
     """
@@ -60,6 +63,7 @@ class Packed:
     stretches: tuple[Stretch, ...]
     keys: Tensor
     bounds: Tensor
+    segments: SegmentTokens | None = None
 
     @property
     def longest(self) -> tuple[int, int]:
@@ -87,6 +91,7 @@ def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed
     positions: list[int] = []
     stretches: list[Stretch] = []
     last: list[int] = []
+    places: list[list[int]] = []
 
     def append(tokens: Sequence[int], offset: int, after: int | None) -> None:
         stretches.append(Stretch(len(ids), len(ids) + len(tokens), after))
@@ -99,6 +104,8 @@ def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed
             append(group[0].ids[:shared], 0, None)
             after = len(stretches) - 1
         for item in group:
+            begun = stretches[after].start if after is not None else 0
+            places += places_of(item.segments, own=len(ids), shared=shared, shared_start=begun)
             append(item.ids[shared:], shared, after)
             last.append(len(ids) - 1)
     keys_of = [list(_keys(stretches, stretch)) for stretch in stretches]
@@ -111,6 +118,7 @@ def pack(groups: Sequence[Sequence[Encoded]], *, device: torch.device) -> Packed
         tuple(stretches),
         torch.tensor([key for keys in keys_of for key in keys], device=device),
         torch.tensor(bounds, dtype=torch.int32, device=device),
+        segment_tokens(places, device=device),
     )
 
 

@@ -6,10 +6,12 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from uuid import UUID
 
+import numpy as np
 import torch
 
 from rewards.learning import distributed
@@ -18,10 +20,12 @@ from rewards.learning.config import AUTO, ScoreConfig, read_config
 from rewards.learning.data import Item, read_items
 from rewards.learning.encoding import Encoded
 from rewards.learning.ensemble import Ensemble, read_ensemble
-from rewards.learning.inference import choose_device, frozen_features, predict
+from rewards.learning.inference import all_features, choose_device, predict_all, scores_of
 from rewards.learning.metrics import weighted_sum
 from rewards.learning.model_files import Checkpoint, load_checkpoint
+from rewards.learning.objectives import Predicted
 from rewards.learning.precision import with_precision
+from rewards.learning.segment_answers import scores_by_aspect
 
 AT_ONCE = 4_096
 """The most items whose features are in memory together."""
@@ -42,6 +46,16 @@ class Scored:
 
 
 @dataclass(frozen=True)
+class SegmentScored(Scored):
+    """The scores of a response and, in their order, those of its segments by aspect.
+
+    A segment of which the model has read no token has none: {}.
+    """
+
+    segments: list[dict[str, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Scorer:
     """A loaded model with its ensemble; one pass reads at most `batch_tokens` tokens."""
 
@@ -50,18 +64,24 @@ class Scorer:
     ensemble: Ensemble | None = None
 
     def score(self, items: Sequence[Item]) -> list[Scored]:
-        """Returns the scores in the order of the items; a score does not depend on the other items."""
+        """Returns the scores in the order of the items; a score does not depend on the other items.
+
+        Those of an item with segments are SegmentScored, if the model scores segments.
+        """
         return self.score_encoded([self.encode(item) for item in items])
 
     def encode(self, item: Item) -> Encoded:
         """Returns the tokens that the model reads of the item; raises UnrenderableConversation."""
-        return self.checkpoint.loaded.frame.encode(item)
+        read = item if self.checkpoint.loaded.scores_segments else replace(item, segments=())
+        return self.checkpoint.loaded.frame.encode(read)
 
     def key(self, encoded: Encoded) -> UUID:
         """Returns a hash of everything that the network reads of the item: equal keys have equal scores."""
         # The length before a cut is part of it, as an encoder's head reads it besides the tokens.
-        read = (encoded.response_start, encoded.response_tokens, *encoded.ids)
-        return UUID(bytes=hashlib.blake2b(array("I", read).tobytes(), digest_size=16).digest())
+        read = array("I", (encoded.response_start, encoded.response_tokens, *encoded.ids)).tobytes()
+        if encoded.segments:
+            read += b"segments" + array("I", chain.from_iterable(encoded.segments)).tobytes()
+        return UUID(bytes=hashlib.blake2b(read, digest_size=16).digest())
 
     def score_encoded(self, encoded: Sequence[Encoded]) -> list[Scored]:
         """Returns the scores of items that `encode` has turned into tokens, in their order.
@@ -76,30 +96,38 @@ class Scorer:
 
     def _score(self, encoded: Sequence[Encoded]) -> list[Scored]:
         manifest = self.checkpoint.manifest
-        rows, uncertainties = self._predict(encoded)
-        named = [dict(zip(manifest.attributes, row, strict=True)) for row in rows]
-        return [
+        predicted, uncertainties = self._predict(encoded)
+        named = [dict(zip(manifest.attributes, row, strict=True)) for row in predicted.responses.tolist()]
+        results = [
             replace(scored(scores, manifest.attribute_weights), uncertainty=uncertainty, truncated=is_truncated(sample))
             for scores, uncertainty, sample in zip(named, uncertainties, encoded, strict=True)
         ]
+        if predicted.segments is None:
+            return results
+        sizes = np.cumsum([len(sample.segments) for sample in encoded])[:-1]
+        of_items = np.split(predicted.segments, sizes)
+        return [
+            SegmentScored(**vars(result), segments=scores_by_aspect(rows, manifest.aspects)) if len(rows) else result
+            for result, rows in zip(results, of_items, strict=True)
+        ]
 
     @torch.no_grad()
-    def _predict(self, encoded: Sequence[Encoded]) -> tuple[list[list[float]], Sequence[float | None]]:
-        """Returns rows of scores by attribute, and how far the ensemble's heads differ: both from one pass.
+    def _predict(self, encoded: Sequence[Encoded]) -> tuple[Predicted, Sequence[float | None]]:
+        """Returns the scores, and how far the ensemble's heads differ: all from one pass.
 
         A sharded head works only within a pass through the whole network, so several processes need two.
         """
         loaded, manifest = self.checkpoint.loaded, self.checkpoint.manifest
         if self.ensemble is None:
-            rows = predict(loaded, encoded, batch_tokens=self.batch_tokens)
-            return rows.tolist(), [None] * len(rows)
-        features = frozen_features(loaded, encoded, batch_tokens=self.batch_tokens)
+            predicted = predict_all(loaded, encoded, batch_tokens=self.batch_tokens)
+            return predicted, [None] * len(predicted.responses)
+        features, of_segments = all_features(loaded, encoded, batch_tokens=self.batch_tokens)
         if distributed.size() > 1:
-            scores = torch.from_numpy(predict(loaded, encoded, batch_tokens=self.batch_tokens))
+            predicted = predict_all(loaded, encoded, batch_tokens=self.batch_tokens)
         else:
-            scores = loaded.network.head(torch.from_numpy(features).float().to(loaded.device)).double()
+            predicted = scores_of(loaded, features, of_segments)
         reward = [manifest.attribute_weights[name] for name in manifest.attributes]
-        return scores.tolist(), self.ensemble.deviation(features, reward).tolist()
+        return predicted, self.ensemble.deviation(features, reward).tolist()
 
 
 def load(directory: Path, *, batch_tokens: int = 8192, device: str = AUTO, precision: str = AUTO) -> Scorer:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import asdict, dataclass
+import hashlib
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from rewards.learning.config import REGRESSION, TrainConfig
-from rewards.learning.data import Response, Snapshot, Task, carve_dev, has_labels, items_of, prompts_of, targets_of
+from rewards.learning.data import Response, Snapshot, Task, has_labels, items_of, prompts_of, targets_of
 from rewards.learning.encoding import truncation_of
 from rewards.learning.finetune import Rows
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import Manifest
 from rewards.learning.objectives import answers_of
+from rewards.learning.segment_answers import owns_tokens, segment_answers_of, segment_labels
 from rewards.learning.token_rows import TokenRows
 
 PLAIN = (REGRESSION,)
@@ -53,9 +56,22 @@ class Parts:
                 "pairs": len(part.rows.answers.pairs),
                 "tokens": sum(part.rows.lengths),
                 "truncation": asdict(truncation_of(part.rows.encoded)),
+                **segment_counts(part.rows),
             }
             for name, part in vars(self).items()
         }
+
+
+def segment_counts(rows: Rows) -> dict[str, Any]:
+    """Returns how many segments a part has, how many labels they have, and how many were dropped for want of a token.
+
+    Nothing where the network has no head for segments.
+    """
+    if rows.answers.segments is None:
+        return {}
+    owned = owns_tokens(rows.encoded)
+    counts = {"all": len(owned), "labels": rows.answers.segments.known(), "dropped": int((~owned).sum())}
+    return {"segments": counts}
 
 
 def parts_of(snapshot: Snapshot, manifest: Manifest, loaded: Loaded, config: TrainConfig) -> Parts:
@@ -88,13 +104,23 @@ def without_prompts(part: Part, prompts: Collection[str]) -> Part:
     return Part(tasks, Rows(encoded, part.rows.answers.of_rows(rows), units))
 
 
+def carve_dev(tasks: Sequence[Task], share: float) -> tuple[list[Task], list[Task]]:
+    """Divides train tasks into (fit, dev) by a hash of the prompt; dev is empty when there is only one prompt.
+
+    Checkpoints are chosen on dev, so that the validation rows, which decide on promotion, choose nothing.
+    """
+    # The "dev:" makes this order independent of the split into train and validation, which reads the same hash.
+    order = sorted({task.prompt_hash for task in tasks}, key=lambda h: hashlib.sha256(f"dev:{h}".encode()).digest())
+    dev = set(order[: math.ceil(share * len(order))]) if len(order) > 1 else set()
+    return [t for t in tasks if t.prompt_hash not in dev], [t for t in tasks if t.prompt_hash in dev]
+
+
 def _divide(snapshot: Snapshot, dev_share: float) -> tuple[list[Task], list[Task]]:
-    """Returns (fit, dev); dev is empty where fit would lack an attribute, and then the ridge is the candidate."""
+    """Returns (fit, dev); dev is empty where fit would lack an attribute or an aspect: the ridge is the candidate."""
     fit, dev = carve_dev(snapshot.train, dev_share)
-    if (
-        has_labels(snapshot.train, snapshot.attributes)
-        and not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all()
-    ):
+    lacks_label = not np.isfinite(targets_of(fit, snapshot.attributes)).any(axis=0).all()
+    lacks_score = not np.isfinite(segment_labels(fit, snapshot.aspects)).any(axis=0).all()
+    if (lacks_label and has_labels(snapshot.train, snapshot.attributes)) or lacks_score:
         return [*snapshot.train], []
     return fit, dev
 
@@ -108,6 +134,8 @@ def _part(tasks: list[Task], manifest: Manifest, loaded: Loaded, config: TrainCo
         rounded=config.targets == "label",
         by_agreement=config.weight_by_agreement,
     )
+    if manifest.aspects:
+        answers = replace(answers, segments=segment_answers_of(tasks, encoded, manifest.aspects))
     return Part(tasks, Rows(encoded, answers, _units(tasks, together=loaded.network.packs or config.stages != PLAIN)))
 
 

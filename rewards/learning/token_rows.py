@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import overload
 
 import numpy as np
@@ -18,13 +19,18 @@ class TokenRows(Sequence[Encoded]):
 
     def __init__(self, encoded: Iterable[Encoded]) -> None:
         tokens, ends, numbers = array("i"), array("q", [0]), array("i")
+        segments, segment_ends = array("i"), array("q", [0])
         for item in encoded:
             tokens.extend(item.ids)
             ends.append(len(tokens))
             numbers.extend((item.response_start, item.response_tokens, item.prompt_cut, item.response_cut))
+            segments.extend(chain.from_iterable(item.segments))
+            segment_ends.append(len(segments) // 2)
         self._tokens: NDArray[np.int32] = np.array(tokens, dtype=np.int32)
         self._ends: NDArray[np.int64] = np.array(ends, dtype=np.int64)
         self._numbers: NDArray[np.int32] = np.array(numbers, dtype=np.int32).reshape(-1, 4)
+        self._segments: NDArray[np.int32] = np.array(segments, dtype=np.int32).reshape(-1, 2)
+        self._segment_ends: NDArray[np.int64] = np.array(segment_ends, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -38,7 +44,9 @@ class TokenRows(Sequence[Encoded]):
             return [self[row] for row in range(*index.indices(len(self)))]
         row = range(len(self))[index]
         ids = self._tokens[self._ends[row] : self._ends[row + 1]].tolist()
-        return Encoded(tuple(ids), *self._numbers[row].tolist())
+        segments = self._segments[self._segment_ends[row] : self._segment_ends[row + 1]].tolist()
+        start, response_tokens, prompt_cut, response_cut = self._numbers[row].tolist()
+        return Encoded(tuple(ids), start, response_tokens, prompt_cut, response_cut, tuple(map(tuple, segments)))
 
     def lengths(self) -> list[int]:
         """[items]: the tokens of each item."""
@@ -55,7 +63,10 @@ def distinct(encoded: Iterable[Encoded]) -> tuple[TokenRows, list[int]]:
         for item in encoded:
             # The whole item: one that was cut elsewhere may be read differently.
             numbers = (item.response_start, item.response_tokens, item.prompt_cut, item.response_cut)
-            key = hashlib.blake2b(array("i", (*numbers, *item.ids)).tobytes(), digest_size=16).digest()
+            segments = chain.from_iterable(item.segments)
+            key = hashlib.blake2b(
+                array("i", (*numbers, len(item.segments), *segments, *item.ids)).tobytes(), digest_size=16
+            ).digest()
             is_new = key not in places
             of.append(places.setdefault(key, len(places)))
             if is_new:

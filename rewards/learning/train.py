@@ -8,33 +8,25 @@ ridge.
 from __future__ import annotations
 
 import os
-import platform
-import shutil
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-import transformers
 
 from rewards.learning import distributed
-from rewards.learning.atomic_directories import write_json
 from rewards.learning.backbones import find_backbone
 from rewards.learning.baseline import (
     ENSEMBLE_ROWS,
     Baseline,
-    Reward,
     cross_fitted_scores,
     ensemble,
-    expected,
     features_of,
     fit_baseline,
     fitted,
-    learning_curve,
     set_head,
 )
 from rewards.learning.config import (
@@ -46,57 +38,28 @@ from rewards.learning.config import (
     without_places,
 )
 from rewards.learning.cross_training import (
-    CrossFitted,
     Trainings,
     cross_trained,
     curve_fits,
     fine_tuned_curve,
     fits_budget,
 )
-from rewards.learning.data import Floats, Snapshot, read_snapshot, scales_of, targets_of, without_tasks
+from rewards.learning.data import Floats, Snapshot, read_snapshot, targets_of, without_tasks
 from rewards.learning.encoding import template_hash
 from rewards.learning.ensemble import add_ensemble
-from rewards.learning.evaluate import measure, prediction_rows
-from rewards.learning.finetune import Diverged, OutOfMemory, Rows, Run, fine_tune
-from rewards.learning.inference import choose_device, predict
-from rewards.learning.merged_reward import NoStockClass, write_reward
-from rewards.learning.metrics import attribute_measures, beyond_chance, rmse
+from rewards.learning.finetune import Diverged, OutOfMemory, Run, fine_tune
+from rewards.learning.inference import choose_device, predict_all
+from rewards.learning.metrics import beyond_chance
 from rewards.learning.model import Loaded
 from rewards.learning.model_files import FINETUNED, RIDGE, Checkpoint, Manifest, copy_checkpoint, save_checkpoint
 from rewards.learning.model_loading import load_backbone
-from rewards.learning.objectives import Objective
-from rewards.learning.precision import name_of, trains_in_half, with_precision
+from rewards.learning.objectives import Objective, Predicted, whole_loss
+from rewards.learning.precision import with_precision
 from rewards.learning.progress import Progress
-from rewards.learning.resume_point import Place
-from rewards.learning.score import write_rows
-from rewards.learning.splits import Part, Parts, parts_of, without_texts
-
-
-@dataclass(frozen=True)
-class Work:
-    """One run: its directory, its configuration and its rows; `reward` [attributes] weighs the scores."""
-
-    directory: Path
-    config: TrainConfig
-    parts: Parts
-    manifest: Manifest
-    reward: Reward
-    progress: Progress
-    started: float
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The stored candidate, how it was trained, and its scores of the validation rows [rows, attributes].
-
-    `fine_tuned` holds the scores of the fine-tuned network, even if the ridge was kept; None if no step helped.
-    """
-
-    manifest: Manifest
-    place: Place
-    scores: Floats
-    fine_tuned: Floats | None
-    training: dict[str, Any]
+from rewards.learning.results import Evidence, Judged, Work, training_summary, write_results
+from rewards.learning.segment_answers import segment_labels
+from rewards.learning.segment_baseline import segment_count, set_fitted_head
+from rewards.learning.splits import Part, parts_of, without_texts
 
 
 def train(directory: Path) -> None:
@@ -109,7 +72,7 @@ def train(directory: Path) -> None:
         MissingFile, BadManifest, CorruptFile, BadRow, EmptyPart, UnlabelledAttribute, OneClass, LeakedPrompt: the
             snapshot cannot be used.
         MissingBackbone, PickledBackbone, TamperedBackbone, UnknownArchitecture, IncompleteWeights,
-            UnrenderableConversation: the backbone cannot be used.
+            UnrenderableConversation, NoSegmentTokens: the backbone cannot be used.
         Diverged, OutOfMemory: the fine-tuning failed.
     """
     if (directory / "metrics.json").is_file() and (directory / "model").is_dir():
@@ -125,7 +88,7 @@ def train(directory: Path) -> None:
     # The network is gone by now: those of the folds need its room.
     evidence = _evidence(work, baseline, candidate, load)
     if distributed.is_first():
-        _report(work, baseline, candidate, evidence, scores)
+        write_results(work, baseline, candidate, evidence, scores)
     distributed.leave()
 
 
@@ -136,10 +99,13 @@ def _trained(
     load: Callable[[], Loaded],
     progress: Progress,
     started: float,
-) -> tuple[Work, Baseline, Floats, Judged]:
+) -> tuple[Work, Baseline, Predicted, Judged]:
     """Returns the run's rows, the baseline with its scores of the validation rows, and the candidate, both stored."""
-    weights = reward_weights(snapshot.attributes, config.attribute_weights)
+    # Weights are given for whole responses; where only segments are scored, there are none.
+    weights = reward_weights(snapshot.attributes, {} if snapshot.by_segments else config.attribute_weights)
     progress.tell("start", config=without_places(config), snapshot=snapshot.content_hash)
+    if snapshot.unscored:
+        progress.tell("aspects_without_scores", aspects=snapshot.unscored)
     loaded = load()
     manifest = distributed.from_first(lambda: _manifest(config, snapshot, loaded, weights))
     parts = distributed.from_first(lambda: parts_of(snapshot, manifest, loaded, config), sent=without_texts)
@@ -148,7 +114,7 @@ def _trained(
     return work, baseline, scores, _candidate(work, loaded, baseline, scores)
 
 
-def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
+def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Predicted]:
     """Returns the baseline, which is stored as a model of its own, and its scores of the validation rows."""
     baseline = fit_baseline(loaded, work.parts.train(), work.config, work.reward, folder=work.directory)
     save_checkpoint(work.directory / "baseline", Checkpoint(loaded, work.manifest))
@@ -157,7 +123,7 @@ def _baseline(work: Work, loaded: Loaded) -> tuple[Baseline, Floats]:
     return baseline, _scores(work, loaded, work.parts.validation)
 
 
-def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -> Judged:
+def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Predicted) -> Judged:
     """Trains and stores the candidate: the fine-tuned network where it beats the ridge on the dev prompts beyond
     chance, else the ridge itself.
     """
@@ -168,12 +134,14 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
         # better at step 0 than any step after it.
         features = baseline.features[:count]
         set_head(loaded, features, fitted(loaded, features, [fit], config, work.reward))
+        if baseline.segments is not None:
+            set_fitted_head(loaded, baseline.segments.rows.first(segment_count(fit)), config)
     identity = f"{config_hash(config)}:{work.manifest.snapshot}"
     run = Run(config, loaded, fit.rows, dev.rows, work.reward, work.progress, work.directory / "checkpoint", identity)
     place = fine_tune(run)
-    training = _training(fit.rows, loaded, place, config, work.started)
+    training = training_summary(fit.rows, loaded, place, config, work.started)
     # Compared with the ridge that would be kept: for each dev prompt it is fitted on all others, dev included.
-    ridge_losses = _losses_by_prompt(work, baseline.left_out()[count:])
+    ridge_losses = _losses_by_prompt(work, _left_out(baseline, rows=count, segments=segment_count(fit)))
     fine_tuned = _scores(work, loaded, work.parts.validation) if any(place.kept) else None
     losses = None if fine_tuned is None else _losses_by_prompt(work, _scores(work, loaded, dev))
     better = losses is not None and beyond_chance(ridge_losses - losses)
@@ -188,14 +156,6 @@ def _candidate(work: Work, loaded: Loaded, baseline: Baseline, scores: Floats) -
     if distributed.is_first():
         add_ensemble(work.directory / "model", ensemble(baseline, features))
     return Judged(manifest, place, scores if fine_tuned is None or not better else fine_tuned, fine_tuned, training)
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What training on parts of the train prompts says: predictions of those left out, and a curve of fine-tuning."""
-
-    crossed: CrossFitted | None
-    curve: dict[str, Any] | None = None
 
 
 def _evidence(work: Work, baseline: Baseline, candidate: Judged, load: Callable[[], Loaded]) -> Evidence:
@@ -224,65 +184,6 @@ def _evidence(work: Work, baseline: Baseline, candidate: Judged, load: Callable[
     return Evidence(crossed, curve)
 
 
-def _report(work: Work, baseline: Baseline, candidate: Judged, evidence: Evidence, scores: Floats) -> None:
-    """Writes the predictions and the metrics of the run; `scores` are the baseline's of the validation rows.
-
-    metrics.json comes last: where it exists, the run is done.
-    """
-    tasks, directory = work.parts.validation.tasks, work.directory
-    predictions = {
-        "baseline_predictions": scores,
-        "fine_tuned_predictions": candidate.fine_tuned,
-        "predictions": candidate.scores,
-    }
-    for name, predicted in predictions.items():
-        if predicted is not None:
-            write_rows(directory / f"{name}.jsonl", prediction_rows(tasks, predicted, candidate.manifest))
-    attributes = work.manifest.attributes
-    write_rows(directory / "expected.jsonl", expected(baseline, attributes, work.parts.validation, scores))
-    if evidence.crossed:
-        write_rows(directory / "cross_fitted.jsonl", _cross_fitted_rows(work, evidence.crossed, candidate.manifest))
-    _write_reward(work)
-    metrics = {
-        "baseline": {
-            **measure(tasks, scores, candidate.manifest),
-            "alphas": baseline.ridge.alphas,
-            "layers": baseline.layers,
-        },
-        "fine_tuned": None
-        if candidate.fine_tuned is None
-        else measure(tasks, candidate.fine_tuned, candidate.manifest),
-        "candidate": {**measure(tasks, candidate.scores, candidate.manifest), "kind": candidate.manifest.kind},
-        "mean": _mean_predictor(work.parts.validation, work.manifest),
-        "learning_curve": learning_curve(baseline, work.config.alphas),
-        "fine_tuned_curve": evidence.curve,
-        "data": work.parts.counts(),
-        "training": candidate.training,
-        **_provenance(work.config),
-    }
-    work.progress.tell("evaluation", **{name: metrics[name]["rmse"] for name in ("baseline", "candidate", "mean")})
-    write_json(directory / "metrics.json", metrics)
-    for folder in ("checkpoint", "folds"):
-        shutil.rmtree(directory / folder, ignore_errors=True)
-    work.progress.tell("done", seconds=candidate.training["seconds"])
-
-
-def _write_reward(work: Work) -> None:
-    try:
-        write_reward(work.directory / "model", work.directory / "reward")
-    except NoStockClass as reason:
-        # The model is whole without: what asks our endpoints or our core for rewards needs no other class.
-        work.progress.tell("no_reward", reason=str(reason))
-
-
-def _cross_fitted_rows(work: Work, crossed: CrossFitted, manifest: Manifest) -> Iterator[dict[str, Any]]:
-    """Yields a row per train response: what a model that has not seen its prompt predicts, and the mean that it saw."""
-    tasks = [task for part in work.parts.train() for task in part.tasks]
-    scores, means = crossed
-    for row, mean in zip(prediction_rows(tasks, scores, manifest), means.tolist(), strict=True):
-        yield row | {"means": dict(zip(manifest.attributes, mean, strict=True))}
-
-
 def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> Loaded:
     if config.threads:
         torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
@@ -291,6 +192,7 @@ def _prepare(config: TrainConfig, snapshot: Snapshot, device: torch.device) -> L
     loaded = load_backbone(
         source,
         attributes=snapshot.attributes,
+        aspects=snapshot.aspects,
         max_length=config.max_length,
         device=device,
         lora_rank=config.lora_rank,
@@ -313,6 +215,9 @@ def _manifest(config: TrainConfig, snapshot: Snapshot, loaded: Loaded, weights: 
         snapshot=snapshot.content_hash,
         levels=snapshot.levels,
         training={**without_places(config), "config_hash": config_hash(config)},
+        aspects=snapshot.aspects,
+        aspect_means=_means(segment_labels(snapshot.train, snapshot.aspects)),
+        by_segments=snapshot.by_segments,
     )
 
 
@@ -323,12 +228,18 @@ def _means(labels: Floats) -> tuple[float, ...]:
     return tuple(means)
 
 
-def _scores(work: Work, loaded: Loaded, part: Part) -> Floats:
-    return predict(loaded, part.rows.encoded, batch_tokens=work.config.batch_tokens)
+def _scores(work: Work, loaded: Loaded, part: Part) -> Predicted:
+    return predict_all(loaded, part.rows.encoded, batch_tokens=work.config.batch_tokens)
 
 
-def _losses_by_prompt(work: Work, predicted: Floats) -> Floats:
-    """[prompts]: the last stage's loss for each dev prompt that has an answer; predicted [rows, attributes].
+def _left_out(baseline: Baseline, *, rows: int, segments: int) -> Predicted:
+    """Returns what the ridges predict of the dev rows without their prompts; before them are so many of the fit."""
+    of_segments = baseline.segments.left_out()[segments:] if baseline.segments else None
+    return Predicted(baseline.left_out()[rows:], of_segments)
+
+
+def _losses_by_prompt(work: Work, predicted: Predicted) -> Floats:
+    """[prompts]: the last stage's loss for each dev prompt that has an answer, that of its segments included.
 
     The prompts are sorted, so that the losses of two models are paired.
     """
@@ -336,53 +247,10 @@ def _losses_by_prompt(work: Work, predicted: Floats) -> Floats:
     rows: dict[str, list[int]] = {}
     for row, prompt in enumerate(part.prompts()):
         rows.setdefault(prompt, []).append(row)
-    by_prompt = [chosen for _, chosen in sorted(rows.items())]
-    losses = [objective.total(predicted[chosen], part.rows.answers.of_rows(chosen)) for chosen in by_prompt]
+    answers, losses = part.rows.answers, []
+    for _, chosen in sorted(rows.items()):
+        of_rows = predicted.of_rows(chosen, answers)
+        losses.append(
+            whole_loss(objective, of_rows, answers.of_rows(chosen), segment_weight=work.config.segment_weight)
+        )
     return np.array([loss for loss in losses if np.isfinite(loss)], dtype=np.float64)
-
-
-def _mean_predictor(validation: Part, manifest: Manifest) -> dict[str, Any]:
-    """Measures the trivial predictor, which says the training mean for every response."""
-    labels = validation.rows.answers.labels
-    means = np.broadcast_to(np.array(manifest.means), labels.shape)
-    known = np.isfinite(labels)
-    scales = scales_of(manifest.attributes, manifest.levels)
-    measures = {
-        name: attribute_measures(means[:, i], labels[:, i], mean=manifest.means[i], levels=scales[name])
-        for i, name in enumerate(manifest.attributes)
-    }
-    return {
-        "values": manifest.means,
-        "attributes": measures,
-        "rmse": rmse(means[known], labels[known]) if known.any() else None,
-    }
-
-
-def _training(fit: Rows, loaded: Loaded, place: Place, config: TrainConfig, started: float) -> dict[str, Any]:
-    sizes = loaded.sizes(fit.encoded, fit.units)
-    return {
-        "steps": len(place.losses),
-        "best_step": place.best_step,
-        "best_steps": dict(zip(config.stages, place.kept, strict=False)),
-        "packed": loaded.network.packs,
-        "precision": {
-            "steps": name_of(trains_in_half(loaded, config.precision)),
-            "features_and_scores": name_of(loaded.half),
-        },
-        "processes": distributed.size(),
-        "curve": place.curve,
-        "losses": place.losses,
-        "seconds": round(time.monotonic() - started, 2),
-        "tokens_per_second": round(place.tokens / place.seconds) if place.seconds else None,
-        "padding_share": sizes.padding_share(sizes.batches(range(len(fit.units)), config.batch_tokens)),
-    }
-
-
-def _provenance(config: TrainConfig) -> dict[str, Any]:
-    versions = {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "numpy": np.__version__,
-    }
-    return {"seed": config.seed, "config_hash": config_hash(config), "versions": versions}

@@ -10,9 +10,11 @@ from rewards.learning.config import (
     HELPSTEER2_WEIGHTS,
     BadConfig,
     TrainConfig,
+    config_hash,
     parse_config,
     read_config,
     reward_weights,
+    without_places,
 )
 
 
@@ -78,3 +80,12 @@ def test_other_attributes_weigh_equally() -> None:
 def test_given_weights_must_name_every_attribute() -> None:
     with pytest.raises(BadConfig, match="exactly clarity, safety"):
         reward_weights(["clarity", "safety"], {"clarity": 1.0})
+
+
+def test_the_weight_of_segments_changes_no_hash_of_before() -> None:
+    before = "ddf596cfe5a97b58245b7a2ce968e632542fcfafbcda20f816fcee734380a795"
+    assert config_hash(TrainConfig("s")) == before
+    assert "segment_weight" not in without_places(TrainConfig("s"))
+    heavier = TrainConfig("s", segment_weight=2.0)
+    assert config_hash(heavier) != before
+    assert without_places(heavier)["segment_weight"] == 2.0

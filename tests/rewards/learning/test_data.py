@@ -14,7 +14,6 @@ from rewards.learning.data import (
     MissingFile,
     OneClass,
     UnlabelledAttribute,
-    carve_dev,
     read_items,
     read_snapshot,
     read_tasks,
@@ -115,15 +114,3 @@ def test_a_missing_label_is_not_a_number(tmp_path: Path) -> None:
     targets = targets_of(list(read_tasks(write_jsonl(tmp_path / "t.jsonl", [row]))), ATTRIBUTES)
     assert targets[0, 0] == 2
     assert math.isnan(targets[0, 1])
-
-
-def test_dev_prompts_are_not_fitted_on(tmp_path: Path) -> None:
-    tasks = list(read_tasks(write_jsonl(tmp_path / "t.jsonl", make_rows(20) + make_rows(20, seed=1))))
-    fit, dev = carve_dev(tasks, 0.15)
-    assert len(dev) == 6
-    assert not {task.prompt_hash for task in fit} & {task.prompt_hash for task in dev}
-
-
-def test_a_single_prompt_leaves_dev_empty(tmp_path: Path) -> None:
-    tasks = list(read_tasks(write_jsonl(tmp_path / "t.jsonl", make_rows(1))))
-    assert carve_dev(tasks, 0.5) == (tasks, [])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from rewards.learning.encoding import (
     truncation_of,
 )
 from tests.rewards.learning.conftest import CHAT_TEMPLATE, make_tokenizer
+from tests.rewards.learning.segment_builders import make_byte_frame
 
 
 def make_item(prompt: str, response: str) -> Item:
@@ -116,3 +119,63 @@ def test_templates_are_told_apart_by_their_hash() -> None:
 def test_special_tokens_of_a_pair_are_those_of_its_tokenizer() -> None:
     frame: Any = make_frame("pair", 64)
     assert (frame.before, frame.between, frame.after) == ((2,), (3,), (3,))
+
+
+# Segments --------------------------------------------------------------------------------------------------
+
+
+def texts_of(frame: Frame, prompt: str, *segments: str) -> list[str]:
+    """The text of the tokens that each segment of a response owns."""
+    ends = list(accumulate(map(len, segments)))
+    item = Item("i", (Turn("user", prompt),), "".join(segments), tuple(pairwise([0, *ends])))
+    encoded = frame.encode(item)
+    return [text_of(frame, encoded.ids[start:end]) for start, end in encoded.segments]
+
+
+@pytest.mark.parametrize("kind", ["pair", "chat"])
+def test_each_segment_owns_the_tokens_of_its_characters(kind: str) -> None:
+    assert texts_of(make_frame(kind, 64), "hi", "One. ", "Two.") == ["One. ", "Two."]
+
+
+@pytest.mark.parametrize("kind", ["pair", "chat"])
+def test_segments_stay_where_they_are_when_the_prompt_is_cut(kind: str) -> None:
+    assert texts_of(make_frame(kind, 40), "A" * 99, "One. ", "Two.") == ["One. ", "Two."]
+
+
+@pytest.mark.parametrize("kind", ["pair", "chat"])
+def test_a_segment_that_was_cut_away_owns_no_token(kind: str) -> None:
+    first, second, third = texts_of(make_frame(kind, 20), "hi", "x" * 15, "y" * 15, "z" * 15)
+    assert (first, set(second), third) == ("x" * 15, {"y"}, "")
+
+
+def test_blanks_that_a_template_trims_move_no_segment() -> None:
+    assert texts_of(make_frame("chat", 64), "hi", "  One. ", "Two. ") == ["One. ", "Two."]
+
+
+def test_segments_that_a_template_rewrites_are_lost() -> None:
+    template = CHAT_TEMPLATE.replace("| trim", "| replace('One', '1')")
+    assert texts_of(ChatFrame(make_tokenizer(pair=False), template, 64), "hi", "One. ", "Two.") == ["", ""]
+
+
+@pytest.mark.parametrize("kind", ["pair", "chat"])
+def test_segments_of_chinese_and_emoji_own_their_code_points(kind: str) -> None:
+    frame = make_byte_frame(kind)
+    segments = ("好的。", "👍🏽é ", "終わり")
+    item = Item("i", (Turn("user", "你好👋"),), "".join(segments), ((0, 3), (3, 7), (7, 10)))
+    assert len(segments[1]) == 4  # the thumb, its colour, a letter and a blank
+    encoded = frame.encode(item)
+    owned = [frame.tokenizer.decode(encoded.ids[start:end]) for start, end in encoded.segments]
+    assert owned == list(segments)
+
+
+@pytest.mark.parametrize("kind", ["pair", "chat"])
+def test_a_token_across_two_segments_is_found_by_tokenising_once(kind: str) -> None:
+    frame = make_byte_frame(kind, [("b", "c"), ("bc", "d"), ("x", "y")])
+    assert texts_of(frame, "hi", "ab", "cde", "wx", "yz") == ["a", "bcde", "wxy", "z"]
+
+
+def test_segments_do_not_change_the_tokens() -> None:
+    for frame in (make_frame("pair", 40), make_frame("chat", 40)):
+        plain = make_item("hi" * 20, "One. Two.")
+        encoded = frame.encode(replace(plain, segments=((0, 5), (5, 9))))
+        assert replace(encoded, segments=()) == frame.encode(plain)

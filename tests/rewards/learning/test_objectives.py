@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 import torch
 
 from rewards.learning.data import Task, better, read_tasks
-from rewards.learning.objectives import Answers, Objective, answers_of, as_pairs
+from rewards.learning.objectives import Answers, Objective, Predicted, answers_of, as_pairs, segment_loss, whole_loss
+from rewards.learning.segment_answers import SegmentAnswers
 from tests.rewards.learning.builders import Row, make_response, make_row, write_jsonl
 
 REWARD = {"helpfulness": 1.0, "verbosity": -0.5}
@@ -97,3 +99,55 @@ def test_a_label_may_be_the_mean_or_the_rounded_one(tmp_path: Path) -> None:
         for rounded in (False, True)
     ]
     assert answers == [2.67, 3]
+
+
+# Segments --------------------------------------------------------------------------------------------------
+
+
+def of_segments(*labels: list[float], bounds: list[int]) -> SegmentAnswers:
+    return SegmentAnswers(np.array(labels), np.array(bounds))
+
+
+SEGMENTS = of_segments([4.0, math.nan], [1.0, 0.0], [math.nan, 2.0], bounds=[0, 2, 2, 3])
+
+
+def test_the_loss_of_segments_by_hand() -> None:
+    scores = torch.tensor([[3.0, 9.0], [1.0, 2.0], [9.0, 2.5]])
+    assert segment_loss(scores, SEGMENTS, SEGMENTS.known()).item() == pytest.approx((1 + 0 + 4 + 0.25) / 4)
+
+
+def test_one_segment_a_response_is_the_loss_of_responses() -> None:
+    answers, scores = make_answers(), torch.randn(6, 2)
+    as_segments = SegmentAnswers(answers.labels, np.arange(7))
+    expected = Objective("regression", (1.0, 1.0)).loss(scores, answers, (11.0, 3.0))
+    torch.testing.assert_close(segment_loss(scores, as_segments, as_segments.known()), expected)
+
+
+def test_scores_move_towards_their_labels_and_not_where_there_is_none() -> None:
+    scores = torch.tensor([[3.0, 9.0], [2.0, 0.0], [9.0, 1.0]], requires_grad=True)
+    gradient = torch.autograd.grad(segment_loss(scores, SEGMENTS, 4), scores)[0]
+    assert torch.sign(gradient).tolist() == [[-1, 0], [1, 0], [0, -1]]
+
+
+def test_segments_go_with_their_rows() -> None:
+    part = SEGMENTS.of_rows([2, 1, 0])
+    assert part.bounds.tolist() == [0, 1, 1, 3]
+    np.testing.assert_array_equal(part.labels, SEGMENTS.labels[[2, 0, 1]])
+    assert SEGMENTS.of_rows([1]).known() == 0
+
+
+def test_the_whole_loss_adds_the_segments_by_their_weight() -> None:
+    responses = Answers(np.array([[1.0]]), np.ones((1, 1)), as_pairs([]), np.zeros(0))
+    unrated = replace(responses, labels=np.array([[math.nan]]), weights=np.zeros((1, 1)))
+    segments = of_segments([2.0], bounds=[0, 1])
+    said = Predicted(np.array([[3.0]]), np.array([[5.0]]))
+    objective = Objective("regression", (1.0,))
+
+    def loss(answers: Answers, predicted: Predicted = said) -> float:
+        return whole_loss(objective, predicted, answers, segment_weight=0.5)
+
+    assert loss(replace(responses, segments=segments)) == 4 + 0.5 * 9
+    assert loss(responses, Predicted(said.responses)) == 4
+    assert loss(replace(unrated, segments=segments)) == 0.5 * 9
+    assert loss(replace(responses, segments=of_segments([math.nan], bounds=[0, 1]))) == 4
+    assert math.isnan(loss(replace(unrated, segments=of_segments([math.nan], bounds=[0, 1]))))

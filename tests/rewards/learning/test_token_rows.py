@@ -29,3 +29,9 @@ def test_equal_items_are_told_from_those_that_differ_in_one_number() -> None:
     rows, places = distinct([ITEMS[0], ITEMS[1], ITEMS[0], other])
     assert list(rows) == [ITEMS[0], ITEMS[1], other]
     assert places == [0, 1, 0, 2]
+
+
+def test_segments_come_back_with_their_item() -> None:
+    items = [Encoded((5, 6, 7), 1, 2, 0, 0, ((1, 2), (0, 0), (2, 3))), ITEMS[0]]
+    assert list(TokenRows(items)) == items
+    assert distinct([*items, items[0]])[1] == [0, 1, 0]

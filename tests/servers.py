@@ -8,6 +8,7 @@ import atexit
 import compileall
 import gc
 import os
+import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack
@@ -34,6 +35,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     of the time. `pytest_collection_finish` goes back to that, for what comes later.
     """
     gc.disable()
+    sys.dont_write_bytecode = False  # rewriting the assertions of all tests takes each worker seconds, every time
     if "PYTEST_XDIST_WORKER" not in os.environ:
         _compile()
     if _only_distributes(early_config):

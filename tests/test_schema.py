@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import schemathesis
 import yaml
 from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
@@ -119,6 +118,8 @@ PEOPLE = ("dave", "alice", "rita", "carol", "root")
 @pytest.mark.django_db(transaction=True)
 def test_no_request_breaks_the_server(schema: dict[str, Any], project: Project, cast: Cast) -> None:
     """Everybody sends each generated request: making them takes longer than answering them."""
+    import schemathesis  # noqa: PLC0415  it takes a second, and every worker of the tests collects this module
+
     make_task(project)
     rate(project, cast.alice)
     make_member(project, make_user("rita"), role=Role.REVIEWER)

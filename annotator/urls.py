@@ -5,6 +5,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
+from annotator.api.schema import KeptSchema
 from annotator.models.public_ids import TaskIdConverter
 from annotator.views import login, settings
 
@@ -18,7 +19,7 @@ handler500 = "annotator.api.errors.server_error"
 rest: list[URLPattern | URLResolver] = [
     path("", include("annotator.api.urls")),
     path("", include("rewards.api.urls")),
-    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("schema/", SpectacularAPIView.as_view(generator_class=KeptSchema), name="schema"),
     path("docs/", SpectacularSwaggerView.as_view(url_name="api:schema"), name="docs"),
 ]
 urlpatterns = [

@@ -5,8 +5,10 @@ With `-n` each of pytest-xdist's workers has a pair of its own, so nothing that 
 """
 
 import atexit
+import compileall
 import gc
 import os
+import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack
@@ -18,6 +20,8 @@ import pytest
 from annotator.launch import embedded
 from annotator.launch.embedded import Postgres, Redis
 
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("annotator", "rewardloop", "rewards")
 _stack = ExitStack()
 running: list[Postgres | Redis] = []
 """Those that we started ourselves, for a test that restarts one."""
@@ -31,11 +35,20 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     of the time. `pytest_collection_finish` goes back to that, for what comes later.
     """
     gc.disable()
+    sys.dont_write_bytecode = False  # rewriting the assertions of all tests takes each worker seconds, every time
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        _compile()
     if _only_distributes(early_config):
         os.environ["PYTEST_PLUGINS"] = __name__  # a worker heeds `-p` too late
     else:
         _start()
     return (yield)
+
+
+def _compile() -> None:
+    """Once for all processes: with PYTHONDONTWRITEBYTECODE, each of the hundreds that tests start would do it again."""
+    for package in PACKAGES:
+        compileall.compile_dir(ROOT / package, quiet=2)
 
 
 def _only_distributes(config: pytest.Config) -> bool:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from types import FunctionType
 
+import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
 OPEN_TO_ALL = {"login", "set_language", "logout", "schema", "docs", "live", "ready", "token"}
@@ -12,58 +13,66 @@ OPEN_TO_ALL |= {"admin-login", "admin-logout"}
 OPEN_TO_ALL |= {"invitation", "new-password", "accept-invitation"}
 
 
-def run_python(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def run_python(code: str) -> list[str]:
+    """What a program says, line by line."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return [*done.stdout.splitlines(), done.stderr]
 
 
-def test_django_starts_without_torch_and_without_the_client() -> None:
-    done = run_python(
+@pytest.fixture(scope="module")
+def loaded_by_the_web() -> set[str]:
+    """The packages that the web, the light worker and the search for personal information have loaded."""
+    said, errors = run_python(
         "import os, sys, django\n"
         "os.environ['DJANGO_SETTINGS_MODULE'] = 'annotator.settings'\n"
         "os.environ.setdefault('SECRET_KEY', 'x')\n"
         "django.setup()\n"
-        "import annotator.urls, rewards.tasks\n"
-        "print(sorted({'torch', 'transformers', 'sklearn', 'pyarrow', 'httpx', 'rewardloop'} & set(sys.modules)))"
+        "import annotator.urls, annotator.tasks, rewards.tasks, annotator.pii.recognisers\n"
+        "print(*sys.modules)"
     )
-    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+    packages = {name.partition(".")[0] for name in said.split()}
+    assert {"django", "annotator", "rewards"} <= packages, errors
+    return packages
 
 
-def test_the_web_and_the_light_worker_load_no_recognisers() -> None:
-    done = run_python(
-        "import os, sys, django\n"
+def test_django_starts_without_torch_and_without_the_client(loaded_by_the_web: set[str]) -> None:
+    assert {"torch", "transformers", "sklearn", "pyarrow", "httpx", "rewardloop"} & loaded_by_the_web == set()
+
+
+def test_the_web_and_the_light_worker_load_no_recognisers(loaded_by_the_web: set[str]) -> None:
+    assert {"phonenumbers", "stdnum"} & loaded_by_the_web == set()
+
+
+@pytest.fixture(scope="module")
+def imports() -> list[str]:
+    """What a process says that imports the learning core without Django, and then everything, without what only tests
+    have. It is one process, as torch alone takes seconds."""
+    return run_python(
+        "import os, pkgutil, sys\n"
+        "missing = ['sklearn', 'scipy', 'krippendorff', 'pytest', 'hypothesis']\n"
+        "missing_in_the_core = ['django', 'celery', 'annotator', 'rest_framework']\n"
+        "for name in missing + missing_in_the_core: sys.modules[name] = None\n"
+        "import rewards.learning.train, rewards.learning.evaluate, rewards.learning.score, rewards.learning.__main__\n"
+        "print('the learning core')\n"
+        "for name in missing_in_the_core: del sys.modules[name]\n"
         "os.environ['DJANGO_SETTINGS_MODULE'] = 'annotator.settings'\n"
         "os.environ.setdefault('SECRET_KEY', 'x')\n"
-        "django.setup()\n"
-        "import annotator.urls, annotator.tasks, annotator.pii.recognisers\n"
-        "print(sorted({'phonenumbers', 'stdnum'} & set(sys.modules)))"
-    )
-    assert done.stdout.strip() == "[]", done.stdout + done.stderr
-
-
-def test_nothing_is_imported_that_only_tests_have() -> None:
-    done = run_python(
-        "import os, pkgutil, sys, django\n"
-        "for name in ('sklearn', 'scipy', 'krippendorff', 'pytest', 'hypothesis'): sys.modules[name] = None\n"
-        "os.environ['DJANGO_SETTINGS_MODULE'] = 'annotator.settings'\n"
-        "os.environ.setdefault('SECRET_KEY', 'x')\n"
+        "import django\n"
         "django.setup()\n"
         "import annotator.urls, rewards\n"
         "for package in (annotator, rewards):\n"
         "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
         "        if not module.name.endswith('__main__'): __import__(module.name)\n"
-        "print('fine')"
+        "print('everything')"
     )
-    assert done.stdout.strip() == "fine", done.stderr
 
 
-def test_the_learning_core_imports_without_django() -> None:
-    done = run_python(
-        "import sys\n"
-        "for name in ('django', 'celery', 'annotator', 'rest_framework'): sys.modules[name] = None\n"
-        "import rewards.learning.train, rewards.learning.evaluate, rewards.learning.score, rewards.learning.__main__\n"
-        "print('fine')"
-    )
-    assert done.stdout.strip() == "fine", done.stderr
+def test_nothing_is_imported_that_only_tests_have(imports: list[str]) -> None:
+    assert imports[1:2] == ["everything"], imports[-1]
+
+
+def test_the_learning_core_imports_without_django(imports: list[str]) -> None:
+    assert imports[0] == "the learning core", imports[-1]
 
 
 def test_no_page_is_open_to_strangers_by_accident(client: object) -> None:

@@ -1,15 +1,17 @@
 """The OpenAPI schema is whole, and the server keeps to it under whatever a client sends."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import schemathesis
 import yaml
 from django.core.management import call_command
 from django.core.wsgi import get_wsgi_application
+from django.test import Client
 from django.urls import URLResolver
+from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, Phase, given, settings
 
 from annotator.models import Project, Role, Token, User
@@ -33,6 +35,20 @@ def operations(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_it_comes_without_a_warning(schema: dict[str, Any]) -> None:
     assert len(operations(schema)) > 30
+
+
+@pytest.mark.django_db
+def test_it_is_made_once_and_served_to_everybody(schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Client().get("/api/v1/schema/")
+    monkeypatch.setattr(SchemaGenerator, "get_schema", None)
+    assert Client().get("/api/v1/schema/").content == first.content
+    assert yaml.safe_load(first.content) == schema
+
+
+@pytest.mark.django_db
+def test_it_speaks_the_reader_s_language(german: Mapping[str, str]) -> None:
+    texts = [Client().get("/api/v1/schema/", headers=headers).content for headers in ({}, german, {})]
+    assert texts[0] == texts[2] != texts[1]
 
 
 def test_every_operation_has_a_name_of_its_own(schema: dict[str, Any]) -> None:
@@ -102,6 +118,8 @@ PEOPLE = ("dave", "alice", "rita", "carol", "root")
 @pytest.mark.django_db(transaction=True)
 def test_no_request_breaks_the_server(schema: dict[str, Any], project: Project, cast: Cast) -> None:
     """Everybody sends each generated request: making them takes longer than answering them."""
+    import schemathesis  # noqa: PLC0415  it takes a second, and every worker of the tests collects this module
+
     make_task(project)
     rate(project, cast.alice)
     make_member(project, make_user("rita"), role=Role.REVIEWER)

@@ -1,8 +1,11 @@
 """Describes in the OpenAPI schema what all calls have in common: tokens, and headers that a kind of call takes."""
 
+from functools import lru_cache
 from typing import Any
 
+from django.utils import translation
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 
 from annotator.api import idempotency, resources
@@ -40,3 +43,16 @@ class CallSchema(AutoSchema):
         if isinstance(self.view, resources.Resource):
             own = [*own, *resources.parameters(self.method)]
         return own
+
+
+class KeptSchema(SchemaGenerator):
+    """Returns the schema that the process has made before: it is the same for everybody, and making it takes long."""
+
+    def get_schema(self, request: Any = None, public: bool = False) -> Any:
+        return _schema(translation.get_language(), self.api_version)
+
+
+@lru_cache(maxsize=8)
+def _schema(_language: str | None, version: str | None) -> Any:
+    # Where a view would look at the caller, there is none; the command `spectacular` does the same.
+    return SchemaGenerator(api_version=version).get_schema(request=None, public=True)  # type: ignore[no-untyped-call]

@@ -14,20 +14,23 @@ from django.test.client import FakePayload
 from annotator.web.storable_requests import StorableRequestMiddleware
 
 BY_NAME = ("__getitem__", "get", "getlist", "__contains__")
-AS_A_WHOLE = ("__iter__", "keys", "values", "items", "lists", "dict", "urlencode")
+NAMES_ALONE = ("__iter__", "keys")
+AS_A_WHOLE = ("values", "items", "lists", "dict", "urlencode")
 
 
 @dataclass
 class Reads:
-    """Since `clear`: names asked of a query or a form, whether one was gone through, and whether a body was read."""
+    """Since `clear`: names asked of a query or a form, whether its names or its values were gone through, and whether a
+    body was read."""
 
     names: set[str] = field(default_factory=set)
+    all_names: bool = False
     whole: bool = False
     body: bool = False
 
     def clear(self) -> None:
         self.names.clear()
-        self.whole = self.body = False
+        self.all_names = self.whole = self.body = False
 
     @property
     def any_value(self) -> bool:
@@ -39,6 +42,8 @@ def watched_reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     noted = Reads()
     for name in BY_NAME:
         monkeypatch.setattr(QueryDict, name, _by_name(getattr(QueryDict, name), noted))
+    for name in NAMES_ALONE:
+        monkeypatch.setattr(QueryDict, name, _noting(getattr(QueryDict, name), noted, "all_names"))
     for name in AS_A_WHOLE:
         monkeypatch.setattr(QueryDict, name, _noting(getattr(QueryDict, name), noted, "whole"))
     for name in ("read", "readline"):

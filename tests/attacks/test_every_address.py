@@ -194,14 +194,22 @@ def hostile_addresses(role: str) -> list[str]:
     return ["/" + re.sub(r"<[^>]+>", value, place) for place, value in sent]
 
 
-def broken(client: Client, method: str, address: str, **sent: Any) -> list[str]:
-    """The request, if it was answered by 500; what it changed is taken back."""
+def answered(client: Client, method: str, address: str, **sent: Any) -> tuple[int, bytes]:
+    """The status and the content of the answer; what the request changed is taken back."""
     with transaction.atomic():
         answer = client.generic(method, address, **sent)
-        if answer.streaming:
-            b"".join(answer)
+        content = b"".join(answer) if answer.streaming else answer.content
         transaction.set_rollback(True)
-    return [f"{method} {address[:200]}: {answer.status_code}"] if answer.status_code in (500, 502) else []
+    return answer.status_code, content
+
+
+def broken(client: Client, method: str, address: str, **sent: Any) -> list[str]:
+    """The request, if it was answered by 500."""
+    return fault(method, address, answered(client, method, address, **sent)[0])
+
+
+def fault(method: str, address: str, status: int) -> list[str]:
+    return [f"{method} {address[:200]}: {status}"] if status in (500, 502) else []
 
 
 @pytest.fixture
@@ -258,20 +266,37 @@ def test_no_single_parameter_breaks_an_address(
 ) -> None:
     """Alone, as a parameter that is refused hides those that are read after it.
 
-    Those that an address asks for, and those that it asks for then, and one that nobody knows.
+    Those that an address asks for, and those that it asks for then, and one that nobody knows. A list names those that
+    it has where it refuses that one.
     """
     faults: list[str] = []
     for address in addresses_of(role, known):
         if not address.startswith("/admin/"):
             sent: set[str] = set()
-            asked = {UNKNOWN}
+            asked, named = {UNKNOWN}, set[str]()
             while waiting := asked - sent:
                 name = min(waiting)
                 sent.add(name)
                 reads.clear()
-                faults += broken(client_of, "GET", f"{address}?{quote(name)}={VERY_LONG}")
-                asked |= reads.names | (set(PARAMETERS) if reads.whole else set())
+                asking = f"{address}?{quote(name)}={VERY_LONG}"
+                status, content = answered(client_of, "GET", asking)
+                faults += fault("GET", asking, status)
+                named |= named_in(content)
+                asked |= reads.names | named
+                if (reads.whole or reads.all_names) and not named:
+                    asked |= set(PARAMETERS)
     assert faults == []
+
+
+def named_in(content: bytes) -> set[str]:
+    """The parameters that a list has, as its refusal of another one says."""
+    return {name.decode() for names in re.findall(rb"This list has: ([\w, ]+)", content) for name in names.split(b", ")}
+
+
+@pytest.mark.parametrize("role", ["carol"], indirect=True)
+def test_a_list_names_its_parameters(client_of: Client, known: dict[str, str]) -> None:
+    _, content = answered(client_of, "GET", f"/api/v1/projects/talk/tasks/?{UNKNOWN}=1")
+    assert {"cursor", "page_size", "state"} <= named_in(content)
 
 
 @by_everybody

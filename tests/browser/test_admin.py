@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from annotator.annotation import report
@@ -11,6 +10,7 @@ from annotator.models import Project, User
 from rewards.models import RewardModel, Score
 from tests.annotator.models.test_constraints import make_model
 from tests.browser.conftest import PASSWORD
+from tests.browser.test_accessible import violations
 from tests.builders import NOW, imported, label_row, make_member, make_project, make_task, make_user, rate
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -76,8 +76,7 @@ def test_its_colours_have_contrast_and_it_fetches_no_font_but_ours(
     faint = []
     for address in [*pages, f"rewards/rewardmodel/{model.pk}/change/", "annotator/project/"]:
         page.goto(f"/admin/{address}")
-        faults = Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
-        faint += [f"{address}: {node['html'][:200]}" for violation in faults for node in violation["nodes"]]
+        faint += violations(page, only=["color-contrast"])
     assert faint == []
     assert page.evaluate("document.fonts.check('16px \"Inter Variable\"')")
     assert not [url for url in fonts if url.endswith(".woff2") and "/vendor/inter-" not in url]

@@ -156,9 +156,9 @@ def test_arrays_find_what_score_by_score_is_found(seed: int) -> None:
 
 @pytest.fixture
 def noted(cast: Cast) -> Noted:
-    """Thirty tasks on which all agree, give or take, where bob gave one response 1; the model expects 3.5."""
+    """Ten tasks on which all agree, give or take, where bob gave one response 1; the model expects 3.5."""
     project = make_project("small", review_unlikely_percent=2)
-    for number in range(30):
+    for number in range(10):
         make_task(project, prompt=f"Prompt {number}")
         for user in cast.annotators:
             odd = user == cast.bob and number == 7

@@ -1,6 +1,8 @@
 """A project with labels, preferences and ratings, and releases of it."""
 
-from collections.abc import Callable
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,6 +12,8 @@ from rest_framework.test import APIClient
 
 from annotator.background import heartbeats
 from annotator.db.clock import database_now
+from annotator.exporting import formats, parquet_process
+from annotator.exporting.columns import Row, Type
 from annotator.models import Project, Release, Task
 from annotator.releases import jobs
 from annotator.releases.particulars import Particulars
@@ -22,6 +26,22 @@ Made = Callable[..., Release]
 @pytest.fixture(autouse=True)
 def light_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "require", lambda queue: None)
+
+
+@pytest.fixture
+def no_writing_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parquet is written by the same function in this process, where a process of its own for each file proves nothing.
+
+    A release has up to six files. Those of tests/annotator/releases/test_checks.py are written by processes, as are
+    those of exports and of a worker that is killed.
+    """
+    monkeypatch.setattr(formats, "_parquet", parquet_from_here)
+
+
+def parquet_from_here(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[bytes]:
+    file = io.BytesIO()
+    parquet_process.write(formats.json_lines(rows), json.loads(json.dumps(columns)), file)
+    yield file.getvalue()
 
 
 @pytest.fixture

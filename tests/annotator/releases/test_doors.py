@@ -22,7 +22,7 @@ from annotator.releases import jobs
 from tests.annotator.releases.conftest import Made
 from tests.conftest import Cast
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_writing_process")]
 ADDRESS = "/api/v1/projects/talk/releases/"
 PAGE = "/projects/talk/data/releases/"
 

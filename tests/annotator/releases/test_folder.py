@@ -18,7 +18,7 @@ from tests.annotator.releases.conftest import Made, elsewhere
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_task, pseudonym
 from tests.conftest import Cast
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_writing_process")]
 
 
 def rows(release: Release, name: str) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ from tests.celery_workers import environment, wait_for
 from tests.conftest import Cast
 
 State = Release.State
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_writing_process")]
 
 
 @pytest.fixture

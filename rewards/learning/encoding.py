@@ -46,6 +46,19 @@ class Encoded:
 
 
 @dataclass(frozen=True)
+class Located:
+    """An encoded item, and where its response's tokens stand in the text.
+
+    `rendered` is the text from the response's first character on, as the template renders it. `spans` has the
+    characters start..end of it that each token of the response holds, for the tokens that the limit left.
+    """
+
+    encoded: Encoded
+    spans: tuple[tuple[int, int], ...]
+    rendered: str
+
+
+@dataclass(frozen=True)
 class Truncation:
     """The effect of the token limit: prompts that lost their beginning, and responses that alone exceed the limit."""
 
@@ -95,6 +108,10 @@ class ChatFrame:
     max_length: int
 
     def encode(self, item: Item) -> Encoded:
+        return self.locate(item).encoded
+
+    def locate(self, item: Item) -> Located:
+        """Returns the encoded item with the place of each of its response's tokens, from one tokenisation."""
         text = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", item.response)))
         reference = render(self.tokenizer, self.template, (*item.conversation, Turn("assistant", SENTINEL)))
         boundary = common_prefix(text, reference)
@@ -104,13 +121,19 @@ class ChatFrame:
         start = sum(1 for _, end in tokens["offset_mapping"] if end <= boundary)
         bos = 1 if start and ids[0] == self.tokenizer.bos_token_id else 0
         room = self.max_length - bos
-        response = ids[start:]
+        places = range(start, len(ids))
         # The last token closes the turn and the reward is read there, so an overlong response loses what is before it.
-        kept = response if len(response) <= room else [*response[: room - 1], response[-1]]
+        kept = places if len(places) <= room else [*places[: room - 1], places[-1]]
         tail = last(ids[bos:start], room - len(kept))
         start_kept = bos + len(tail)
-        prompt_cut, response_cut = start - start_kept, len(response) - len(kept)
-        return Encoded((*ids[:bos], *tail, *kept), start_kept, len(response), prompt_cut, response_cut)
+        prompt_cut, response_cut = start - start_kept, len(places) - len(kept)
+        whole = (*ids[:bos], *tail, *(ids[place] for place in kept))
+        spans = [tokens["offset_mapping"][place] for place in kept]
+        return Located(
+            Encoded(whole, start_kept, len(places), prompt_cut, response_cut),
+            tuple((max(0, first - boundary), end - boundary) for first, end in spans),
+            text[boundary:],
+        )
 
 
 Frame = PairFrame | ChatFrame

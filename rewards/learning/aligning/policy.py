@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from rewards.learning import distributed
 from rewards.learning.adapters import add_adapters, start_adapters
@@ -211,6 +211,8 @@ def install(policy: Policy, stored: Mapping[str, Stored], *, device: torch.devic
     network, empty = policy.network, is_empty(policy.network)
     if lora_rank:
         add_adapters(network.base_model, lora_rank)
+        # It lies outside of what has adapters, and would be trained beside them.
+        network.get_output_embeddings().requires_grad_(False)
     shard(network, device)
     if empty:
         allocate(network, device)
@@ -238,7 +240,8 @@ def policy_hash(source: Source) -> str:
 
 
 def _require_language_model(source: Source, model_type: str) -> None:
-    if model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+    # BERT has a causal class too, which no checkpoint was trained for.
+    if model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         raise NotALanguageModel(
             f"the policy {source} is of type {model_type}, which predicts no next token: name a causal language model"
         )

@@ -44,8 +44,8 @@ def shard(network: nn.Module, device: torch.device, *methods: str) -> None:
 
 def large_embeddings(network: nn.Module) -> list[nn.Module]:
     """Returns the embeddings that are sharded by themselves."""
-    # Together with the rest it would stay whole for as long as a pass takes. One whose weights are also the last layer's
-    # stays with the rest: apart, the two modules would be sharded into two different weights.
+    # Together with the rest it would stay whole for as long as a pass takes. One whose weights are the last layer's as
+    # well stays with the rest: sharded apart, the two modules would train two different weights.
     holders = Counter(id(p) for module in network.modules() for p in module.parameters(recurse=False))
     embeddings = [module for module in network.modules() if isinstance(module, nn.Embedding)]
     return [m for m in embeddings if m.weight.numel() > LARGE and holders[id(m.weight)] == 1]

@@ -31,7 +31,8 @@ def make_judged_row(number: int, chosen: list[bool], rejected: list[bool], **mor
 
 
 def make_segments(qualities: list[bool]) -> tuple[str, list[Row]]:
-    text, segments = "", []
+    text = ""
+    segments: list[Row] = []
     for good in qualities:
         start = len(text)
         text += WORDS[good]

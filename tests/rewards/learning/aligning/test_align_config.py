@@ -8,7 +8,7 @@ import pytest
 from rewards.learning.aligning.config import METHODS, AlignConfig, public_settings, setting_hash
 from rewards.learning.config import BadConfig, parse_config
 
-NEEDED = {"method": "dpo", "policy": "p", "data": "d"}
+NEEDED: dict[str, Any] = {"method": "dpo", "policy": "p", "data": "d"}
 
 
 @pytest.mark.parametrize("method", METHODS)

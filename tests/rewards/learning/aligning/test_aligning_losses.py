@@ -125,10 +125,10 @@ def test_with_one_segment_of_weight_1_dpo_2d_is_dpo() -> None:
 def test_a_column_that_does_not_match_costs_nothing() -> None:
     chosen, rejected = torch.randn(5, 1), torch.randn(5, 1)
     ones, nothing = torch.ones_like(chosen), torch.zeros_like(chosen)
-    wide = [torch.cat([values, torch.randn(5, 1)], dim=1) for values in (chosen, rejected)]
+    more, less = (torch.cat([values, torch.randn(5, 1)], dim=1) for values in (chosen, rejected))
     weights, matched = torch.cat([ones, ones], dim=1), torch.cat([ones, nothing], dim=1)
     narrow = dpo_2d(chosen, rejected, ones, ones, ones, beta=0.3)
-    torch.testing.assert_close(dpo_2d(*wide, weights, weights, matched, beta=0.3), narrow)
+    torch.testing.assert_close(dpo_2d(more, less, weights, weights, matched, beta=0.3), narrow)
 
 
 def test_dpo_2d_s_gradient_raises_good_and_lowers_bad_segments() -> None:

@@ -71,7 +71,7 @@ def apart(network: Any, units: list[Unit]) -> torch.Tensor:
 def test_packed_rows_with_shared_prompts_give_what_separate_ones_do(decoder_directory: Path, units: list[Unit]) -> None:
     policy = loaded(decoder_directory)
     assert policy.packs
-    plain = AutoModelForCausalLM.from_pretrained(decoder_directory).eval()
+    plain = AutoModelForCausalLM.from_pretrained(decoder_directory)
     torch.testing.assert_close(policy.log_probs(groups(units)), apart(plain, units), atol=1e-5, rtol=0)
 
 
@@ -96,7 +96,7 @@ def test_other_architectures_give_what_transformers_does(kind: str, units: list[
     AutoModelForCausalLM.from_config(KINDS[kind]).save_pretrained(tmp_path / kind)  # type: ignore[no-untyped-call]
     make_tokenizer(pair=False).save_pretrained(tmp_path / kind)
     policy = loaded(tmp_path / kind)
-    plain = AutoModelForCausalLM.from_pretrained(tmp_path / kind).eval()
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path / kind)
     with torch.no_grad():
         torch.testing.assert_close(policy.log_probs(groups(units)), apart(plain, units), atol=1e-5, rtol=0)
 

@@ -61,6 +61,7 @@ def test_the_learning_core_imports_without_django() -> None:
         "import sys\n"
         "for name in ('django', 'celery', 'annotator', 'rest_framework'): sys.modules[name] = None\n"
         "import rewards.learning.train, rewards.learning.evaluate, rewards.learning.score, rewards.learning.__main__\n"
+        "import rewards.learning.aligning.align\n"
         "print('fine')"
     )
     assert done.stdout.strip() == "fine", done.stderr

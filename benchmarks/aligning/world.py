@@ -18,9 +18,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 THINGS = (
-    "otter maple cobalt lemon falcon granite violet walnut badger copper clover magnet "
-    "heron juniper marble pepper raven silver thistle velvet willow amber basil cedar"
-).split()
+    *("otter", "maple", "cobalt", "lemon", "falcon", "granite", "violet", "walnut", "badger", "copper", "clover"),
+    *("magnet", "heron", "juniper", "marble", "pepper", "raven", "silver", "thistle", "velvet", "willow", "amber"),
+    *("basil", "cedar"),
+)
 WEIGHTS = [str(number) for number in range(8)]
 FILLERS = ("well ,", "um ,")
 ASPECTS = {"correctness": 0.7, "clarity": 0.3}
@@ -143,18 +144,8 @@ def _row(things: Sequence[str], **sides: Sequence[Sentence]) -> Row:
 
 def make_policy(directory: Path, *, seed: int) -> Path:
     """Writes a small language model with random weights, for which a word is a token."""
-    words = [
-        *SPECIAL,
-        *THINGS,
-        *WEIGHTS,
-        "weighs",
-        ".",
-        ",",
-        "well",
-        "um",
-        *(f"{name}:" for name in ASPECTS),
-        *(f"{level}," for level in range(5)),
-    ]
+    steering = [*(f"{name}:" for name in ASPECTS), *(f"{level}," for level in range(5))]
+    words = [*SPECIAL, *THINGS, *WEIGHTS, "weighs", ".", ",", "well", "um", *steering]
     tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     fast: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]

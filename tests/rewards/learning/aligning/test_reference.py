@@ -69,11 +69,7 @@ def test_another_model_other_tokens_or_another_precision_are_computed_anew(
     changed: str, stored: Stored, units: list[Unit], tmp_path: Path
 ) -> None:
     stored()
-    others: dict[str, dict[str, Any]] = {
-        "tokens": {"of": units[:3]},
-        "source": {"source_hash": "t"},
-        "precision": {"half": True},
-    }
+    others: dict[str, Any] = {"tokens": {"of": units[:3]}, "source": {"source_hash": "t"}, "precision": {"half": True}}
     stored(**others[changed])
     assert events(tmp_path) == ["reference_computed", "reference_computed"]
 

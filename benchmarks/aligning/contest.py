@@ -72,10 +72,11 @@ def named(answer: Row) -> str:
 def make_contest(folder: Path, *, seed: int, pairs: int) -> Contest:
     world, place = make_world(seed), folder / str(seed)
     place.mkdir()
+    held_out = comparisons(world, HELD_OUT, seed=seed + 1_000)
     rows = {
-        "corpus": corpus(world, CORPUS, seed=seed),
-        "pairs": comparisons(world, pairs, seed=seed),
-        "held_out": comparisons(world, HELD_OUT, seed=seed + 1_000),
+        "held_out": held_out,
+        "corpus": corpus(world, CORPUS, seed=seed, without=held_out),
+        "pairs": comparisons(world, pairs, seed=seed, without=held_out),
     }
     for name, of in rows.items():
         (place / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in of))

@@ -97,16 +97,19 @@ def make_world(seed: int) -> World:
     return World({thing: dice.choice(WEIGHTS) for thing in THINGS})
 
 
-def corpus(world: World, count: int, *, seed: int) -> list[Row]:
-    """Returns what the untrained writer writes, to make a policy of."""
+def corpus(world: World, count: int, *, seed: int, without: Sequence[Row] = ()) -> list[Row]:
+    """Returns what the untrained writer writes of other prompts than those rows have, to make a policy of."""
     dice = random.Random(f"corpus {seed}")
-    return [_row(things, chosen=world.write(things, dice)) for things in _prompts(dice, count)]
+    return [_row(things, chosen=world.write(things, dice)) for things in _prompts(dice, count, without)]
 
 
-def comparisons(world: World, count: int, *, seed: int) -> list[Row]:
-    """Returns pairs of the writer's responses, the one of higher quality chosen, with the scores of each segment."""
+def comparisons(world: World, count: int, *, seed: int, without: Sequence[Row] = ()) -> list[Row]:
+    """Returns pairs of the writer's responses to other prompts than those rows have, the better one chosen.
+
+    Each segment has its scores.
+    """
     dice, rows = random.Random(f"pairs {seed}"), []
-    for things in _prompts(dice, count):
+    for things in _prompts(dice, count, without):
         pair = [world.write(things, dice) for _ in range(2)]
         while quality(pair[0]) == quality(pair[1]):
             pair = [world.write(things, dice) for _ in range(2)]
@@ -119,8 +122,14 @@ def quality(sentences: Sequence[Sentence]) -> float:
     return sum(sentence.quality for sentence in sentences) / len(sentences)
 
 
-def _prompts(dice: random.Random, count: int) -> list[list[str]]:
-    return [dice.sample(THINGS, NAMED) for _ in range(count)]
+def _prompts(dice: random.Random, count: int, without: Sequence[Row]) -> list[list[str]]:
+    taken = {row["conversation"][0]["content"] for row in without}
+    prompts: list[list[str]] = []
+    while len(prompts) < count:
+        things = dice.sample(THINGS, NAMED)
+        if " ".join(things) not in taken:
+            prompts.append(things)
+    return prompts
 
 
 def _row(things: Sequence[str], **sides: Sequence[Sentence]) -> Row:

@@ -34,7 +34,7 @@ from rewards.learning.aligning.rows import (
     attributes_of,
     carve_held_out,
     read_judged,
-    require_alike,
+    require_apart,
 )
 from rewards.learning.aligning.sampling import (
     Sample,
@@ -73,7 +73,7 @@ def align(directory: Path) -> None:
 
     Raises:
         BadConfig, NoSuchDevice: the configuration cannot be used.
-        MissingFile, BadRow, NoRows, RewrittenResponse, UnrenderableConversation: the rows cannot be used.
+        MissingFile, BadRow, NoRows, LeakedPrompt, RewrittenResponse, UnrenderableConversation: the rows cannot be used.
         MissingPolicy, PickledBackbone, NotALanguageModel, IncompleteWeights, OtherVocabulary: the policy or its
             reference cannot be used.
         Diverged, OutOfMemory: the training failed.
@@ -124,15 +124,15 @@ def read_rows(directory: Path, config: AlignConfig) -> Rows:
     """Returns the rows of the configured files.
 
     Raises:
-        MissingFile, BadRow, NoRows: the rows cannot be used.
+        MissingFile, BadRow, NoRows, LeakedPrompt: the rows cannot be used.
     """
     places = [file_place(name, directory) for name in (config.data, config.held_out_data) if name]
     files = [read_judged(place, config) for place in places]
     train, held_out = (files[0], files[1]) if len(files) > 1 else carve_held_out(files[0], config.held_out_share)
     if not train:
         raise NoRows("all prompts are held out: give more rows, or lower held_out_share")
-    if held_out:
-        require_alike(train[0], held_out[0], places[-1].name)
+    if len(files) > 1:
+        require_apart(train, held_out)
     return Rows(train, held_out, ":".join(file_sha256(place) for place in places))
 
 

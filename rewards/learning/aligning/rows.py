@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rewards.learning.aligning.config import BY_SEGMENT, IMITATING, STEERLM, AlignConfig
-from rewards.learning.data import BadRow, Turn, read_rows
+from rewards.learning.data import BadRow, LeakedPrompt, Turn, read_rows
 from rewards.learning.refusals import Refused
 
 LONGEST_SHOWN = 40
@@ -40,8 +40,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Row:
-    """A conversation with the response that people chose, and the one that they rejected, if there is one."""
+    """A conversation with the response that people chose, and the one that they rejected, if there is one.
 
+    `place` is the file and the line that it comes from, for what is to be said of it.
+    """
+
+    place: str
     conversation: tuple[Turn, ...]
     chosen: Judged
     rejected: Judged | None
@@ -62,11 +66,12 @@ def read_judged(path: Path, config: AlignConfig) -> list[Row]:
     """
     rows: list[Row] = []
     for number, raw in read_rows(path):
+        place = f"{path.name}, line {number}"
         try:
-            rows.append(_row(raw, config))
+            rows.append(_row(place, raw, config))
             _compare(rows[0], rows[-1])
         except ValueError as error:
-            raise BadRow(f"{path.name}, line {number}: {error}") from None
+            raise BadRow(f"{place}: {error}") from None
     if not rows:
         raise NoRows(f"{path.name} has no rows: write one JSON object a line, each with conversation and chosen")
     return rows
@@ -89,15 +94,15 @@ def attributes_of(rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(rows[0].chosen.attributes) if rows else ()
 
 
-def _row(raw: Mapping[str, Any], config: AlignConfig) -> Row:
+def _row(place: str, raw: Mapping[str, Any], config: AlignConfig) -> Row:
     conversation = tuple(_turns(raw))
     chosen = _judged(raw, "chosen", config)
     if "rejected" not in raw and config.method in IMITATING:
-        return Row(conversation, chosen, None)
+        return Row(place, conversation, chosen, None)
     rejected = _judged(raw, "rejected", config)
     if rejected.text == chosen.text and config.method not in IMITATING:
         raise ValueError("chosen and rejected are the same text, which compares nothing: leave the row out")
-    return Row(conversation, chosen, rejected)
+    return Row(place, conversation, chosen, rejected)
 
 
 def _turns(raw: Mapping[str, Any]) -> Iterator[Turn]:
@@ -181,12 +186,24 @@ def _levels(raw: Mapping[str, Any], name: str, config: AlignConfig) -> dict[str,
     return {key: int(value) for key, value in levels.items()}
 
 
-def require_alike(first: Row, row: Row, name: str) -> None:
-    """Raises BadRow unless a row of the file `name` has the aspects and the attributes of another file's first row."""
+def require_apart(train: Sequence[Row], held_out: Sequence[Row]) -> None:
+    """Raises unless two files fit together, and the policy is not judged by prompts that it has learnt.
+
+    Raises:
+        BadRow: the held-out rows have other aspects or attributes.
+        LeakedPrompt: both files have the same prompt.
+    """
     try:
-        _compare(first, row)
+        _compare(train[0], held_out[0])
     except ValueError as error:
-        raise BadRow(f"{name}, line 1: {error}") from None
+        raise BadRow(f"{held_out[0].place}: {error}") from None
+    places = {row.prompt: row.place for row in train}
+    leaked = [row for row in held_out if row.prompt in places]
+    if leaked:
+        raise LeakedPrompt(
+            f"{len(leaked)} held-out rows have the prompt of a train row, as {leaked[0].place} has that of "
+            f"{places[leaked[0].prompt]}: leave them out of one of the files"
+        )
 
 
 def _compare(first: Row, row: Row) -> None:

@@ -54,7 +54,8 @@ def answers(policy: Policy, prompts: Sequence[tuple[Turn, ...]], config: AlignCo
 
 @torch.no_grad()
 def _answers(policy: Policy, prompts: Sequence[tuple[Turn, ...]], config: AlignConfig) -> list[Sample]:
-    tokens = [prompt_tokens(policy, prompt, config.sample_tokens) for prompt in prompts]
+    room = min(config.sample_tokens, policy.frame.max_length - 1)
+    tokens = [prompt_tokens(policy, prompt, room) for prompt in prompts]
     width = max(map(len, tokens))
     ends = end_tokens(policy)
     # On the left, so that every answer begins in the same column.
@@ -62,7 +63,7 @@ def _answers(policy: Policy, prompts: Sequence[tuple[Turn, ...]], config: AlignC
     mask = torch.tensor([[0] * (width - len(own)) + [1] * len(own) for own in tokens], device=policy.device)
     drawn = GenerationConfig(
         do_sample=True, temperature=1.0, top_k=0, top_p=1.0, repetition_penalty=1.0,
-        max_new_tokens=config.sample_tokens, eos_token_id=ends, pad_token_id=ends[0],
+        max_new_tokens=room, eos_token_id=ends, pad_token_id=ends[0],
     )  # type: ignore[no-untyped-call]  # fmt: skip
     policy.network.eval()
     with torch.autocast(policy.device.type, torch.bfloat16, enabled=policy.half):
@@ -87,18 +88,17 @@ def prompt_tokens(policy: Policy, prompt: tuple[Turn, ...], room: int) -> list[i
     """Returns the tokens after which the policy answers, as training has them; a long prompt loses its beginning."""
     encoded = policy.frame.encode(Item("", prompt, "a"))
     tokens = list(encoded.ids[: encoded.response_start])
-    return tokens[-max(1, policy.frame.max_length - room) :]
+    return tokens[-(policy.frame.max_length - room) :]
 
 
 def end_tokens(policy: Policy) -> list[int]:
     """Returns the tokens that end an answer: the tokenizer's, and the one that the template closes a turn with."""
+    tokenizer = policy.frame.tokenizer
     located = policy.frame.locate(Item("", (Turn("user", "a"),), "a"))
-    closing = [
-        token
-        for token, (start, _) in zip(located.encoded.ids[located.encoded.response_start :], located.spans, strict=True)
-        if start >= 1
-    ]
-    return list(dict.fromkeys([policy.frame.tokenizer.eos_token_id, *closing[:1]]))
+    after = zip(located.encoded.ids[located.encoded.response_start :], located.spans, strict=True)
+    # A line break may close a turn too, but answers hold others.
+    closing = [token for token, (start, _) in after if start >= 1 and token in tokenizer.all_special_ids]
+    return list(dict.fromkeys([tokenizer.eos_token_id, *closing[:1]]))
 
 
 def sampled_log_probs(policy: Policy, samples: Sequence[Sample]) -> list[LogProbs]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from rewards.learning.aligning.config import BY_SEGMENT, STEERLM, AlignConfig
 from rewards.learning.aligning.rows import Judged, Row, aspects_of, attributes_of
-from rewards.learning.aligning.segments import columns, loss_weight, normalised, owners, rewards_of
+from rewards.learning.aligning.segments import RewrittenResponse, columns, loss_weight, normalised, owners, rewards_of
 from rewards.learning.aligning.steering import conditioned
 from rewards.learning.data import Item, Turn
-from rewards.learning.encoding import ChatFrame, Encoded
+from rewards.learning.encoding import ChatFrame, Encoded, UnrenderableConversation
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,13 @@ def units_of(rows: Sequence[Row], frame: ChatFrame, config: AlignConfig) -> list
         UnrenderableConversation: the chat template refuses a conversation.
     """
     encoder = _Encoder(frame, config, normalised(config.aspect_weights, aspects_of(rows)), attributes_of(rows))
-    return [unit for row in rows for unit in _units(row, encoder)]
+    units: list[Unit] = []
+    for row in rows:
+        try:
+            units += _units(row, encoder)
+        except (RewrittenResponse, UnrenderableConversation) as refusal:
+            raise type(refusal)(f"{row.place}: {refusal}") from refusal
+    return units
 
 
 def _units(row: Row, encoder: _Encoder) -> Iterator[Unit]:

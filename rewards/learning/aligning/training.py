@@ -98,7 +98,7 @@ def take_step(run: Run, state: State, sizes: Sizes, units: Sequence[int], *, ste
         **_named(measured, config),
         grad_norm=norm.item(),
         tokens_per_second=round(tokens / seconds),
-        padding_share=round(sizes.padding_share(sizes.batches(units, place.micro_tokens)), 4),
+        padding_share=round(sizes.padding_share(parts_of(run, place, sizes, units)), 4),
     )
 
 
@@ -109,9 +109,8 @@ def _gradients(run: Run, state: State, sizes: Sizes, units: Sequence[int]) -> Te
     does not depend on how the step is cut.
     """
     place = state.place
-    place.micro_tokens = place.micro_tokens or run.config.micro_tokens or sizes.tokens(units)
     while True:
-        parts = sizes.batches(units, place.micro_tokens)
+        parts = parts_of(run, place, sizes, units)
         try:
             return _in_parts(run, state, parts, units)
         except torch.OutOfMemoryError as error:
@@ -125,6 +124,11 @@ def _gradients(run: Run, state: State, sizes: Sizes, units: Sequence[int]) -> Te
             # Cached blocks of the sizes that have just failed would leave no room for the smaller ones.
             torch.cuda.empty_cache()
             run.progress.tell("out_of_memory", micro_tokens=place.micro_tokens)
+
+
+def parts_of(run: Run, place: Place, sizes: Sizes, units: Sequence[int]) -> list[list[int]]:
+    """Returns what goes through the network at once: a whole step, unless it has to be cut."""
+    return sizes.batches(units, place.micro_tokens or run.config.micro_tokens or sizes.tokens(units))
 
 
 def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Sequence[int]) -> Tensor:

@@ -22,6 +22,7 @@ from rewards.learning.aligning.config import METHODS
 from rewards.learning.aligning.policy import Policy
 from rewards.learning.aligning.rows import NoRows
 from rewards.learning.config import BadConfig
+from rewards.learning.data import LeakedPrompt
 from rewards.learning.finetune import Diverged, OutOfMemory
 from tests.rewards.learning.aligning.builders import make_alignment, make_judged_row, make_judged_rows
 from tests.rewards.learning.builders import read_events, read_json, write_jsonl
@@ -91,6 +92,11 @@ def test_samples_say_how_far_the_policy_has_moved(decoder_directory: Path, tmp_p
     assert moved["kl_per_token"] > 1e-3
     answers = (tmp_path / "0.03" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     assert [set(json.loads(answer)) for answer in answers] == [{"conversation", "response", "ended"}] * 2
+
+
+def test_answers_may_be_as_long_as_the_policy_can_read(decoder_directory: Path, tmp_path: Path) -> None:
+    sampled = aligned(tmp_path / "run", decoder_directory, samples=1, sample_tokens=500)["sampled"]
+    assert 0 < sampled["tokens"] < 64
 
 
 def test_a_steered_policy_is_asked_for_the_requested_levels(decoder_directory: Path, tmp_path: Path) -> None:
@@ -314,9 +320,20 @@ def test_what_is_done_is_not_done_again(decoder_directory: Path, tmp_path: Path)
 
 
 def test_held_out_rows_may_be_a_file_of_their_own(decoder_directory: Path, tmp_path: Path) -> None:
-    others = write_jsonl(tmp_path / "others.jsonl", make_judged_rows(5, seed=2))
+    others = write_jsonl(tmp_path / "others.jsonl", renumbered(make_judged_rows(5, seed=2), 100))
     metrics = aligned(tmp_path / "run", decoder_directory, held_out_data=str(others))
     assert (metrics["data"]["train"]["rows"], metrics["held_out"]["pairs"]) == (12, 5)
+
+
+def renumbered(rows: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:
+    turns = [[{"role": "user", "content": f"Q{first + number}?"}] for number in range(len(rows))]
+    return [{**row, "conversation": turn} for row, turn in zip(rows, turns, strict=True)]
+
+
+def test_a_held_out_prompt_that_is_trained_on_is_refused(decoder_directory: Path, tmp_path: Path) -> None:
+    others = write_jsonl(tmp_path / "others.jsonl", make_judged_rows(1))
+    with pytest.raises(LeakedPrompt, match=r"as others.jsonl, line 1 has that of rows.jsonl, line 1: leave them out"):
+        aligned(tmp_path / "run", decoder_directory, held_out_data=str(others))
 
 
 def test_a_single_prompt_that_is_held_out_leaves_nothing(decoder_directory: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from rewards.learning.aligning.segments import (
     rewards_of,
 )
 from rewards.learning.data import Item
-from rewards.learning.encoding import ChatFrame, Located
+from rewards.learning.encoding import ChatFrame, Located, UnrenderableConversation
 from tests.rewards.learning.aligning.builders import (
     TEMPLATE,
     learnt_text,
@@ -162,6 +162,12 @@ def test_a_template_that_rewrites_responses_is_refused() -> None:
     upper = TEMPLATE.replace("message['content']", "message['content'] | upper")
     with pytest.raises(RewrittenResponse, match="leaves a message's content as it is"):
         owned(make_frame(template=upper), "Good. Bad.", cut(0, 6, 10))
+
+
+def test_a_conversation_that_the_template_refuses_is_said_with_its_line(tmp_path: Path) -> None:
+    strict = "{{ raise_exception('only users here') }}"
+    with pytest.raises(UnrenderableConversation, match=r"^rows.jsonl, line 1: .*only users here"):
+        make_units(tmp_path, make_frame(template=strict), [make_judged_row(0, [True], [False])])
 
 
 def test_the_reward_of_a_segment_is_the_weighted_mean_of_its_scores() -> None:

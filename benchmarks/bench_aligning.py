@@ -1,9 +1,9 @@
 """Compares the methods of alignment in a world where a program knows what is good, and our DPO with TRL's DPOTrainer.
 
-`python -m benchmarks.bench_aligning [world] [speed] [--seeds 5] [--pairs 200] [--repeats 3] [--kinds qwen3 llama]`.
-The world is benchmarks/aligning/world.py. For the speed, small models with random weights train on random tokens of
-HelpSteer2's lengths; TRL runs in an environment of its own (TRL_PYTHON, or one made in var/peers/trl). Both trainers'
-time includes the reference's log-probabilities.
+`python -m benchmarks.bench_aligning [world] [speed] [tuning] [--seeds 5] [--pairs 200] [--repeats 3] ...`. The world is
+benchmarks/aligning/world.py; `tuning` tries the methods' settings in worlds of other seeds. For the speed, small models
+with random weights train on random tokens of HelpSteer2's lengths; TRL runs in an environment of its own (TRL_PYTHON, or
+one made in var/peers/trl). Both trainers' time includes the reference's log-probabilities.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -19,13 +20,13 @@ from typing import Any
 import torch
 from transformers.utils import logging
 
-from benchmarks.aligning.contest import METHODS, make_contest, summary
+from benchmarks.aligning.contest import GRID, METHODS, TUNING, make_contest, summary
 from benchmarks.aligning.speed import Bench, compare, largest_difference, make_policy, speed_pairs
 from benchmarks.training.pairs import tokens_of
 from rewards.learning.inference import choose_device
 from rewards.learning.progress import Progress
 
-PARTS = ("world", "speed")
+PARTS = ("world", "speed", "tuning")
 SAME = 16  # pairs whose losses are compared, two batches
 
 
@@ -37,10 +38,26 @@ def world(*, seeds: int, pairs: int) -> None:
             contest = make_contest(Path(folder), seed=seed, pairs=pairs)
             verdicts["start"].append(contest.start())
             for method in METHODS:
-                verdicts[method].append(contest.verdict(method))
+                verdicts[method].append(contest.verdict(method, METHODS[method]))
             latest = {name: round(of[-1]["quality"], 3) for name, of in verdicts.items()}
             say({"seed": seed, **latest, "processor_seconds": round(time.process_time() - began)})
     say(summary(verdicts))
+
+
+def tuning(*, pairs: int) -> None:
+    """Says how good each setting of each method is in worlds of other seeds."""
+    qualities: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as folder:
+        for seed in TUNING:
+            contest = make_contest(Path(folder), seed=seed, pairs=pairs)
+            contest.start()
+            for method, grid in GRID.items():
+                for settings in grid:
+                    key = json.dumps({"method": method, **settings})
+                    qualities.setdefault(key, []).append(contest.verdict(method, settings)["quality"])
+                    say({**json.loads(key), "seed": seed, "quality": round(qualities[key][-1], 3)})
+    for key, of in qualities.items():
+        say({**json.loads(key), "quality": round(statistics.mean(of), 4), "seeds": len(of)})
 
 
 def speed(*, kinds: list[str], size: str, pairs: int, repeats: int, threads: int) -> None:
@@ -63,7 +80,7 @@ def say(values: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The methods of alignment, and DPO beside TRL's.")
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], metavar="{world,speed}")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], metavar="{world,speed,tuning}")
     parser.add_argument("--seeds", type=int, default=5, choices=range(2, 11))
     parser.add_argument("--pairs", type=int, default=200, help="comparisons that each method learns from")
     parser.add_argument("--size", default="2m", choices=["2m", "10m", "1b", "8b"])
@@ -75,7 +92,9 @@ def main() -> None:
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     Progress.tell = quiet  # type: ignore[method-assign]
-    parts = options.parts or PARTS
+    parts = options.parts or PARTS[:2]
+    if "tuning" in parts:
+        tuning(pairs=options.pairs)
     if "world" in parts:
         world(seeds=options.seeds, pairs=options.pairs)
     if "speed" in parts:

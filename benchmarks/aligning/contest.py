@@ -23,7 +23,16 @@ METHODS: dict[str, dict[str, Any]] = {
     "dpo_1d": {"learning_rate": 1e-3, "beta": 0.3},
     "dpo_2d": {"learning_rate": 1e-3, "beta": 0.3},
 }
-"""Each method with the settings that were best for it in two other worlds (of the seeds 100 and 101)."""
+"""Each method with the settings that were best in the worlds of `TUNING`."""
+TUNING = (100, 101, 102)
+"""Seeds of worlds in which settings are chosen; the methods are compared in others."""
+GRID: dict[str, list[dict[str, float]]] = {
+    "sft": [{"learning_rate": rate} for rate in (3e-4, 1e-3)],
+    **{
+        method: [{"learning_rate": rate, "beta": beta} for rate in rates for beta in (0.1, 0.3, 1.0)]
+        for method, rates in (("dpo", (1e-4, 3e-4)), ("dpo_1d", (3e-4, 1e-3)), ("dpo_2d", (3e-4, 1e-3)))
+    },
+}
 T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 """Student's t for 95 % intervals of so many seeds."""
 
@@ -36,12 +45,12 @@ class Contest:
     policy: Path
     folder: Path
 
-    def verdict(self, method: str) -> dict[str, float]:
+    def verdict(self, method: str, settings: dict[str, float]) -> dict[str, float]:
         """Aligns the policy by the method and returns what the program says of its answers to held-out prompts."""
-        run = self.folder / method
+        run = self.folder / "_".join([method, *map(str, settings.values())])
         return self._aligned(
             run, method=method, policy=str(self.policy), data=str(self.folder / "pairs.jsonl"), epochs=6,
-            batch_size=16, aspect_weights=ASPECTS, reference_folder=str(self.folder / "reference"), **METHODS[method],
+            batch_size=16, aspect_weights=ASPECTS, reference_folder=str(self.folder / "reference"), **settings,
         )  # fmt: skip
 
     def start(self) -> dict[str, float]:

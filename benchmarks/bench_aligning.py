@@ -2,8 +2,8 @@
 
 `python -m benchmarks.bench_aligning [world] [speed] [tuning] [--seeds 5] [--pairs 200] [--repeats 3] ...`. The world is
 benchmarks/aligning/world.py; `tuning` tries the methods' settings in worlds of other seeds. For the speed, small models
-with random weights train on random tokens of HelpSteer2's lengths; TRL runs in an environment of its own (TRL_PYTHON, or
-one made in var/peers/trl). Both trainers' time includes the reference's log-probabilities.
+with random weights train on random tokens of HelpSteer2's lengths; TRL runs in an environment of its own (TRL_PYTHON,
+or one made in var/peers/trl). Both trainers' time includes the reference's log-probabilities.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from rewards.learning.aligning.config import BY_SEGMENT, STEERLM, AlignConfig
 from rewards.learning.aligning.rows import Judged, Row, aspects_of, attributes_of
 from rewards.learning.aligning.segments import RewrittenResponse, columns, loss_weight, normalised, owners, rewards_of
 from rewards.learning.aligning.steering import conditioned
 from rewards.learning.data import Item, Turn
-from rewards.learning.encoding import ChatFrame, Encoded, UnrenderableConversation
+from rewards.learning.encoding import ChatFrame, Encoded, Located, UnrenderableConversation
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,21 @@ class _Encoder:
     config: AlignConfig
     weights: dict[str, float]
     attributes: tuple[str, ...]
+    integers: dict[int, int] = field(default_factory=dict)
 
     def prompt(self, row: Row, judged: Judged) -> tuple[Turn, ...]:
         """Returns the conversation, and what the levels of the response are, in the same order in every row."""
         levels = judged.attributes
         return conditioned(row.conversation, {name: levels[name] for name in self.attributes if levels})
 
+    def _located(self, item: Item) -> Located:
+        located = self.frame.locate(item)
+        # One object for each token of the vocabulary: Python's integers take four times as much as what points to them.
+        ids = tuple(self.integers.setdefault(token, token) for token in located.encoded.ids)
+        return replace(located, encoded=replace(located.encoded, ids=ids))
+
     def side(self, prompt: tuple[Turn, ...], judged: Judged, *, chosen: bool) -> Side:
-        located = self.frame.locate(Item("", prompt, judged.text))
+        located = self._located(Item("", prompt, judged.text))
         learnt = learnt_places(located.encoded)
         if self.config.method not in BY_SEGMENT:
             return Side(located.encoded, (0,) * len(learnt), (1.0,))

@@ -1,6 +1,6 @@
 """Compares the methods of alignment in a world where a program knows what is good, and our DPO with TRL's DPOTrainer.
 
-`python -m benchmarks.bench_aligning [world] [speed] [tuning] [--seeds 5] [--pairs 200] [--repeats 3] ...`. The world is
+`python -m benchmarks.bench_aligning [world] [speed] [tuning] [--seeds 5] [--pairs 1200] ...`. The world is
 benchmarks/aligning/world.py; `tuning` tries the methods' settings in worlds of other seeds. For the speed, small models
 with random weights train on random tokens of HelpSteer2's lengths; TRL runs in an environment of its own (TRL_PYTHON,
 or one made in var/peers/trl). Both trainers' time includes the reference's log-probabilities.
@@ -31,14 +31,14 @@ SAME = 16  # pairs whose losses are compared, two batches
 
 
 def world(*, seeds: int, pairs: int) -> None:
-    verdicts: dict[str, list[dict[str, float]]] = {name: [] for name in ("start", *METHODS)}
+    verdicts: dict[str, list[dict[str, float]]] = {name: [] for name in ("start", *METHODS[pairs])}
     with tempfile.TemporaryDirectory(prefix="rewardloop-bench-") as folder:
         for seed in range(seeds):
             began = time.process_time()
             contest = make_contest(Path(folder), seed=seed, pairs=pairs)
             verdicts["start"].append(contest.start())
-            for method in METHODS:
-                verdicts[method].append(contest.verdict(method, METHODS[method]))
+            for method, settings in METHODS[pairs].items():
+                verdicts[method].append(contest.verdict(method, settings))
             latest = {name: round(of[-1]["quality"], 3) for name, of in verdicts.items()}
             say({"seed": seed, **latest, "processor_seconds": round(time.process_time() - began)})
     say(summary(verdicts))
@@ -82,7 +82,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The methods of alignment, and DPO beside TRL's.")
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], metavar="{world,speed,tuning}")
     parser.add_argument("--seeds", type=int, default=5, choices=range(2, 11))
-    parser.add_argument("--pairs", type=int, default=200, help="comparisons that each method learns from")
+    parser.add_argument("--pairs", type=int, default=1_200, choices=list(METHODS), help="comparisons to learn from")
     parser.add_argument("--size", default="2m", choices=["2m", "10m", "1b", "8b"])
     parser.add_argument("--speed-pairs", type=int, default=48)
     parser.add_argument("--repeats", type=int, default=3)

@@ -14,16 +14,25 @@ from typing import Any
 from benchmarks.aligning.world import ASPECTS, NAMED, Row, World, comparisons, corpus, make_policy, make_world
 from rewards.learning.aligning.align import align
 
-HELD_OUT, CORPUS = 200, 3_000
+HELD_OUT, CORPUS, PASSES = 200, 3_000, 1_200
+"""Held-out prompts, responses that the policy learns to write from, and comparisons that a method goes through."""
 WRITER: dict[str, Any] = {"method": "sft", "learning_rate": 3e-3, "epochs": 6, "batch_size": 32}
 """How the policy that all methods start from learns to write."""
-METHODS: dict[str, dict[str, Any]] = {
-    "sft": {"learning_rate": 1e-3},
-    "dpo": {"learning_rate": 3e-4, "beta": 0.03},
-    "dpo_1d": {"learning_rate": 1e-3, "beta": 0.3},
-    "dpo_2d": {"learning_rate": 1e-3, "beta": 0.3},
+METHODS: dict[int, dict[str, dict[str, float]]] = {
+    200: {
+        "sft": {"learning_rate": 1e-3},
+        "dpo": {"learning_rate": 1e-4, "beta": 1.0},
+        "dpo_1d": {"learning_rate": 1e-3, "beta": 0.3},
+        "dpo_2d": {"learning_rate": 1e-3, "beta": 0.3},
+    },
+    1_200: {
+        "sft": {"learning_rate": 1e-3},
+        "dpo": {"learning_rate": 1e-4, "beta": 0.1},
+        "dpo_1d": {"learning_rate": 1e-3, "beta": 0.3},
+        "dpo_2d": {"learning_rate": 1e-3, "beta": 0.3},
+    },
 }
-"""Each method with the settings that were best in the worlds of `TUNING`."""
+"""For a number of comparisons, each method with the settings that were best in the worlds of `TUNING`."""
 TUNING = (100, 101, 102)
 """Seeds of worlds in which settings are chosen; the methods are compared in others."""
 GRID: dict[str, list[dict[str, float]]] = {
@@ -44,14 +53,14 @@ class Contest:
     world: World
     policy: Path
     folder: Path
+    pairs: int
 
     def verdict(self, method: str, settings: dict[str, float]) -> dict[str, float]:
         """Aligns the policy by the method and returns what the program says of its answers to held-out prompts."""
         run = self.folder / "_".join([method, *map(str, settings.values())])
-        return self._aligned(
-            run, method=method, policy=str(self.policy), data=str(self.folder / "pairs.jsonl"), epochs=6,
-            batch_size=16, aspect_weights=ASPECTS, reference_folder=str(self.folder / "reference"), **settings,
-        )  # fmt: skip
+        fixed = {"method": method, "policy": str(self.policy), "data": str(self.folder / "pairs.jsonl")}
+        fixed |= {"aspect_weights": ASPECTS, "reference_folder": str(self.folder / "reference")}
+        return self._aligned(run, **fixed, batch_size=16, epochs=max(1, PASSES // self.pairs), **settings)
 
     def start(self) -> dict[str, float]:
         """Returns the same of the policy that all methods start from, which it trains."""
@@ -89,7 +98,7 @@ def make_contest(folder: Path, *, seed: int, pairs: int) -> Contest:
     }
     for name, of in rows.items():
         (place / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in of))
-    return Contest(world, place / "writer" / "policy", place)
+    return Contest(world, place / "writer" / "policy", place, pairs)
 
 
 def interval(values: Sequence[float]) -> dict[str, float]:

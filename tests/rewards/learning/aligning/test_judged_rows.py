@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.aligning.rows import NoRows, Row, carve_held_out, read_judged
+from rewards.learning.config import parse_config
 from rewards.learning.data import BadRow
 from tests.rewards.learning.aligning.builders import make_judged_row, make_judged_rows
 from tests.rewards.learning.builders import write_jsonl
@@ -32,6 +34,13 @@ def test_a_row_is_read_with_its_segments(tmp_path: Path) -> None:
         (0, 5, {"correctness": 4, "clarity": 3}),
         (5, 8, {"correctness": 0, "clarity": 1}),
     ]
+
+
+def test_the_documentation_s_own_example_is_accepted(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "aligning.md").read_text(encoding="utf-8")
+    config, row = (json.loads(block.split("```")[0]) for block in page.split("```json\n")[1:3])
+    weights = parse_config(AlignConfig, config).aspect_weights
+    assert [len(r.chosen.segments) for r in read(tmp_path, row, aspect_weights=weights)] == [2]
 
 
 def test_blanks_between_segments_go_to_the_one_before(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ METHODS: dict[int, dict[str, dict[str, float]]] = {
     1_200: {
         "sft": {"learning_rate": 1e-3},
         "dpo": {"learning_rate": 1e-4, "beta": 0.1},
-        "dpo_1d": {"learning_rate": 1e-3, "beta": 0.3},
+        "dpo_1d": {"learning_rate": 3e-4, "beta": 0.3},
         "dpo_2d": {"learning_rate": 1e-3, "beta": 0.3},
     },
 }
@@ -58,7 +58,7 @@ class Contest:
     def verdict(self, method: str, settings: dict[str, float]) -> dict[str, float]:
         """Aligns the policy by the method and returns what the program says of its answers to held-out prompts."""
         run = self.folder / "_".join([method, *map(str, settings.values())])
-        fixed = {"method": method, "policy": str(self.policy), "data": str(self.folder / "pairs.jsonl")}
+        fixed: dict[str, Any] = {"method": method, "policy": str(self.policy), "data": str(self.folder / "pairs.jsonl")}
         fixed |= {"aspect_weights": ASPECTS, "reference_folder": str(self.folder / "reference")}
         return self._aligned(run, **fixed, batch_size=16, epochs=max(1, PASSES // self.pairs), **settings)
 

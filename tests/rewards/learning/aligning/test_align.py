@@ -351,8 +351,9 @@ def test_bad_input_of_the_command_is_one_sentence_and_code_2(
 
 
 @pytest.mark.slow
-def test_two_processes_learn_what_one_does(decoder_directory: Path, tmp_path: Path) -> None:
-    given: dict[str, Any] = {"micro_tokens": 80, "samples": 2}
+@pytest.mark.parametrize("given", [{"lora_rank": 0}, {"lora_rank": 2, "activation_checkpointing": True}])
+def test_two_processes_learn_what_one_does(given: dict[str, Any], decoder_directory: Path, tmp_path: Path) -> None:
+    given = {**given, "micro_tokens": 80, "samples": 2}
     runs = [
         make_alignment(tmp_path / str(count), decoder_directory, "dpo_2d", processes=count, **given) for count in (1, 2)
     ]

@@ -139,9 +139,13 @@ def read_rows(directory: Path, config: AlignConfig) -> Rows:
 def _align(work: Work) -> None:
     config, directory = work.config, work.directory
     source_hash = distributed.from_first(lambda: policy_hash(find_policy(config.policy)))
+    # An adapter that has not been trained changes nothing, so the policy before training is its own reference.
+    reference_hash = source_hash
+    if config.reference:
+        reference_hash = distributed.from_first(lambda: policy_hash(find_policy(config.reference)))
     policy = work.policy(config.policy, lora_rank=config.lora_rank)
-    train, held_out = _judged(work, policy, source_hash)
-    identity = setting_hash(config, data=work.rows.content_hash, policy=source_hash)
+    train, held_out = _judged(work, policy, reference_hash)
+    identity = setting_hash(config, data=work.rows.content_hash, policy=source_hash, reference=reference_hash)
     run = Run(config, policy, train, held_out, work.progress, directory / "checkpoint", identity)
     place = train_policy(run)
     measures = {"train": measure(policy, train, config), "held_out": measure(policy, held_out, config)}
@@ -165,15 +169,11 @@ def _align(work: Work) -> None:
     work.progress.tell("done", seconds=round(time.monotonic() - work.started, 2))
 
 
-def _judged(work: Work, policy: Policy, source_hash: str) -> tuple[Judgements, Judgements]:
+def _judged(work: Work, policy: Policy, reference_hash: str) -> tuple[Judgements, Judgements]:
     """Returns the train rows and the held-out ones as tokens, with the reference's log-probabilities."""
     config = work.config
     train, held_out = (units_of(rows, policy.frame, config) for rows in (work.rows.train, work.rows.held_out))
     folder = Path(config.reference_folder) if config.reference_folder else work.directory / "reference"
-    reference_hash = source_hash
-    if config.reference:
-        reference_hash = distributed.from_first(lambda: policy_hash(find_policy(config.reference)))
-    # An adapter that has not been trained changes nothing, so the policy before training is its own reference.
     judged = with_reference(
         [*train, *held_out],
         folder,

@@ -312,6 +312,21 @@ def test_a_checkpoint_of_other_rows_is_not_resumed(
     assert "another configuration" in refused[0]["reason"]
 
 
+def test_a_checkpoint_against_another_reference_is_not_resumed(
+    decoder_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aligned(tmp_path / "other", decoder_directory, "sft")
+    run = make_alignment(tmp_path / "run", decoder_directory, "dpo", checkpoint_steps=1)
+    with monkeypatch.context() as patched:
+        stop_at(patched, 2)
+        with pytest.raises(Stopped):
+            align(run)
+    config = {**read_json(run / "config.json"), "reference": str(tmp_path / "other" / "policy")}
+    (run / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    align(run)
+    assert "checkpoint_refused" in [event["event"] for event in read_events(run)]
+
+
 def test_what_is_done_is_not_done_again(decoder_directory: Path, tmp_path: Path) -> None:
     aligned(tmp_path / "run", decoder_directory)
     shutil.rmtree(tmp_path / "run" / "reference")

@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-annotation bench-evidence bench-growth bench-io bench-learning bench-memory bench-pages bench-pii bench-scoring bench-segmenting bench-snapshot bench-training
+.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-aligning bench-annotation bench-evidence bench-growth bench-io bench-learning bench-memory bench-pages bench-pii bench-scoring bench-segmenting bench-snapshot bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -34,6 +34,9 @@ bench:  ## every benchmark
 
 bench-agreement:  ## the agreement page at a million annotations; ARGS: a number of annotations
 	@$(BOOTSTRAP) bench agreement $(ARGS)
+
+bench-aligning:  ## the methods of alignment in a world of known truth, and DPO beside TRL's; ARGS: world, speed, --seeds, --pairs, ...
+	@$(BOOTSTRAP) bench aligning $(ARGS)
 
 bench-annotation:  ## annotations a second over HTTP; ARGS: --tasks, --annotators, --seconds
 	@$(BOOTSTRAP) bench annotation $(ARGS)

@@ -53,6 +53,7 @@ def imports() -> list[str]:
         "missing_in_the_core = ['django', 'celery', 'annotator', 'rest_framework']\n"
         "for name in missing + missing_in_the_core: sys.modules[name] = None\n"
         "import rewards.learning.train, rewards.learning.evaluate, rewards.learning.score, rewards.learning.__main__\n"
+        "import rewards.learning.aligning.align\n"
         "print('the learning core')\n"
         "for name in missing_in_the_core: del sys.modules[name]\n"
         "os.environ['DJANGO_SETTINGS_MODULE'] = 'annotator.settings'\n"

@@ -16,6 +16,7 @@ from annotator.exporting.formats import FORMATS
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import SkipReason, UnsafeCategory
 from annotator.webhooks.events import EVENTS, TEST
+from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.config import TrainConfig
 
 ROOT = Path(settings.BASE_DIR)
@@ -61,6 +62,11 @@ def test_the_commands_page_has_every_command() -> None:
 def test_the_training_page_has_every_setting() -> None:
     table = page("training").split("## Settings")[1].split("## Objectives")[0]
     assert first_cells(table) == {field.name for field in fields(TrainConfig)} - NOT_FOR_MANAGERS
+
+
+def test_the_aligning_page_has_every_setting() -> None:
+    table = page("aligning").split("## Settings")[1].split("## Asking for levels")[0]
+    assert first_cells(table) == {field.name for field in fields(AlignConfig)}
 
 
 def test_the_managing_page_has_every_setting_of_a_project() -> None:

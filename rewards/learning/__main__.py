@@ -1,4 +1,4 @@
-"""The command `python -m rewards.learning {train,evaluate,score,reward} DIR` runs one stage on a directory.
+"""The command `python -m rewards.learning {train,evaluate,score,reward,align} DIR` runs one stage on a directory.
 
 It exits with 0 when the stage is done, 2 for bad input (with one sentence on stderr), 143 after SIGTERM and 144 when
 its parent process has died.
@@ -23,7 +23,9 @@ STAGES = {
     "evaluate": "judge a stored model on labelled rows",
     "score": "score responses with a stored model",
     "reward": "store the model of a training once more, as one reward for other software",
+    "align": "align a language model with judged responses, or with their segments",
 }
+TRAINING = ("train", "align")
 ALONE = ("reward",)
 """Stages for which one process is always enough, and which read no configuration."""
 
@@ -41,8 +43,8 @@ def main(arguments: list[str]) -> int:
             return code
         run(options.stage, options.directory)
     except Refused as refusal:
-        # Whoever supervises the run reads its events, not its stderr; only a training run is supervised.
-        if options.stage == "train" and options.directory.is_dir():
+        # Whoever supervises the run reads its events, not its stderr; only what trains is supervised.
+        if options.stage in TRAINING and options.directory.is_dir():
             progress = Progress(options.directory / "progress.jsonl")
             progress.tell("error", name=type(refusal).__name__, error=str(refusal))
         sys.stderr.write(f"{refusal}\n")
@@ -78,6 +80,8 @@ def imported(stage: str) -> Callable[[Path], None]:
         from rewards.learning.evaluate import evaluate as work
     elif stage == "score":
         from rewards.learning.score import score as work
+    elif stage == "align":
+        from rewards.learning.aligning.align import align as work
     else:
         from rewards.learning.merged_reward import reward as work
     gc.freeze()

@@ -120,31 +120,31 @@ class TrainConfig:
     max_hours: float = 0.0  # whoever started the run ends it after so many; 0: after as many as are allowed there
 
     def __post_init__(self) -> None:
-        _require_positive(self, "batch_tokens", "max_length", "learning_rate", "head_learning_rate", "max_grad_norm")
-        _require_positive(self, "patience", "checkpoint_steps")
-        _require_not_negative(self, "seed", "epochs", "max_steps", "weight_decay", "warmup_steps", "threads")
-        _require_not_negative(self, "batch_size", "micro_tokens", "layers", "lora_rank", "processes")
-        _require_not_negative(self, "cross_fit_minutes", "max_hours")
-        _require_positive(self, "segment_weight")
-        _require_bounded(self)
-        _require_one_of("schedule", self.schedule, SCHEDULES)
-        _require_one_of("targets", self.targets, TARGETS)
+        require_positive(self, "batch_tokens", "max_length", "learning_rate", "head_learning_rate", "max_grad_norm")
+        require_positive(self, "patience", "checkpoint_steps")
+        require_not_negative(self, "seed", "epochs", "max_steps", "weight_decay", "warmup_steps", "threads")
+        require_not_negative(self, "batch_size", "micro_tokens", "layers", "lora_rank", "processes")
+        require_not_negative(self, "cross_fit_minutes", "max_hours")
+        require_positive(self, "segment_weight")
+        require_bounded(self)
+        require_one_of("schedule", self.schedule, SCHEDULES)
+        require_one_of("targets", self.targets, TARGETS)
         if not self.stages:
             raise BadConfig(f"stages must name one or more of {', '.join(OBJECTIVES)}")
-        _require_at_most("the number of stages", len(self.stages), MOST_STAGES)
+        require_at_most("the number of stages", len(self.stages), MOST_STAGES)
         for stage in self.stages:
-            _require_one_of("a stage", stage, OBJECTIVES)
+            require_one_of("a stage", stage, OBJECTIVES)
         if not 0 < self.dev_share < 1:
             raise BadConfig(f"dev_share must lie between 0 and 1, not {self.dev_share}")
         if not self.alphas or min(self.alphas) <= 0:
             raise BadConfig("alphas must be a list of positive numbers")
-        _require_at_most("the number of alphas", len(self.alphas), MOST_ALPHAS)
-        _require_at_most("each of the alphas", max(self.alphas), LARGEST_ALPHA)
-        _require_at_most("the number of attribute_weights", len(self.attribute_weights), MOST_WEIGHTS)
+        require_at_most("the number of alphas", len(self.alphas), MOST_ALPHAS)
+        require_at_most("each of the alphas", max(self.alphas), LARGEST_ALPHA)
+        require_at_most("the number of attribute_weights", len(self.attribute_weights), MOST_WEIGHTS)
         for name, weight in self.attribute_weights.items():
-            _require_at_most(f"the size of {name} in attribute_weights", abs(weight), LARGEST_WEIGHT)
-        _require_one_of("device", self.device, DEVICES)
-        _require_one_of("precision", self.precision, PRECISIONS)
+            require_at_most(f"the size of {name} in attribute_weights", abs(weight), LARGEST_WEIGHT)
+        require_one_of("device", self.device, DEVICES)
+        require_one_of("precision", self.precision, PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -169,11 +169,11 @@ class EvaluateConfig:
     processes: int = 1
 
     def __post_init__(self) -> None:
-        _require_positive(self, "batch_tokens")
-        _require_not_negative(self, "threads", "processes")
-        _require_bounded(self)
-        _require_one_of("device", self.device, DEVICES)
-        _require_one_of("precision", self.precision, PRECISIONS)
+        require_positive(self, "batch_tokens")
+        require_not_negative(self, "threads", "processes")
+        require_bounded(self)
+        require_one_of("device", self.device, DEVICES)
+        require_one_of("precision", self.precision, PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -192,14 +192,18 @@ class ScoreConfig:
     processes: int = 1
 
     def __post_init__(self) -> None:
-        _require_positive(self, "batch_tokens")
-        _require_not_negative(self, "threads", "processes")
-        _require_bounded(self)
-        _require_one_of("device", self.device, DEVICES)
-        _require_one_of("precision", self.precision, PRECISIONS)
+        require_positive(self, "batch_tokens")
+        require_not_negative(self, "threads", "processes")
+        require_bounded(self)
+        require_one_of("device", self.device, DEVICES)
+        require_one_of("precision", self.precision, PRECISIONS)
 
 
-Config = TypeVar("Config", TrainConfig, EvaluateConfig, ScoreConfig)
+if typing.TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Config = TypeVar("Config", bound="DataclassInstance")
+"""A frozen dataclass of settings, which checks its values when it is made."""
 
 
 def read_config(kind: type[Config], path: Path) -> Config:
@@ -279,7 +283,7 @@ def reward_weights(attributes: Sequence[str], weights: Mapping[str, float]) -> d
 def _typed(key: str, value: Any, hint: Any) -> Any:
     """Returns the value as the type that the setting is declared with; raises BadConfig if it is of another."""
     if hint is str and isinstance(value, str) and value:
-        _require_at_most(f"the length of {key}", len(value), LONGEST_TEXT)
+        require_at_most(f"the length of {key}", len(value), LONGEST_TEXT)
         return value
     if hint is bool and isinstance(value, bool):
         return value
@@ -309,29 +313,34 @@ def _is_number(value: Any) -> bool:
     return math.isfinite(value) if isinstance(value, float) else abs(value) <= LARGEST_WHOLE
 
 
-def _require_positive(config: object, *names: str) -> None:
+def require_positive(config: object, *names: str) -> None:
+    """Raises BadConfig unless each of these settings is greater than 0."""
     for name in names:
         if vars(config)[name] <= 0:
             raise BadConfig(f"{name} must be greater than 0, not {vars(config)[name]}")
 
 
-def _require_not_negative(config: object, *names: str) -> None:
+def require_not_negative(config: object, *names: str) -> None:
+    """Raises BadConfig if one of these settings is below 0."""
     for name in names:
         if vars(config)[name] < 0:
             raise BadConfig(f"{name} must not be negative, not {vars(config)[name]}")
 
 
-def _require_bounded(config: object) -> None:
+def require_bounded(config: object, most: Mapping[str, float] = MOST) -> None:
+    """Raises BadConfig if a setting is above its bound in `most`, where it has one."""
     for name, value in vars(config).items():
-        if name in MOST:
-            _require_at_most(name, value, MOST[name])
+        if name in most:
+            require_at_most(name, value, most[name])
 
 
-def _require_at_most(name: str, value: float, bound: float) -> None:
+def require_at_most(name: str, value: float, bound: float) -> None:
+    """Raises BadConfig if the value is above the bound."""
     if value > bound:
         raise BadConfig(f"{name} must be at most {bound:,.15g}, not {_shortened(f'{value:,}')}")
 
 
-def _require_one_of(name: str, value: str, known: Sequence[str]) -> None:
+def require_one_of(name: str, value: str, known: Sequence[str]) -> None:
+    """Raises BadConfig, which names all known values, if the value is none of them."""
     if value not in known:
         raise BadConfig(f"{name} must be one of {', '.join(known)}, not {_shortened(value)}")

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -230,7 +231,16 @@ def _in_parts(run: Run, state: State, parts: Sequence[Sequence[int]], units: Seq
     return distributed.summed(total)
 
 
-def rate(config: TrainConfig, step: int, steps: int) -> float:
+class Schedule(Protocol):
+    """The settings that say how the learning rate changes over the steps."""
+
+    @property
+    def warmup_steps(self) -> int: ...
+    @property
+    def schedule(self) -> str: ...
+
+
+def rate(config: Schedule, step: int, steps: int) -> float:
     """Returns the share of the peak learning rate at a step: warm-up, then constant or half a cosine down to 0."""
     warm = min(1.0, (step + 1) / max(1, config.warmup_steps))
     if config.schedule == "constant":

@@ -100,7 +100,7 @@ def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
     """
     network, tokenizer = checkpoint.loaded.network, checkpoint.loaded.frame.tokenizer
     with distributed.whole_directory(place) as directory:
-        _save_weights(network.network, directory)
+        save_weights(network.network, directory)
         # No class of transformers has an encoder's head; a decoder's is part of its network.
         if isinstance(network, EncoderReward):
             _save_head(network.head, directory / HEAD)
@@ -111,7 +111,7 @@ def save_checkpoint(place: Path, checkpoint: Checkpoint) -> None:
             sign(directory, checkpoint.manifest)
 
 
-def _save_weights(network: Any, directory: Path) -> None:
+def save_weights(network: Any, directory: Path) -> None:
     """Writes config.json and the weights as transformers lays them out."""
     weights = plain_names(network.state_dict())
     if loads_in_parts(network):

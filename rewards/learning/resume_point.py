@@ -94,7 +94,9 @@ def restore_state(directory: Path, state: State, *, identity: str) -> None:
     parameters = trained_parameters(state.network)
     for name, parameter in parameters.items():
         tensors[f"network.{name}"].fill(parameter.detach())
-    state.best = {name: _read(tensors[f"best.{name}"], like=p) for name, p in parameters.items()}
+    # Whoever chooses no best step stores none.
+    best = {name: tensor for name in parameters if (tensor := tensors.get(f"best.{name}"))}
+    state.best = {name: _read(tensor, like=parameters[name]) for name, tensor in best.items()}
     optimizer = state.optimizer.state_dict()
     optimizer["state"] = _slots(tensors, [p for group in state.optimizer.param_groups for p in group["params"]])
     state.optimizer.load_state_dict(optimizer)

@@ -6,6 +6,8 @@ same order.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -33,17 +35,20 @@ def shard(network: nn.Module, device: torch.device, *methods: str) -> None:
     if distributed.size() == 1:
         return
     mesh = init_device_mesh(device.type, (distributed.size(),))
-    for module in (*layers_of(network), *_large_embeddings(network)):
+    for module in (*layers_of(network), *large_embeddings(network)):
         fully_shard(module, mesh=mesh)
     fully_shard(network, mesh=mesh)
     for method in methods:
         register_fsdp_forward_method(network, method)
 
 
-def _large_embeddings(network: nn.Module) -> list[nn.Module]:
-    # Together with the rest it would stay whole for as long as a pass takes.
+def large_embeddings(network: nn.Module) -> list[nn.Module]:
+    """Returns the embeddings that are sharded by themselves."""
+    # Together with the rest it would stay whole for as long as a pass takes. One whose weights are the last layer's as
+    # well stays with the rest: sharded apart, the two modules would train two different weights.
+    holders = Counter(id(p) for module in network.modules() for p in module.parameters(recurse=False))
     embeddings = [module for module in network.modules() if isinstance(module, nn.Embedding)]
-    return [module for module in embeddings if module.weight.numel() > LARGE]
+    return [m for m in embeddings if m.weight.numel() > LARGE and holders[id(m.weight)] == 1]
 
 
 def reduce_gradients(network: nn.Module, *, now: bool) -> None:

@@ -16,16 +16,18 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import parse_args
 from torch.distributed.run import run as torchrun
 
+from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.config import BadConfig, EvaluateConfig, ScoreConfig, TrainConfig, read_config
 
 PORT = 29_500
 """Where the hosts meet unless MASTER_PORT says otherwise: torchrun's own default."""
 
 
-READ: Mapping[str, Callable[[Path], TrainConfig | EvaluateConfig | ScoreConfig]] = {
+READ: Mapping[str, Callable[[Path], TrainConfig | EvaluateConfig | ScoreConfig | AlignConfig]] = {
     "train": partial(read_config, TrainConfig),
     "evaluate": partial(read_config, EvaluateConfig),
     "score": partial(read_config, ScoreConfig),
+    "align": partial(read_config, AlignConfig),
 }
 """How each stage's configuration is read."""
 

@@ -199,6 +199,18 @@ def test_a_grpo_step_of_trl_with_our_endpoint_and_with_the_folder(
     assert of_one == pytest.approx(of_the_other, abs=CLOSE)
 
 
+def test_the_example_of_grpo_takes_steps_against_our_endpoint(
+    backbone: Path, model: RewardModel, endpoint: tuple[str, str], tmp_path: Path
+) -> None:
+    url, token = endpoint
+    words = ["--url", url, "--token", token, "--model", model.pk, "--policy", backbone, "--out", tmp_path / "out"]
+    limits = ["--steps", 2, "--answers", 2, "--tokens", 8, "--rate", 1e-2, "--cpu"]
+    program = (Path(__file__).parents[2] / "examples" / "grpo.py").read_text()
+    said = json.loads(said_by(trl(), program, *words, *limits, HOME=str(tmp_path)))
+    assert (said["steps"], len(set(said["rewards"]))) == (2, 2)
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() != (backbone / "model.safetensors").read_bytes()
+
+
 # vLLM and verl ---------------------------------------------------------------------------------------------
 
 VLLM = """

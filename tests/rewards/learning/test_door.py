@@ -32,7 +32,7 @@ def test_bad_input_is_one_sentence_and_code_2(tmp_path: Path, capsys: pytest.Cap
 def test_only_existing_commands_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "{train,evaluate,score,reward}" in capsys.readouterr().out
+    assert "{train,evaluate,score,reward,align}" in capsys.readouterr().out
 
 
 @pytest.mark.slow

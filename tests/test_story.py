@@ -82,7 +82,7 @@ class Rater:
     """Rates what comes next by the responses' ranks, with noise of its own, over the whole of each scale."""
 
     def __init__(self, rest: Rest, name: str, place: dict[str, float], levels: Levels) -> None:
-        self.rest, self.place, self.levels, self.dice = rest, place, levels, random.Random(name)
+        self.rest, self.name, self.place, self.levels = rest, name, place, levels
 
     def rate_all(self, slug: str) -> int:
         lease = self.rest.post(f"projects/{slug}/next/")
@@ -98,8 +98,10 @@ class Rater:
 
     def scores(self, text: str) -> dict[str, int]:
         share = 0.875 - 0.75 * self.place.get(text, 0.5)
+        # By the text, as tasks come in another order each time: it is the same tasks that escalate.
+        dice = random.Random(f"{self.name} {text}")
         return {
-            key: min(number - 1, max(0, round((number - 1) * (share + self.dice.gauss(0, 0.225)))))
+            key: min(number - 1, max(0, round((number - 1) * (share + dice.gauss(0, 0.275)))))
             for key, number in self.levels.items()
         }
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from django.db import connection
@@ -17,6 +18,10 @@ GROWTH, MOST_AT_ONCE = 8, 100_000
 # As CSV whose quotes and delimiters JSON cannot contain, a line leaves as it is.
 _COPY = r"COPY ({select}) TO STDOUT WITH (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')"
 _LINE_ENDS = {ending.encode(): json.dumps(ending)[1:-1].encode() for ending in "\u0085\u2028\u2029"}
+
+
+class StatementDuringCopy(Exception):
+    """Whoever uses the rows has asked the database for something in the middle; read it before the first row."""
 
 
 def in_parts(project: Project, read: Callable[[int, int | None], Iterator[T]]) -> Iterator[T]:
@@ -41,11 +46,17 @@ def in_parts(project: Project, read: Callable[[int, int | None], Iterator[T]]) -
 def copied_lines(select: str, parameters: Sequence[Any]) -> Iterator[bytes]:
     """Yields what a statement selects, one JSON value in each row, as lines.
 
-    PostgreSQL reads on while the lines are made use of.
+    PostgreSQL reads on while the lines are made use of. Until the last one is read, the connection can run no other
+    statement; one that comes from Django raises StatementDuringCopy.
     """
     copy = _COPY.format(select=select)
     # Django wraps the errors of its own calls alone.
-    with connection.cursor() as cursor, connection.wrap_database_errors, cursor.cursor.copy(copy, parameters) as sent:
+    with (
+        connection.cursor() as cursor,
+        connection.wrap_database_errors,
+        cursor.cursor.copy(copy, parameters) as sent,
+        _no_other_statement(),
+    ):
         try:
             for line in sent:
                 yield bytes(line)
@@ -54,6 +65,21 @@ def copied_lines(select: str, parameters: Sequence[Any]) -> Iterator[bytes]:
             for _ in sent:
                 pass
             raise
+
+
+@contextmanager
+def _no_other_statement() -> Iterator[None]:
+    """Refuses statements, for which the connection would otherwise wait without end: this very code has to read on."""
+
+    def refuse(*_call: Any) -> Any:
+        raise StatementDuringCopy("a statement was sent while rows are copied on the same connection")
+
+    connection.execute_wrappers.append(refuse)
+    try:
+        yield
+    finally:
+        # Not `execute_wrapper`, which removes the last one: generators need not end in the order they began.
+        connection.execute_wrappers.remove(refuse)
 
 
 def without_line_ends(line: bytes) -> bytes:

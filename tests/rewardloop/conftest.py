@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -63,7 +64,7 @@ def _workers_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker listens to each queue, and does what waits whenever a client waits."""
     health = {queue: QueueHealth(1, 0.0) for queue in heartbeats.QUEUES}
     monkeypatch.setattr(heartbeats, "listening", lambda: health)
-    monkeypatch.setattr("rewardloop.client.time.sleep", lambda _seconds: work())
+    monkeypatch.setattr("rewardloop.client.time", SimpleNamespace(sleep=lambda _seconds: work()))
 
 
 def work() -> None:
@@ -134,7 +135,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, run: Run) -> Callable[..., Script]
         script = Script(list(answers))
         transport = httpx.MockTransport(script)
         monkeypatch.setattr("rewardloop.command_line.logins.Client", partial(Client, transport=transport))
-        monkeypatch.setattr("rewardloop.client.time.sleep", lambda _seconds: None)
+        monkeypatch.setattr("rewardloop.client.time", SimpleNamespace(sleep=lambda _seconds: None))
         monkeypatch.setenv("REWARDLOOP_URL", URL)
         monkeypatch.setenv("REWARDLOOP_TOKEN", "t")
         return script

@@ -1,6 +1,7 @@
 """What the client does when the server is away, overloaded, or not Rewardloop at all."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -37,7 +38,7 @@ def me(_request: httpx.Request) -> httpx.Response:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that the client has waited; no time passes."""
     waited: list[float] = []
-    monkeypatch.setattr("rewardloop.client.time.sleep", waited.append)
+    monkeypatch.setattr("rewardloop.client.time", SimpleNamespace(sleep=waited.append))
     monkeypatch.setattr("random.uniform", lambda _low, _high: 1.0)
     return waited
 

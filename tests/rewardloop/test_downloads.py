@@ -5,6 +5,7 @@ import hashlib
 import io
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -19,7 +20,7 @@ RELEASE = {"number": 1, "state": "done", "archive_sha256": SHA256}
 
 @pytest.fixture(autouse=True)
 def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewardloop.client.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("rewardloop.client.time", SimpleNamespace(sleep=lambda _seconds: None))
     monkeypatch.setattr("rewardloop.downloads.backoff", lambda _tries: 0.0)
 
 

@@ -153,11 +153,11 @@ def test_no_more_messages_than_lanes(champion: RewardModel, queue: list[Message]
 
 def test_no_turn_reads_a_whole_table(champion: RewardModel) -> None:
     project = champion.project
-    made = Task.objects.bulk_create(Task(project=project, external_id=f"t{n}", conversation=[]) for n in range(3000))
+    made = Task.objects.bulk_create(Task(project=project, external_id=f"t{n}", conversation=[]) for n in range(6000))
     Response.objects.bulk_create(Response(task=task, position=n, text="Yes.") for task in made for n in range(2))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE annotator_task, annotator_response, rewards_score")
-    ahead = {"model": champion.pk, "project": project.pk, "after": made[2900].pk, "look": 2000, "tasks": 256}
+    ahead = {"model": champion.pk, "project": project.pk, "after": made[5900].pk, "look": 2000, "tasks": 256}
     due = pass_lanes._DUE.plan(lost=NOW, again=NOW)
     assert "task_by_project" in due
     assert "Seq Scan on annotator_task" not in due

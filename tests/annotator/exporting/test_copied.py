@@ -94,3 +94,15 @@ def test_the_connection_serves_on_after_a_reader_has_left(project: Project) -> N
     rows.close()  # type: ignore[attr-defined]
     assert User.objects.count() >= 0
     assert list(export(project, layout="helpsteer2", format="jsonl")) == []
+
+
+def test_a_statement_between_two_rows_is_refused_and_does_not_wait_for_ever(project: Project) -> None:
+    for name in ("one", "two"):
+        make_task(project, name)
+    rows = iter(copied(project, Task.objects.order_by("pk").values_list("external_id"), ["id"], task="pk"))
+    assert next(rows) == {"id": "one"}
+    with pytest.raises(parts.StatementDuringCopy):
+        Project.objects.exists()
+    assert next(rows) == {"id": "two"}
+    assert list(rows) == []
+    assert Project.objects.exists()

@@ -13,6 +13,7 @@ from annotator.agreement import Selection, report
 from annotator.db.clock import database_now
 from annotator.importing.prompts import is_held_out
 from annotator.models import Project, Release, Task
+from annotator.models import project as project_module
 from annotator.releases import folder, jobs
 from tests.annotator.releases.conftest import Made, elsewhere
 from tests.builders import ATTRIBUTES, NOW, imported, label_row, make_task, pseudonym
@@ -52,6 +53,12 @@ def test_the_labels_lie_on_the_side_of_their_prompts(project: Project, rated: li
         "response_id": "1",
         "label_source": "consensus",
     }
+
+
+@pytest.mark.usefixtures("rated")
+def test_a_rubric_that_is_read_anew_at_any_moment_stops_no_release(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project_module, "RUBRIC_SECONDS", 1e-9)
+    assert made().state == "done"
 
 
 @pytest.mark.usefixtures("rated")

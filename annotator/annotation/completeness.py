@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 
 from annotator.annotation.content import ResponseRating, Submission
+from annotator.annotation.cuts import Cuts
+from annotator.annotation.segment_checks import MOST_NAMED, segment_errors
 from annotator.db.storable_text import LONGEST_EDIT, LONGEST_JUSTIFICATION, check_written, shown_name
 from annotator.models import FEWEST_RANKED, LONGEST_ACTIVE_SECONDS, PREFERENCES, TIE, Project
 from annotator.models.public_ids import response_number
@@ -13,8 +15,6 @@ from annotator.projects import languages
 from annotator.refusals import Refusal
 
 Errors = dict[str, list[str]]
-MOST_NAMED = 5
-"""Mistakes of one kind that an answer lists: it need not be as long as what was sent."""
 
 
 class IncompleteRating(Refusal):
@@ -29,10 +29,11 @@ class IncompleteRating(Refusal):
         self.errors = errors
 
 
-def check_complete(submission: Submission, *, project: Project, responses: Sequence[int]) -> None:
+def check_complete(submission: Submission, *, project: Project, responses: Sequence[int], cuts: Cuts) -> None:
     """Checks that everything the project asks for is answered, on its scale.
 
-    `responses` are the ids of the task's responses, in the order of their positions.
+    `responses` are the ids of the task's responses, in the order of their positions, and `cuts` the segments by which
+    each is rated; empty where no segments are rated.
 
     Raises:
         IncompleteRating: with all mistakes at once, by place.
@@ -42,7 +43,10 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
     errors = _scale_errors(submission, project, responses)
     for response in responses:
         rating = submission.ratings.get(response)
-        if rating and (faults := _unanswered(rating, project)):
+        if rating is None:
+            continue
+        faults = _unanswered(rating, project) + segment_errors(rating, project.aspects(), cuts.get(response, ()))
+        if faults:
             errors.setdefault(f"ratings.{response_number(response)}", []).extend(faults)
     if project.domains and not submission.domain:
         errors["domain"] = [_no_answer(_("Domain"))]
@@ -52,13 +56,19 @@ def check_complete(submission: Submission, *, project: Project, responses: Seque
         raise IncompleteRating(errors)
 
 
-def check_scores(submission: Submission, *, project: Project, responses: Sequence[int]) -> None:
+def check_scores(submission: Submission, *, project: Project, responses: Sequence[int], cuts: Cuts) -> None:
     """Checks that every response has its scores and the task its comparison, as far as a label needs them.
+
+    Segments are checked where `cuts` has those of the response.
 
     Raises:
         IncompleteRating: with all mistakes at once, by place.
     """
-    if errors := _scale_errors(submission, project, responses):
+    errors = _scale_errors(submission, project, responses)
+    for response, rating in submission.ratings.items():
+        if response in cuts and (faults := segment_errors(rating, project.aspects(), cuts[response])):
+            errors.setdefault(f"ratings.{response_number(response)}", []).extend(faults)
+    if errors:
         raise IncompleteRating(errors)
 
 
@@ -102,7 +112,7 @@ def _check_texts(submission: Submission) -> None:
 
 def _says_nothing(submission: Submission) -> bool:
     compared = submission.preference is not None or submission.ranking is not None
-    return not compared and not any(rating.scores for rating in submission.ratings.values())
+    return not compared and not any(rating.scores or rating.segments for rating in submission.ratings.values())
 
 
 def _rating_errors(rating: ResponseRating, project: Project) -> list[str]:

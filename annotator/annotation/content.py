@@ -14,6 +14,10 @@ class ResponseRating:
     """The answers about one response: scores (0 to levels - 1) by attribute key, check-boxes, confidence and safety.
 
     `feedback` says what is good and bad about it, `edit` is a better version, and `edit_summary` what that changes.
+
+    `segments` holds the scores of each segment by aspect, None where an aspect does not apply. They follow the
+    response's segments, or `cut`, pairs (start, end), where the annotator has cut it in another way. `comments` are
+    triples (start, end, text) about characters of the response.
     """
 
     scores: Mapping[str, int]
@@ -24,9 +28,16 @@ class ResponseRating:
     feedback: str = ""
     edit: str = ""
     edit_summary: str = ""
+    segments: tuple[Mapping[str, int | None], ...] = ()
+    cut: tuple[tuple[int, int], ...] = ()
+    comments: tuple[tuple[int, int, str], ...] = ()
+
+    def segment_scores(self, aspects: Sequence[str]) -> list[list[int | None]] | None:
+        """Returns the scores of the segments as they are stored: [segments][aspects], or None if there are none."""
+        return [[scores[aspect] for aspect in aspects] for scores in self.segments] if self.segments else None
 
 
-_WRITTEN = ("feedback", "edit", "edit_summary")
+_WRITTEN = ("feedback", "edit", "edit_summary", "segments", "cut", "comments")
 _OF_THE_TASK = ("domain", "language")
 
 

@@ -1,15 +1,17 @@
 """Stores a finished rating, or a revision of it while its task is open."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.utils.translation import gettext as _
 
 from annotator import consensus
 from annotator.annotation.completeness import IncompleteRating, check_complete
 from annotator.annotation.content import Submission
+from annotator.annotation.cuts import Cuts, cuts_of
 from annotator.annotation.recorded_refusals import Refused, record
 from annotator.assignment import (
     ENTITLEMENT,
@@ -20,6 +22,7 @@ from annotator.assignment import (
     locked_own,
     locked_to_claim,
     next_task,
+    responses_of,
 )
 from annotator.consensus.rankings import tiers
 from annotator.db.retries import in_transaction
@@ -27,6 +30,7 @@ from annotator.db.statements import Columns, Statement
 from annotator.gold import gold_tasks
 from annotator.models import NEITHER_VALID, Annotation, Assignment, Origin, Response, Task, User, Verdict
 from annotator.models.public_ids import response_number
+from annotator.segmenting import NotAPartition, partition
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,14 @@ class Submitted:
     """The annotation that now counts for the assignment, and whether this call created the first one.
 
     `scores` are as the database stores them, by response id, in the order of the responses' positions. The annotation's
-    ranking is as the database stores it, too.
+    ranking and aspects are as the database stores them, too, and so are the `segments`, by response id, where segments
+    are rated.
     """
 
     annotation: Annotation
     created: bool
     scores: Mapping[int, Mapping[str, int]]
+    segments: Mapping[int, Sequence[Sequence[int | None]]] = field(default_factory=dict)
 
 
 @in_transaction
@@ -79,13 +85,12 @@ def submit_and_claim(
 def _submit(assignment: Assignment, submission: Submission, *, now: datetime, origin: str = Origin.PERSON) -> Submitted:
     task = assignment.task
     responses, entitlement, current = _before(assignment)
-    check_complete(submission, project=task.project, responses=responses)
+    check_complete(submission, project=task.project, responses=responses, cuts=_cuts(task, submission))
     _require_changed(submission)
     # Before anything is refused: a browser that missed the answer sends the form again, and gets the same answer.
     if current and current.content_hash == submission.content_hash():
         current.assignment = assignment
-        scores = {response: json.loads(values) for response, values in _SCORES.rows(annotation=current.pk)}
-        return Submitted(current, created=False, scores=scores)
+        return Submitted(current, False, *_scores(_SCORES.rows(annotation=current.pk)))
     if current:
         entitlement.require_at_work()
         allow_revision(assignment)
@@ -93,12 +98,12 @@ def _submit(assignment: Assignment, submission: Submission, *, now: datetime, or
     else:
         _take_place(assignment, entitlement, now)
     revision = current.revision + 1 if current else 1
-    annotation, scores = _store(assignment, submission, revision=revision, now=now, origin=origin)
+    annotation, rows = _store(assignment, submission, revision=revision, now=now, origin=origin)
     if task.state == Task.State.GOLD and current is None:
         gold_tasks.judge(assignment, now=now)
     consensus.settle([task], project=task.project, now=now)
     record("annotation.revised" if current else "annotation.submitted", task, revision=revision)
-    return Submitted(annotation, created=current is None, scores={response: scores[response] for response in responses})
+    return Submitted(annotation, current is None, *_scores([rows[response] for response in responses]))
 
 
 _ANNOTATION = Columns(Annotation, "a", ("origin", "preference", "justification", "active_seconds", "guideline_version"))
@@ -122,9 +127,46 @@ def _before(assignment: Assignment) -> tuple[list[int], Entitlement, Annotation 
 
 
 _SCORES = Statement("""
-SELECT r.response_id, r.scores FROM annotator_rating r JOIN annotator_response p ON p.id = r.response_id
+SELECT r.response_id, r.scores, r.segment_scores
+FROM annotator_rating r JOIN annotator_response p ON p.id = r.response_id
 WHERE r.annotation_id = %(annotation)s ORDER BY p.position
 """)
+
+
+def _scores(
+    rows: Iterable[Sequence[Any]],
+) -> tuple[dict[int, dict[str, int]], dict[int, list[list[int | None]]]]:
+    """Returns the scores of responses, and those of their segments, from rows of _SCORES."""
+    scores, segments = {}, {}
+    for response, of_response, of_segments in rows:
+        scores[response] = json.loads(of_response)
+        if of_segments is not None:
+            segments[response] = json.loads(of_segments)
+    return scores, segments
+
+
+def _cuts(task: Task, submission: Submission) -> Cuts:
+    """Returns the segments by which the responses are rated: their own, or those of the annotator.
+
+    Raises:
+        IncompleteRating: the annotator's segments do not partition the text, or must not be changed.
+    """
+    if not task.project.aspects():
+        return {}
+    responses = responses_of(task)
+    cuts = cuts_of(task.project, task, responses)
+    for response in responses:
+        rating = submission.ratings.get(response.pk)
+        if rating is None or not rating.cut:
+            continue
+        place = f"ratings.{response.public_id}.cut"
+        if not task.project.allow_recut:
+            raise IncompleteRating({place: [_("this project allows nobody to change the segments: leave this out")]})
+        try:
+            cuts[response.pk] = partition(response.text, rating.cut)
+        except NotAPartition as wrong:
+            raise IncompleteRating({place: [str(wrong)]}) from wrong
+    return cuts
 
 
 def _require_changed(submission: Submission) -> None:
@@ -174,9 +216,9 @@ def _take_place(assignment: Assignment, entitlement: Entitlement, now: datetime)
 _STORE = Statement("""
 WITH annotation AS (
     INSERT INTO annotator_annotation (assignment_id, revision, is_current, origin, preference, ranking, justification,
-        domain, language, active_seconds, guideline_version, rubric_version, content_hash, submitted_at)
+        domain, language, aspects, active_seconds, guideline_version, rubric_version, content_hash, submitted_at)
     SELECT %(assignment)s, %(revision)s, true, %(origin)s, %(preference)s, %(ranking)s::jsonb, %(justification)s,
-        %(domain)s, %(language)s, %(active_seconds)s,
+        %(domain)s, %(language)s, %(aspects)s, %(active_seconds)s,
         coalesce((SELECT acknowledged_version FROM annotator_membership
                   WHERE user_id = %(annotator)s AND project_id = %(project)s), 0),
         (SELECT version FROM annotator_rubric WHERE id = %(rubric)s),
@@ -184,14 +226,14 @@ WITH annotation AS (
     RETURNING id, ranking
 ), ratings AS (
     INSERT INTO annotator_rating (annotation_id, response_id, scores, checks, confidence, safe, unsafe_category,
-        feedback, edit, edit_summary)
+        feedback, edit, edit_summary, segment_scores, cut, comments)
     SELECT annotation.id, r.response, r.scores, r.checks, r.confidence, r.safe, r.unsafe_category,
-        r.feedback, r.edit, r.edit_summary
+        r.feedback, r.edit, r.edit_summary, nullif(r.segment_scores, 'null'), nullif(r.cut, '[]'), r.comments
     FROM annotation, jsonb_to_recordset(%(ratings)s) AS r (
         response bigint, scores jsonb, checks jsonb, confidence smallint, safe boolean, unsafe_category text,
-        feedback text, edit text, edit_summary text
+        feedback text, edit text, edit_summary text, segment_scores jsonb, cut jsonb, comments jsonb
     )
-    RETURNING response_id, scores
+    RETURNING response_id, scores, segment_scores
 ), assignment AS (
     UPDATE annotator_assignment SET state = 'submitted', slot = %(slot)s, counts = %(counts)s, extra = %(extra)s
     WHERE id = %(assignment)s
@@ -202,17 +244,19 @@ WITH annotation AS (
 ), draft AS (
     DELETE FROM annotator_draft WHERE assignment_id = %(assignment)s
 )
-SELECT annotation.id, annotation.ranking, ratings.response_id, ratings.scores FROM annotation, ratings
+SELECT annotation.id, annotation.ranking, ratings.response_id, ratings.scores, ratings.segment_scores
+FROM annotation, ratings
 """)
 
 
 def _store(
     assignment: Assignment, submission: Submission, *, revision: int, now: datetime, origin: str
-) -> tuple[Annotation, dict[int, dict[str, int]]]:
+) -> tuple[Annotation, dict[int, Sequence[Any]]]:
     """Stores the annotation with its ratings, marks the assignment as submitted, counts it, and deletes its draft.
 
-    The scores are returned as the database stores them, by response id.
+    The scores are returned as the database stores them, as rows of _SCORES by response id.
     """
+    aspects = [aspect.key for aspect in assignment.task.project.aspects()]
     preference = by_position(submission.preference, assignment.response_order)
     ranking = None if submission.ranking is None else tiers(submission.ranking)
     values = {
@@ -230,9 +274,16 @@ def _store(
         "justification": submission.justification,
         "domain": submission.domain,
         "language": submission.language,
+        "aspects": aspects,
         "active_seconds": submission.active_seconds,
         "content_hash": submission.content_hash(),
-        "ratings": json.dumps([{"response": pk} | asdict(rating) for pk, rating in submission.ratings.items()]),
+        # vars() instead of asdict(), which copies every value: this runs at every submission.
+        "ratings": json.dumps(
+            [
+                vars(rating) | {"response": pk, "segment_scores": rating.segment_scores(aspects)}
+                for pk, rating in submission.ratings.items()
+            ]
+        ),
         "now": now,
     }
     rows = _STORE.rows(**values)
@@ -243,9 +294,10 @@ def _store(
         revision=revision,
         preference=preference,
         ranking=json.loads(rows[0][1]) if rows[0][1] else None,
+        aspects=aspects,
         submitted_at=now,
     )
-    return annotation, {response: json.loads(scores) for _, _, response, scores in rows}
+    return annotation, {row[2]: row[2:] for row in rows}
 
 
 def by_position(preference: int | None, order: Sequence[int]) -> int | None:

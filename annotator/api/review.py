@@ -16,14 +16,17 @@ from annotator import access
 from annotator.api.fields import KnownFields, RankingField, ResponseIdField, ScoreField, WholeNumberField
 from annotator.api.pagination import CursorPages
 from annotator.api.resources import Resource
-from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer
+from annotator.api.segment_fields import SegmentsField, shown_scores, shown_segments
+from annotator.api.serializers import LeasedResponseSerializer, MessageSerializer, RatingOutSerializer, shown_rating
 from annotator.db.clock import database_now
 from annotator.db.storable_text import LONGEST_NOTE
 from annotator.models import Adjudication, Task, Verdict
+from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.review import adjudicate, judge, withdraw
 from annotator.review.queue import Place, page, waiting, with_beginnings
 from annotator.review.rating_sheets import Rater, reviewed
+from annotator.segmenting import ranges
 
 # The queue -------------------------------------------------------------------------------------------------
 
@@ -96,6 +99,7 @@ class Queue(generics.ListAPIView[Task]):
 class DecidedSerializer(KnownFields):
     response = ResponseIdField()
     scores = serializers.DictField(child=ScoreField())
+    segments = SegmentsField(required=False, help_text="left out: those that the annotators agree on")
 
 
 class AdjudicationSerializer(KnownFields):
@@ -118,7 +122,9 @@ class AdjudicationSerializer(KnownFields):
     def decision(self) -> dict[str, Any]:
         """Returns the validated decision as the keyword arguments of `adjudicate`."""
         data = dict(self.validated_data)
-        return data | {"scores": {rating["response"]: rating["scores"] for rating in data.pop("ratings")}}
+        ratings = data.pop("ratings")
+        segments = {rating["response"]: rating["segments"] for rating in ratings if "segments" in rating}
+        return data | {"scores": {rating["response"]: rating["scores"] for rating in ratings}, "segments": segments}
 
 
 class StoredAdjudicationSerializer(serializers.Serializer[Any]):
@@ -193,25 +199,26 @@ class OneReviewed(Resource):
             "state": task.state,
             "because": task.review_because,
             "conversation": task.conversation,
-            "responses": [{"id": sheet.response.public_id, "text": sheet.response.text} for sheet in ratings.sheets],
+            "responses": [_response(sheet.response) for sheet in ratings.sheets],
             "raters": [_rater(rater) for rater in ratings.raters],
             "adjudication": _adjudication(ratings.adjudication) if ratings.adjudication else None,
         }
         return Response(answer)
 
 
+def _response(response: TaskResponse) -> dict[str, Any]:
+    cut = {"segments": shown_segments(ranges(response.segments))} if response.segments else {}
+    return {"id": response.public_id, "text": response.text} | cut
+
+
 def _rater(rater: Rater) -> dict[str, Any]:
     annotation = rater.annotation
-    answers = ("scores", "checks", "confidence", "safe", "unsafe_category", "feedback", "edit", "edit_summary")
     return {
         "number": rater.number,
         "assignment": annotation.assignment_id,
         "counts": rater.counts,
         "kept": rater.kept,
-        "ratings": [
-            {"response": response_number(response)} | {name: vars(rating)[name] for name in answers}
-            for response, rating in rater.ratings.items()
-        ],
+        "ratings": [shown_rating(rating, annotation.aspects) for rating in rater.ratings.values()],
         "preference": annotation.preference,
         "ranking": _ranking(annotation.ranking),
         "justification": annotation.justification,
@@ -228,14 +235,18 @@ def _rater(rater: Rater) -> dict[str, Any]:
 def _adjudication(adjudication: Adjudication) -> dict[str, Any]:
     return {
         # Keys of a JSON object are text: the ids of the responses are to be numbers again.
-        "ratings": [
-            {"response": response_number(int(response)), "scores": scores}
-            for response, scores in adjudication.scores.items()
-        ],
+        "ratings": [_decided(adjudication, response) for response in adjudication.scores],
         "preference": adjudication.preference,
         "ranking": _ranking(adjudication.ranking),
         "reason": adjudication.reason,
     } | _signature(adjudication)
+
+
+def _decided(adjudication: Adjudication, response: str) -> dict[str, Any]:
+    decided = {"response": response_number(int(response)), "scores": adjudication.scores[response]}
+    if response not in adjudication.segments:
+        return decided
+    return decided | {"segments": shown_scores(adjudication.aspects, adjudication.segments[response])}
 
 
 def _ranking(tiers: Any) -> list[list[int]] | None:

@@ -1,5 +1,6 @@
 """Serializers that several REST calls of the human half share: projects, members, tasks, leases and annotations."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import models
@@ -8,12 +9,20 @@ from rest_framework import serializers
 
 from annotator.api.fields import LARGEST, KnownFields, NumberField, RankingField, SettingsField, WholeNumberField
 from annotator.api.rubrics import text_of
+from annotator.api.segment_fields import (
+    CommentSerializer,
+    CutField,
+    RatedSegmentSerializer,
+    SegmentSerializer,
+    shown_comments,
+    shown_scores,
+)
 from annotator.db.storable_text import shown_name
-from annotator.models import Annotation, Attribute, Membership, Project, Role, Rubric, Task, User
+from annotator.models import Annotation, Attribute, Membership, Project, Rating, Role, Rubric, Task, User
 from annotator.models.public_ids import response_number
 from annotator.projects.rubrics import RubricText
 
-ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language"]
+ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "domain", "language", "segments"]
 """What a project may ask of an annotator besides the scores."""
 
 
@@ -76,6 +85,8 @@ class AnnotatorsProjectSerializer(serializers.ModelSerializer[Project]):
             "ask_edit",
             "ask_language",
             "domains",
+            "segment_unit",
+            "allow_recut",
             "qualification_required",
             "created_at",
             "archived_at",
@@ -168,6 +179,7 @@ class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
             "drop_above",
             "spread_scope",
             "spread_attribute",
+            "spread_share",
             "lease_minutes",
             "paused",
             "quota",
@@ -358,6 +370,7 @@ class TaskSerializer(serializers.ModelSerializer[Task]):
 class LeasedResponseSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     text = serializers.CharField()
+    segments = SegmentSerializer(many=True, required=False, help_text="where the rubric has attributes of segments")
 
 
 class LeasedTaskSerializer(serializers.Serializer[Any]):
@@ -388,6 +401,7 @@ class LeaseSerializer(serializers.Serializer[Any]):
 class StoredRatingSerializer(serializers.Serializer[Any]):
     response = serializers.IntegerField()
     scores = serializers.DictField(child=serializers.IntegerField())
+    segments = RatedSegmentSerializer(many=True, required=False)
 
 
 class StoredAnnotationSerializer(serializers.Serializer[Any]):
@@ -428,6 +442,8 @@ class RatingOutSerializer(StoredRatingSerializer):
     feedback = serializers.CharField()
     edit = serializers.CharField()
     edit_summary = serializers.CharField()
+    cut = CutField(required=False, help_text="the annotator's own segments")
+    comments = CommentSerializer(many=True, required=False)
 
 
 class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
@@ -467,17 +483,17 @@ class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
 
     @extend_schema_field(RatingOutSerializer(many=True))
     def get_ratings(self, annotation: Annotation) -> list[dict[str, Any]]:
-        return [
-            {
-                "response": response_number(rating.response_id),
-                "scores": rating.scores,
-                "checks": rating.checks,
-                "confidence": rating.confidence,
-                "safe": rating.safe,
-                "unsafe_category": rating.unsafe_category,
-                "feedback": rating.feedback,
-                "edit": rating.edit,
-                "edit_summary": rating.edit_summary,
-            }
-            for rating in annotation.ratings.all()
-        ]
+        return [shown_rating(rating, annotation.aspects) for rating in annotation.ratings.all()]
+
+
+_ANSWERS = ("scores", "checks", "confidence", "safe", "unsafe_category", "feedback", "edit", "edit_summary")
+
+
+def shown_rating(rating: Rating, aspects: Sequence[str]) -> dict[str, Any]:
+    """Returns a stored rating as it is sent; fields of segments only where segments were rated."""
+    shown = {"response": response_number(rating.response_id)} | {name: vars(rating)[name] for name in _ANSWERS}
+    if rating.segment_scores is None:
+        return shown
+    cut = {"cut": rating.cut} if rating.cut else {}
+    segments = {"segments": shown_scores(aspects, rating.segment_scores)}
+    return shown | segments | cut | {"comments": shown_comments(rating.comments)}

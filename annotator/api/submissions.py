@@ -14,6 +14,7 @@ from annotator.api.fields import (
     ScoreField,
     WholeNumberField,
 )
+from annotator.api.segment_fields import CommentsField, CutField, SegmentsField
 from annotator.db.storable_text import LONGEST_EDIT, LONGEST_JUSTIFICATION, LONGEST_NOTE
 from annotator.models import LONGEST_ACTIVE_SECONDS, SkipReason, UnsafeCategory
 from annotator.models.domains import LONGEST_DOMAIN
@@ -38,6 +39,9 @@ class RatingSerializer(KnownFields):
     feedback = _written(LONGEST_JUSTIFICATION, "what is good and bad about the response")
     edit = _written(LONGEST_EDIT, "a better version of the response")
     edit_summary = _written(LONGEST_JUSTIFICATION, "what the edit changes, and why")
+    segments = SegmentsField(required=False, help_text="every segment of the response, where the rubric has aspects")
+    cut = CutField(required=False, help_text="other segments than the response has, if the project allows that")
+    comments = CommentsField(required=False)
 
 
 class SubmissionSerializer(KnownFields):
@@ -83,6 +87,9 @@ def submission_of(body: Any) -> Submission:
             feedback=rating.get("feedback", ""),
             edit=rating.get("edit", ""),
             edit_summary=rating.get("edit_summary", ""),
+            segments=rating.get("segments", ()),
+            cut=rating.get("cut", ()),
+            comments=rating.get("comments", ()),
         )
         for rating in data["ratings"]
     }

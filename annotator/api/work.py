@@ -1,5 +1,6 @@
 """REST calls for annotators: next, annotation, skip, report, heartbeat and release."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from time import monotonic
 from typing import Any
@@ -14,7 +15,9 @@ from rest_framework.views import APIView
 
 from annotator import access, annotation, assignment
 from annotator.annotation import Submitted, asks_for_ranking
+from annotator.annotation.cuts import cuts_of
 from annotator.api.scopes import ForAnnotators
+from annotator.api.segment_fields import shown_scores, shown_segments
 from annotator.api.serializers import (
     LeaseSerializer,
     RenewedSerializer,
@@ -26,7 +29,8 @@ from annotator.api.serializers import (
 from annotator.api.submissions import ReportSerializer, SkipSerializer, SubmissionSerializer, submission_of
 from annotator.assignment import Claim
 from annotator.db.clock import database_now
-from annotator.models import Assignment, Project, Rubric
+from annotator.models import Assignment, Project, Rubric, Task
+from annotator.models import Response as TaskResponse
 from annotator.models.public_ids import response_number
 from annotator.models.rubric import RUBRIC_SECONDS
 from annotator.web.query_parameters import flag
@@ -123,11 +127,20 @@ def lease(claimed: Claim) -> dict[str, Any]:
         "task": {
             "id": leased.task.public_id,
             "conversation": leased.task.conversation,
-            "responses": [{"id": response.public_id, "text": response.text} for response in claimed.responses],
+            "responses": _responses(leased.task, claimed.responses),
         },
         "asks": _asked(leased.task.project, len(claimed.responses)),
         "rubric": _rubric(leased.task.project.rubric_id, int(monotonic() // RUBRIC_SECONDS)),
     }
+
+
+def _responses(task: Task, responses: Sequence[TaskResponse]) -> list[dict[str, Any]]:
+    cuts = cuts_of(task.project, task, responses)
+    shown: list[dict[str, Any]] = [{"id": response.public_id, "text": response.text} for response in responses]
+    if cuts:
+        for response, row in zip(responses, shown, strict=True):
+            row["segments"] = shown_segments(cuts[response.pk])
+    return shown
 
 
 def _asked(project: Project, responses: int) -> list[str]:
@@ -140,6 +153,7 @@ def _asked(project: Project, responses: int) -> list[str]:
         "edit": project.ask_edit,
         "domain": bool(project.domains),
         "language": project.ask_language,
+        "segments": bool(project.aspects()),
     }
     return [name for name, is_asked in asked.items() if is_asked]
 
@@ -150,6 +164,13 @@ def _rubric(rubric_id: int, moment: int) -> Any:
     return RubricSerializer(Rubric.objects.prefetch_related("attributes").get(pk=rubric_id)).data
 
 
+def _stored_rating(done: Submitted, response: int) -> dict[str, Any]:
+    rating: dict[str, Any] = {"response": response_number(response), "scores": done.scores[response]}
+    if response in done.segments:
+        rating["segments"] = shown_scores(done.annotation.aspects, done.segments[response])
+    return rating
+
+
 def stored(done: Submitted) -> dict[str, Any]:
     """Returns the stored rating as the database holds it, not as it was sent."""
     row = done.annotation
@@ -157,9 +178,7 @@ def stored(done: Submitted) -> dict[str, Any]:
         "annotation": row.pk,
         "assignment": row.assignment_id,
         "revision": row.revision,
-        "ratings": [
-            {"response": response_number(response), "scores": scores} for response, scores in done.scores.items()
-        ],
+        "ratings": [_stored_rating(done, response) for response in done.scores],
         "ranking": row.ranking and [[response_number(response) for response in tier] for tier in row.ranking],
         "submitted_at": row.submitted_at,
         "counts": row.assignment.counts,

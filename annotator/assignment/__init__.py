@@ -36,6 +36,7 @@ from annotator.assignment.leases import (
     release,
     response_order,
     responses_in_order,
+    responses_of,
 )
 from annotator.assignment.remaining import tasks_left
 
@@ -71,6 +72,7 @@ __all__ = [
     "require_holding_or_at_work",
     "response_order",
     "responses_in_order",
+    "responses_of",
     "tasks_left",
     "why_nothing",
 ]

@@ -5,16 +5,15 @@ estimate is then half the width of its 95 % interval.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 from statistics import fmean, variance
-from typing import Any
 
 from django.db.models import Max, Min, Q
 
 from annotator.consensus.rules import Rules
-from annotator.consensus.settlement import computed
+from annotator.consensus.settlement import LabelValues, agreed_values, computed
 from annotator.models import Assignment, Label, Project, Task
 
 EXACT = 3_000
@@ -159,7 +158,7 @@ def _facts(numbers: Sequence[int], *, rules: Rules) -> list[dict[str, int]]:
         before = labels.get(task.pk, {})
         # A reviewer's labels stand whatever the annotators' say.
         applies = result is not None and not result.dropped_because and not task.adjudicated
-        after: Mapping[int, Any] = result.means if result is not None and applies else {}
+        after = agreed_values(result) if result is not None and applies else {}
         now_dropped = result is not None and bool(result.dropped_because)
         facts.append(
             {
@@ -177,10 +176,10 @@ def _facts(numbers: Sequence[int], *, rules: Rules) -> list[dict[str, int]]:
     return facts
 
 
-def _labels_in_force(numbers: Sequence[int]) -> dict[int, dict[int, Any]]:
+def _labels_in_force(numbers: Sequence[int]) -> dict[int, dict[int, LabelValues]]:
     """Returns the means of the annotators' labels that count, by task and response."""
     labels = Label.objects.in_force().filter(source=Label.Source.CONSENSUS, response__task__in=numbers)
-    by_task: dict[int, dict[int, Any]] = {}
-    for task, response, means in labels.values_list("response__task", "response", "means"):
-        by_task.setdefault(task, {})[response] = means
+    by_task: dict[int, dict[int, LabelValues]] = {}
+    for task, response, *values in labels.values_list("response__task", "response", "means", "segment_means"):
+        by_task.setdefault(task, {})[response] = (values[0], values[1])
     return by_task

@@ -14,6 +14,8 @@ from annotator.models import NEITHER_VALID, Project
 
 TOO_FAR_APART = "too far apart"
 Scores = Mapping[str, int]
+Key = int | tuple[int, int]
+"""What scores are of: a response, by its id, or a segment of it, by the response's id and the segment's index."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Rules:
     drop_above: int = 2
     spread_scope: str = "kept"
     attribute: str = "helpfulness"
+    share: float = 0.0
 
     @classmethod
     def of(cls, project: Project) -> "Rules":
@@ -38,23 +41,31 @@ class Rules:
             drop_above=project.drop_above,
             spread_scope=project.spread_scope,
             attribute=project.spread_attribute,
+            share=project.spread_share,
         )
 
 
 @dataclass(frozen=True)
 class Rated:
-    """One annotation, with its scores by response id. Sequences of annotations are in the order of submission."""
+    """One annotation, with its scores by response or segment, in sequences that are in the order of submission.
+
+    Segments are those of a cut that all annotations of the task share. `aspects` are the attributes by which segments
+    were rated; one that a segment has no score of does not apply to it.
+    """
 
     annotation: int
-    ratings: Mapping[int, Scores]
+    ratings: Mapping[Key, Scores]
     preference: int | None = None
     safe: Mapping[int, bool] = field(default_factory=dict)
     ranking: Ranking | None = None
+    aspects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of applying the rules to a task. `means` and `labels` are keyed by response, then by attribute.
+    """The result of applying the rules to a task. `means` and `labels` are by response or segment, then by attribute.
+
+    An aspect without a mean does not apply to the segment; `aspects` are those by which all kept annotations rated.
 
     `kept` holds ids of annotations. `spread` is taken over the kept annotations, `spread_of_all` over all of them.
     `preference` compares the two responses of a task; for a task with more responses, `pairs` holds the pairs on
@@ -62,26 +73,39 @@ class Outcome:
     """
 
     kept: tuple[int, ...]
-    means: Mapping[int, Mapping[str, float]]
-    labels: Mapping[int, Mapping[str, int]]
+    means: Mapping[Key, Mapping[str, float]]
+    labels: Mapping[Key, Mapping[str, int]]
     spread: float | None
     spread_of_all: float | None
     preference: int | None
     dropped_because: str
     pairs: tuple[Pair, ...] = ()
+    aspects: tuple[str, ...] = ()
 
 
-def spread(rated: Sequence[Rated], attribute: str) -> int | None:
-    """Returns the largest difference between two raters' scores of the attribute on one response.
+def spread(rated: Sequence[Rated], attribute: str, share: float = 0.0) -> int | None:
+    """Returns the largest difference between two raters' scores of the attribute on one response or segment.
 
-    None means that nobody scored the attribute.
+    With a share, it is the largest one that more than this share of a response's segments reach: as many segments may
+    differ more. None means that nobody scored the attribute.
     """
-    by_response = defaultdict(list)
+    by_key = defaultdict(list)
     for rating in rated:
-        for response, scores in rating.ratings.items():
+        for key, scores in rating.ratings.items():
             if attribute in scores:
-                by_response[response].append(scores[attribute])
-    return max((max(values) - min(values) for values in by_response.values()), default=None)
+                by_key[key].append(scores[attribute])
+    if not share:
+        return max((max(values) - min(values) for values in by_key.values()), default=None)
+    widths = defaultdict(list)
+    for key, values in by_key.items():
+        widths[_response(key)].append(max(values) - min(values))
+    # The epsilon is for shares such as 0.3 of ten segments, whose product is a little less than three.
+    reached = (sorted(of_one, reverse=True)[floor(share * len(of_one) + 1e-9)] for of_one in widths.values())
+    return max(reached, default=None)
+
+
+def _response(key: Key) -> int:
+    return key[0] if isinstance(key, tuple) else key
 
 
 def differ_on_safety(rated: Iterable[Rated]) -> bool:
@@ -98,7 +122,7 @@ def wanted(rated: Sequence[Rated], submitted: int, rules: Rules) -> int:
 
 def needs_more(rated: Sequence[Rated], rules: Rules) -> bool:
     """Returns whether the annotations lie so far apart that the task needs more annotators than the base number."""
-    difference = spread(rated, rules.attribute)
+    difference = spread(rated, rules.attribute, rules.share)
     return rules.most > rules.base and difference is not None and difference > rules.escalate_above
 
 
@@ -117,7 +141,7 @@ def most_agreeing(rated: Sequence[Rated], rules: Rules) -> tuple[Rated, ...]:
     }
 
     def closeness(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
-        width = spread([rated[index] for index in chosen], rules.attribute)
+        width = spread([rated[index] for index in chosen], rules.attribute, rules.share)
         # The spread is None if nobody scored that attribute, and None cannot be compared with the other numbers.
         # The indices come last, so that of equally close subsets the earliest submissions win.
         return (width or 0, sum(disagreement[pair] for pair in combinations(chosen, 2)), chosen)
@@ -140,23 +164,44 @@ def half_up(value: float) -> int:
     return floor(value + 0.5)
 
 
-def mean_scores(rated: Iterable[Rated]) -> dict[int, dict[str, float]]:
+def mean_scores(rated: Sequence[Rated]) -> dict[Key, dict[str, float]]:
     """Returns the mean score of each attribute of each response, for the attributes that every annotation scored.
 
-    Annotations that were made with different versions of a rubric share only some of their attributes.
+    Annotations that were made with different versions of a rubric share only some of their attributes. An aspect does
+    not apply to a segment if most annotations say so; else its mean is that of the others.
     """
-    collected: dict[int, list[Scores]] = defaultdict(list)
+    collected: dict[Key, list[Scores]] = defaultdict(list)
     for rating in rated:
-        for response, scores in rating.ratings.items():
-            collected[response].append(scores)
+        for key, scores in rating.ratings.items():
+            collected[key].append(scores)
+    aspects = shared_aspects(rated)
     return {
-        response: {
-            attribute: sum(scores[attribute] for scores in of_raters) / len(of_raters)
-            for attribute in of_raters[0]
-            if all(attribute in scores for scores in of_raters)
-        }
-        for response, of_raters in collected.items()
+        key: _segment_means(of_raters, aspects) if isinstance(key, tuple) else _means(of_raters)
+        for key, of_raters in collected.items()
     }
+
+
+def _means(of_raters: Sequence[Scores]) -> dict[str, float]:
+    return {
+        attribute: sum(scores[attribute] for scores in of_raters) / len(of_raters)
+        for attribute in of_raters[0]
+        if all(attribute in scores for scores in of_raters)
+    }
+
+
+def _segment_means(of_raters: Sequence[Scores], aspects: Iterable[str]) -> dict[str, float]:
+    given = {aspect: [scores[aspect] for scores in of_raters if aspect in scores] for aspect in aspects}
+    return {
+        aspect: sum(values) / len(values)
+        for aspect, values in given.items()
+        if values and 2 * len(values) >= len(of_raters)
+    }
+
+
+def shared_aspects(rated: Sequence[Rated]) -> tuple[str, ...]:
+    """Returns the aspects by which all of the annotations rated segments, in the order of the newest."""
+    newest = rated[-1].aspects if rated else ()
+    return tuple(aspect for aspect in newest if all(aspect in rating.aspects for rating in rated))
 
 
 def most_similar(strengths: Sequence[int], rules: Rules) -> tuple[int, ...]:
@@ -193,15 +238,16 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
     scored = [rating for rating in rated if rating.ratings]
     kept = most_agreeing(scored, rules)
     means = mean_scores(kept)
-    width, width_of_all = spread(kept, rules.attribute), spread(scored, rules.attribute)
+    width = spread(kept, rules.attribute, rules.share)
+    width_of_all = spread(scored, rules.attribute, rules.share)
     decisive = width if rules.spread_scope == Project.SpreadScope.KEPT else width_of_all
     rankings = [rating.ranking for rating in rated if rating.ranking is not None]
     return Outcome(
         kept=tuple(rating.annotation for rating in kept),
         means=means,
         labels={
-            response: {attribute: half_up(value) for attribute, value in attributes.items()}
-            for response, attributes in means.items()
+            key: {attribute: half_up(value) for attribute, value in attributes.items()}
+            for key, attributes in means.items()
         },
         spread=width,
         spread_of_all=width_of_all,
@@ -209,6 +255,7 @@ def outcome(rated: Sequence[Rated], rules: Rules) -> Outcome:
         dropped_because=TOO_FAR_APART if decisive is not None and decisive > rules.drop_above else "",
         # Each pair of a ranking is settled by the rules for a preference.
         pairs=agreed_pairs(rankings, lambda strengths: agreed_preference(strengths, rules)),
+        aspects=shared_aspects(kept),
     )
 
 

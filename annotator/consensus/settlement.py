@@ -6,12 +6,14 @@ annotators do not count, a reviewer's labels are not touched, retired and quaran
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from annotator import segmenting
 from annotator.consensus.rules import (
+    Key,
     Outcome,
     Rated,
     Rules,
@@ -22,20 +24,28 @@ from annotator.consensus.rules import (
     wanted,
 )
 from annotator.db.statements import Statement
-from annotator.models import Consensus, Label, Project, Task
+from annotator.models import Consensus, Label, Project, Response, Task
+
+Cut = Sequence[segmenting.Range]
+LabelValues = tuple[Any, Any]
+"""The means of a label, and those of its segments, as they are stored."""
+OwnCuts = dict[tuple[int, int], dict[int, Cut]]
+"""The cuts of annotators, by task and response, then by annotation."""
 
 
 @dataclass
 class Standing:
     """The work on one task: slots taken, slots submitted, and every annotation that counts.
 
-    `compared` holds those of `rated` that were imported as bare preferences: they count, and take no slot.
+    `compared` holds those of `rated` that were imported as bare preferences: they count, and take no slot. `cuts` holds
+    the finest common cut of those responses that annotators have cut in other ways.
     """
 
     held: int = 0
     done: int = 0
     rated: list[Rated] = field(default_factory=list)
     compared: list[Rated] = field(default_factory=list)
+    cuts: dict[int, Cut] = field(default_factory=dict)
     has_consensus: bool = False
     was_dropped: bool = False
 
@@ -93,7 +103,7 @@ def _count(task: Task, standing: Standing, rules: Rules) -> None:
 
 def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rules: Rules) -> None:
     rated = [rating for rating in standing.rated if rating.ratings]
-    task.review_spread = spread(rated, rules.attribute) or 0
+    task.review_spread = spread(rated, rules.attribute, rules.share) or 0
     task.review_because = ""
     if task.state == Task.State.QUARANTINED:
         task.review_because = Task.Review.QUARANTINE
@@ -108,7 +118,8 @@ def _ask_for_review(task: Task, standing: Standing, result: Outcome | None, rule
 
 # In the order of submission. Read at every submission, hence the plan of its own for one task.
 _STANDINGS = """
-SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, a.ranking, r.response_id, r.scores, r.safe,
+SELECT s.task_id, s.id, s.slot, s.state, a.id, a.preference, a.ranking, a.aspects, r.response_id, r.scores, r.safe,
+    r.segment_scores, r.cut,
     (SELECT c.dropped_because FROM annotator_consensus c WHERE c.task_id = s.task_id)
 FROM annotator_assignment s
 LEFT JOIN annotator_annotation a ON a.assignment_id = s.id AND a.is_current AND s.counts
@@ -126,7 +137,23 @@ def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
     last = 0
     one = len(task_ids) == 1
     rows = _STANDING_OF_ONE.rows(task=task_ids[0]) if one else _STANDINGS_OF_MANY.rows(tasks=list(task_ids))
-    for task, assignment, slot, state, annotation, preference, ranking, response, scores, safe, dropped in rows:
+    own_cuts: OwnCuts = defaultdict(dict)
+    for (
+        task,
+        assignment,
+        slot,
+        state,
+        annotation,
+        preference,
+        ranking,
+        aspects,
+        response,
+        scores,
+        safe,
+        segments,
+        cut,
+        dropped,
+    ) in rows:
         standing = by_task[task]
         standing.has_consensus, standing.was_dropped = dropped is not None, bool(dropped)
         if assignment != last:
@@ -134,11 +161,17 @@ def standings(task_ids: Sequence[int]) -> dict[int, Standing]:
             standing.held += slot is not None
             standing.done += slot is not None and state == "submitted"
             if annotation:
-                standing.rated.append(Rated(annotation, {}, preference, {}, _parsed(ranking)))
+                standing.rated.append(Rated(annotation, {}, preference, {}, _parsed(ranking), tuple(aspects)))
                 # What counts without a slot is an imported preference: the database refuses anything else.
                 standing.compared += standing.rated[-1:] if slot is None else []
         if response:
             _add(standing.rated[-1], response, scores, safe)
+        if segments:
+            _add_segments(standing.rated[-1], response, _parsed(segments))
+        if cut:
+            own_cuts[task, response][annotation] = segmenting.ranges(_parsed(cut))
+    if own_cuts:
+        _share_cuts(by_task, own_cuts)
     return by_task
 
 
@@ -146,6 +179,38 @@ def _add(rated: Rated, response: int, scores: Any, safe: bool | None) -> None:
     rated.ratings[response] = _parsed(scores)  # type: ignore[index]
     if safe is not None:
         rated.safe[response] = safe  # type: ignore[index]
+
+
+def _add_segments(rated: Rated, response: int, rows: Sequence[Sequence[int | None]]) -> None:
+    ratings: dict[Key, Mapping[str, int]] = rated.ratings  # type: ignore[assignment]
+    for index, row in enumerate(rows):
+        ratings[response, index] = {
+            aspect: score for aspect, score in zip(rated.aspects, row, strict=True) if score is not None
+        }
+
+
+def _share_cuts(by_task: Mapping[int, Standing], own_cuts: OwnCuts) -> None:
+    """Carries the scores of responses that were cut in several ways onto the finest common cut."""
+    numbers = {response for _, response in own_cuts}
+    stored = dict(Response.objects.filter(pk__in=numbers).values_list("pk", "segments"))
+    for (task, response), by_annotation in own_cuts.items():
+        standing, common = by_task[task], segmenting.ranges(stored[response])
+        cuts = {
+            rated.annotation: by_annotation.get(rated.annotation, common)
+            for rated in standing.rated
+            if (response, 0) in rated.ratings
+        }
+        finest = standing.cuts[response] = segmenting.finest_common_cut([common, *cuts.values()])
+        for rated in standing.rated:
+            if rated.annotation in cuts:
+                _carry(rated, response, cuts[rated.annotation], finest)
+
+
+def _carry(rated: Rated, response: int, cut: Cut, onto: Cut) -> None:
+    ratings: dict[Key, Mapping[str, int]] = rated.ratings  # type: ignore[assignment]
+    scores = [ratings.pop((response, index)) for index in range(len(cut))]
+    for index, values in enumerate(segmenting.carried(scores, cut, onto=onto)):
+        ratings[response, index] = values
 
 
 def _parsed(value: Any) -> Any:
@@ -212,11 +277,17 @@ ON CONFLICT (task_id) DO UPDATE SET kept = excluded.kept, annotators = excluded.
 """)
 # A label that stays what it was keeps its time: it is no news to retraining, nor to `since` exports.
 _WRITE_LABELS = Statement("""
-INSERT INTO annotator_label AS l (response_id, source, scores, means, made_at)
-SELECT response, 'consensus', scores, means, %(now)s
-FROM jsonb_to_recordset(%(rows)s) AS x (response bigint, scores jsonb, means jsonb)
-ON CONFLICT (response_id, source) DO UPDATE
-SET scores = excluded.scores, means = excluded.means, made_at = excluded.made_at WHERE l.means <> excluded.means
+INSERT INTO annotator_label AS l
+    (response_id, source, scores, means, aspects, segment_scores, segment_means, cut, made_at)
+SELECT response, 'consensus', scores, means, coalesce(aspects, '{}'), segment_scores, segment_means, cut, %(now)s
+FROM jsonb_to_recordset(%(rows)s) AS x (
+    response bigint, scores jsonb, means jsonb, aspects text[], segment_scores jsonb, segment_means jsonb, cut jsonb
+)
+ON CONFLICT (response_id, source) DO UPDATE SET scores = excluded.scores, means = excluded.means,
+    aspects = excluded.aspects, segment_scores = excluded.segment_scores, segment_means = excluded.segment_means,
+    cut = excluded.cut, made_at = excluded.made_at
+WHERE (l.means, l.aspects, l.segment_means, l.cut)
+    IS DISTINCT FROM (excluded.means, excluded.aspects, excluded.segment_means, excluded.cut)
 """)
 
 
@@ -227,11 +298,7 @@ def _write_labels(outcomes: Mapping[Task, Outcome], standing_of: Mapping[int, St
         rows=json.dumps([_consensus_row(task, outcome, standing_of[task.pk]) for task, outcome in outcomes.items()]),
         now=now,
     )
-    labels = [
-        {"response": response, "scores": outcome.labels[response], "means": means}
-        for outcome in outcomes.values()
-        for response, means in outcome.means.items()
-    ]
+    labels = [row for task, outcome in outcomes.items() for row in label_rows(outcome, standing_of[task.pk].cuts)]
     _WRITE_LABELS.run(rows=json.dumps(labels), now=now)
     kept = (task.pk for task, outcome in outcomes.items() if not outcome.dropped_because)
     if kept_again := [task for task in kept if standing_of[task].was_dropped]:
@@ -239,6 +306,28 @@ def _write_labels(outcomes: Mapping[Task, Outcome], standing_of: Mapping[int, St
     if earlier := [task for task in outcomes if standing_of[task.pk].has_consensus]:
         agreed = Label.objects.filter(response__task__in=earlier, source=Label.Source.CONSENSUS)
         agreed.exclude(response__in=[label["response"] for label in labels]).delete()
+
+
+def label_rows(outcome: Outcome, cuts: Mapping[int, Cut]) -> Iterator[dict[str, Any]]:
+    """Yields the label of each response, with those of its segments in their order."""
+    segments: dict[int, list[int]] = defaultdict(list)
+    for key in outcome.means:
+        if isinstance(key, tuple):
+            segments[key[0]].append(key[1])
+    for response, means in outcome.means.items():
+        if isinstance(response, tuple):
+            continue
+        row = {"response": response, "scores": outcome.labels[response], "means": means}
+        if outcome.aspects and (indexes := segments.get(response)):
+            for name, values in (("segment_means", outcome.means), ("segment_scores", outcome.labels)):
+                row[name] = [[values[response, i].get(aspect) for aspect in outcome.aspects] for i in sorted(indexes)]
+            row |= {"aspects": outcome.aspects, "cut": cuts.get(response)}
+        yield row
+
+
+def agreed_values(outcome: Outcome) -> dict[int, LabelValues]:
+    """Returns what the outcome's labels would say of each response: their means, and those of the segments."""
+    return {row["response"]: (row["means"], row.get("segment_means")) for row in label_rows(outcome, {})}
 
 
 def put_in_force(tasks: Sequence[int], *, now: datetime) -> None:

@@ -117,7 +117,7 @@ class NewProjectForm(NamedProjectForm):
         rubric, protocol = self.fields["rubric"], self.fields["protocol"]
         assert isinstance(rubric, forms.ModelChoiceField)
         assert isinstance(protocol, forms.ChoiceField)
-        rubric.queryset = Rubric.objects.offered_to(user).of_responses().order_by("name")
+        rubric.queryset = Rubric.objects.offered_to(user).order_by("name")
         protocol.choices = [*((key, gettext(preset.title)) for key, preset in PRESETS.items()), (OWN, OWN_TITLE)]
 
     @staticmethod
@@ -161,11 +161,7 @@ class NewProjectForm(NamedProjectForm):
 
 def _deciding_levels(rubric: Rubric | None) -> int:
     """Returns the number of levels of the attribute that will decide in a new project with the rubric."""
-    scales = (
-        {one.key: len(one.levels) for one in rubric.attributes.filter(scope="response").order_by("position")}
-        if (rubric)
-        else {}
-    )
+    scales = {one.key: len(one.levels) for one in rubric.attributes.order_by("scope", "position")} if (rubric) else {}
     usual = Project().spread_attribute
     return scales.get(usual) or next(iter(scales.values()), LEVELS)
 

@@ -60,6 +60,8 @@ GROUPS = (
             "ask_edit",
             "ask_language",
             "domains",
+            "segment_unit",
+            "allow_recut",
         ),
         _("Besides the scales of the rubric."),
     ),
@@ -73,6 +75,7 @@ GROUPS = (
             "keep",
             "drop_above",
             "spread_attribute",
+            "spread_share",
             "spread_scope",
         ),
         _("How many people rate a task, and how their ratings become a label. A change applies to every task."),
@@ -194,12 +197,15 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
             "ask_edit",
             "ask_language",
             "domains",
+            "segment_unit",
+            "allow_recut",
             "base_annotators",
             "max_annotators",
             "escalate_above",
             "keep",
             "drop_above",
             "spread_attribute",
+            "spread_share",
             "spread_scope",
             "paused",
             "quota",
@@ -235,6 +241,9 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
             "keep": _("Annotations kept"),
             "drop_above": _("Drop above a spread of"),
             "spread_attribute": _("Attribute whose spread decides"),
+            "spread_share": _("Share of segments that may differ more"),
+            "segment_unit": _("Segments are"),
+            "allow_recut": _("Annotators may join and split segments"),
             "spread_scope": _("Annotations whose spread drops a task"),
             "paused": _("Paused"),
             "quota": _("Tasks for one annotator"),
@@ -263,6 +272,15 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
             "ask_edit": _("Nobody has to. A manager can have the edits rated as responses."),
             "ask_language": _("The language that the task is in, besides the one it may have come with."),
             "spread_attribute": _("The spread is the difference between the highest and the lowest rating."),
+            "spread_share": _(
+                "For an aspect of segments. 0: one segment with a wider spread is enough; 0.2: a fifth of a response's "
+                "segments may have one."
+            ),
+            "segment_unit": _(
+                "What annotators rate one by one, if the rubric has attributes of segments. Responses that somebody "
+                "has been given to rate keep their segments."
+            ),
+            "allow_recut": _("Ratings of different segments are compared on the finest cut that they have in common."),
             "promote_automatically": _("Otherwise a better model waits for a manager's decision."),
         }
         widgets = {"description": forms.Textarea(attrs={"rows": 2})}
@@ -284,7 +302,7 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         rubric, backbone = self.fields["rubric"], self.fields["backbone"]
         assert isinstance(rubric, forms.ModelChoiceField)
         assert isinstance(backbone, forms.ChoiceField)
-        choices = Rubric.objects.offered().filter(made_by=None).of_responses()
+        choices = Rubric.objects.offered().filter(made_by=None)
         rubric.queryset = Rubric.objects.filter(Q(pk__in=choices) | Q(pk=project.rubric_id)).order_by("name")
         rubric.empty_label = None
         rubric.disabled = is_rated(project)
@@ -303,8 +321,8 @@ class ProjectSettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         with suppress(forms.ValidationError):
             if self.is_bound and not rubric.disabled:
                 chosen: Rubric = rubric.clean(self["rubric"].data)
-                return chosen.attributes.filter(scope="response").order_by("position")
-        return project.attributes_for()
+                return chosen.attributes.order_by("scope", "position")
+        return project.every_attribute()
 
     @classmethod
     def settings_of(cls, project: Project) -> dict[str, Any]:

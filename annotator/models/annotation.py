@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from annotator.models.domains import LONGEST_DOMAIN
 from annotator.models.ranking import tiers_of_ids
-from annotator.models.scores import whole_scores
+from annotator.models.scores import ranges, whole_cells, whole_scores
 
 NEITHER_VALID = -100
 TIE = 0
@@ -185,6 +185,13 @@ class Annotation(models.Model):
     justification = models.TextField(_("justification"), blank=True)
     domain = models.CharField(_("domain"), max_length=LONGEST_DOMAIN, blank=True, default="", db_default="")
     language = models.CharField(_("language"), max_length=16, blank=True, default="", db_default="")
+    aspects = ArrayField(
+        models.SlugField(),
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="the attributes of segments, in the order of the ratings' segment scores",
+    )
     active_seconds = models.FloatField(_("active seconds"), null=True, blank=True)
     guideline_version = models.PositiveIntegerField(_("guideline version"), default=0)
     rubric_version = models.PositiveSmallIntegerField(_("rubric version"), default=1, db_default=1)
@@ -219,13 +226,22 @@ class Annotation(models.Model):
 
 
 class Rating(models.Model):
-    """The scores that one annotation gives one response. An attribute without an answer is absent, never 0."""
+    """The scores that one annotation gives one response. An attribute without an answer is absent, never 0.
+
+    `segment_scores` are [segments][aspects] in the order of the annotation's `aspects`, with null where an aspect does
+    not apply to a segment. They follow the response's segments, or the rater's own `cut` of it where there is one.
+    """
 
     annotation = models.ForeignKey(Annotation, on_delete=models.CASCADE, related_name="ratings")
     response = models.ForeignKey(
         "annotator.Response", on_delete=models.CASCADE, related_name="ratings", verbose_name=_("response")
     )
     scores = models.JSONField()
+    segment_scores = models.JSONField(null=True, blank=True)
+    cut = models.JSONField(null=True, blank=True, help_text="[[start, end], ...]; empty: the response's own segments")
+    comments = models.JSONField(
+        default=list, db_default=[], blank=True, help_text="[[start, end, text], ...] of the response's text"
+    )
     checks = models.JSONField(_("checks"), default=list)
     confidence = models.PositiveSmallIntegerField(
         _("confidence"), null=True, blank=True, help_text=_("2 is very sure, 1 somewhat sure, 0 not sure.")
@@ -254,6 +270,8 @@ class Rating(models.Model):
                 condition=Q(confidence__isnull=True) | Q(confidence__lte=2), name="confidence_has_three_levels"
             ),
             models.CheckConstraint(condition=Q(edit_summary="") | ~Q(edit=""), name="a_summary_is_of_an_edit"),
+            models.CheckConstraint(condition=whole_cells("segment_scores"), name="segment_scores_are_on_a_scale"),
+            models.CheckConstraint(condition=ranges("cut"), name="an_own_cut_is_ranges"),
         ]
 
 

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.lookups import IsNull
 
-from annotator.models.scores import whole_scores, within_scale
+from annotator.models.scores import cells_within_scale, ranges, whole_cells, whole_scores, within_scale
 
 
 class Consensus(models.Model):
@@ -81,7 +81,12 @@ class LabelQuerySet(models.QuerySet["Label"]):
 
 
 class Label(models.Model):
-    """The agreed scores of one response: `means` before rounding, `scores` after."""
+    """The agreed scores of one response: `means` before rounding, `scores` after.
+
+    `segment_means` and `segment_scores` are [segments][aspects] in the order of `aspects`, with null where an aspect
+    does not apply. They follow the response's segments, or `cut` where annotators cut it in other ways: then it is the
+    finest common cut of theirs.
+    """
 
     class Source(models.TextChoices):
         ADJUDICATED = "adjudicated"
@@ -92,6 +97,10 @@ class Label(models.Model):
     source = models.CharField(max_length=12, choices=Source.choices)
     scores = models.JSONField()
     means = models.JSONField()
+    aspects = ArrayField(models.SlugField(), default=list, db_default=[], blank=True)
+    segment_scores = models.JSONField(null=True, blank=True)
+    segment_means = models.JSONField(null=True, blank=True)
+    cut = models.JSONField(null=True, blank=True)
     made_at = models.DateTimeField()
 
     objects = LabelQuerySet.as_manager()
@@ -101,5 +110,8 @@ class Label(models.Model):
             models.UniqueConstraint(fields=["response", "source"], name="one_label_per_response_and_source"),
             models.CheckConstraint(condition=whole_scores("scores"), name="label_scores_are_whole_and_on_a_scale"),
             models.CheckConstraint(condition=within_scale("means"), name="label_means_are_on_a_scale"),
+            models.CheckConstraint(condition=whole_cells("segment_scores"), name="label_segment_scores_on_a_scale"),
+            models.CheckConstraint(condition=cells_within_scale("segment_means"), name="label_segment_means_on_scale"),
+            models.CheckConstraint(condition=ranges("cut"), name="a_label_is_of_ranges"),
         ]
         indexes = [models.Index(fields=["made_at"], name="label_by_time")]

@@ -110,6 +110,11 @@ class Project(models.Model):
         KEPT = "kept", _("Kept")
         ALL = "all", _("All")
 
+    class SegmentUnit(models.TextChoices):
+        SENTENCE = "sentence", _("Sentence")
+        STEP = "step", _("Step")
+        TEXT = "text", _("Whole response")
+
     slug = models.SlugField(_("slug"), unique=True)
     name = models.CharField(_("name"), max_length=120)
     description = models.TextField(_("description"), blank=True)
@@ -161,6 +166,30 @@ class Project(models.Model):
     )
     spread_attribute = models.SlugField(
         _("spread attribute"), default="helpfulness", help_text=_("The attribute whose spread decides.")
+    )
+    spread_share = models.FloatField(
+        _("spread share"),
+        default=0.0,
+        db_default=0.0,
+        validators=[MinValueValidator(0), MaxValueValidator(0.9)],
+        help_text=_(
+            "If an aspect of segments decides: the share of a response's segments that may have a larger spread. "
+            "0: not a single one."
+        ),
+    )
+    segment_unit = models.CharField(
+        _("segment unit"),
+        max_length=10,
+        choices=SegmentUnit.choices,
+        default=SegmentUnit.SENTENCE,
+        db_default=SegmentUnit.SENTENCE,
+        help_text=_("What a segment of a response is, where the rubric has attributes of segments."),
+    )
+    allow_recut = models.BooleanField(
+        _("allow recut"),
+        default=False,
+        db_default=False,
+        help_text=_("Annotators may join and split the segments of a response."),
     )
     lease_minutes = models.PositiveSmallIntegerField(
         _("lease minutes"),
@@ -315,6 +344,7 @@ class Project(models.Model):
                     gold_threshold__range=(-1, 1),
                     review_unlikely_percent__lte=20,
                     validation_share__range=(0.01, 0.5),
+                    spread_share__range=(0, 0.9),
                 ),
                 name="settings_lie_within_their_bounds",
             ),
@@ -331,6 +361,14 @@ class Project(models.Model):
         attributes = attributes_of(self.rubric_id, int(monotonic() // RUBRIC_SECONDS))
         return [attribute for attribute in attributes if attribute.scope == scope]
 
+    def aspects(self) -> list[Attribute]:
+        """Returns the attributes of segments, in the rubric's order; none where whole responses alone are rated."""
+        return self.attributes_for(Attribute.Scope.SEGMENT)
+
+    def every_attribute(self) -> list[Attribute]:
+        """Returns the attributes of responses, then those of segments."""
+        return [*self.attributes_for(), *self.aspects()]
+
     def attribute_keys(self) -> list[str]:
         return [attribute.key for attribute in self.attributes_for()]
 
@@ -340,7 +378,7 @@ class Project(models.Model):
 
     def most_levels(self) -> int:
         """Returns the number of levels of the longest scale, which is also the last digit that rates."""
-        return max(self.scales().values(), default=0)
+        return max((len(attribute.levels) for attribute in self.every_attribute()), default=0)
 
     def has_boxes(self) -> bool:
         """Returns whether annotators can tick boxes under a scale."""

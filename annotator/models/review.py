@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
@@ -47,6 +48,13 @@ class Adjudication(models.Model):
 
     task = models.ForeignKey("annotator.Task", on_delete=models.CASCADE, related_name="adjudications")
     scores = models.JSONField()
+    aspects = ArrayField(models.SlugField(), default=list, db_default=[], blank=True)
+    segments = models.JSONField(
+        default=dict,
+        db_default={},
+        blank=True,
+        help_text="{response: [[score, ...], ...]}, in the order of the aspects",
+    )
     preference = models.SmallIntegerField(null=True, blank=True)
     ranking = models.JSONField(null=True, blank=True, help_text="[[response, ...], ...]: tiers of ids, the best first")
     reason = models.CharField(max_length=20, choices=Reason.choices)

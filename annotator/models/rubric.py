@@ -28,10 +28,6 @@ class RubricQuerySet(models.QuerySet["Rubric"]):
         """Returns the rubrics that come with the product and those that the user has made; all for a superuser."""
         return self.offered() if user.is_superuser else self.offered().filter(Q(made_by=None) | Q(made_by=user))
 
-    def of_responses(self) -> RubricQuerySet:
-        """Returns rubrics that ask something about a whole response; no page asks about segments yet."""
-        return self.filter(models.Exists(Attribute.objects.filter(rubric=models.OuterRef("pk"), scope="response")))
-
 
 class Rubric(models.Model):
     """A named set of attributes that projects rate by.

@@ -9,6 +9,7 @@ from django.db.models.functions import Cast, Floor, Random
 from django.utils.translation import gettext_lazy as _
 
 from annotator.models.public_ids import response_number, task_number
+from annotator.models.scores import ranges
 
 
 class TaskQuerySet(models.QuerySet["Task"]):
@@ -176,6 +177,9 @@ class Response(models.Model):
     text = models.TextField(_("text"))
     model = models.CharField(_("model"), max_length=200, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
+    segments = models.JSONField(
+        null=True, blank=True, help_text="[[start, end], ...] of the text; empty: nobody has cut it yet"
+    )
     edit_of = models.ForeignKey(
         "annotator.Rating",
         on_delete=models.SET_NULL,
@@ -197,6 +201,7 @@ class Response(models.Model):
             models.UniqueConstraint(
                 fields=["edit_of"], condition=models.Q(edit_of__isnull=False), name="an_edit_becomes_a_response_once"
             ),
+            models.CheckConstraint(condition=ranges("segments"), name="segments_are_ranges"),
         ]
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from annotator import assignment, audit
 from annotator.consensus import ProtocolPreview, protocol_preview
-from annotator.models import Attribute, Project, Rubric, User
+from annotator.models import Project, Rubric, User
 from annotator.models.project import MOST_ANNOTATORS
 from annotator.projects import members, rubrics
 from annotator.projects.guidelines import publish_guidelines
@@ -25,6 +25,7 @@ NUMBERS = (
     "drop_above",
     "spread_scope",
     "spread_attribute",
+    "spread_share",
 )
 
 
@@ -70,7 +71,8 @@ def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
     base = settings.setdefault("base_annotators", Project().base_annotators)
     most = settings.setdefault("max_annotators", min(max(Project().max_annotators, base), MOST_ANNOTATORS))
     settings.setdefault("keep", min(Project().keep, max(most, 1)))
-    rows = rubric.attributes.filter(scope=Attribute.Scope.RESPONSE).order_by("position").values_list("key", "levels")
+    # Those of whole responses first: each of many segments has its own chance of a wide spread.
+    rows = rubric.attributes.order_by("scope", "position").values_list("key", "levels")
     scales = {key: len(levels) for key, levels in rows}
     usual = Project().spread_attribute
     deciding = settings.setdefault("spread_attribute", usual if usual in scales or not scales else next(iter(scales)))

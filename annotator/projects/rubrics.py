@@ -129,8 +129,6 @@ def _faults(text: RubricText, in_use: Mapping[str, int]) -> Iterator[tuple[str, 
     yield from (("name", fault) for fault in _text_faults(text.name, LONGEST_RUBRIC_NAME))
     if not text.attributes:
         yield "attributes", _("A rubric needs at least one attribute.")
-    elif not any(attribute.scope == Attribute.Scope.RESPONSE for attribute in text.attributes):
-        yield "attributes", _("At least one attribute must be about the whole response: no page asks about segments.")
     if len(text.attributes) > MOST_ATTRIBUTES:
         yield "attributes", _("A rubric has at most %(most)s attributes.") % {"most": MOST_ATTRIBUTES}
     weights = [one.weight for one in text.attributes if one.scope == Attribute.Scope.RESPONSE]
@@ -307,7 +305,8 @@ def _next_version(project: Project) -> int:
 
 
 def _spread_attribute(project: Project, text: RubricText) -> str:
-    keys = [attribute.key for attribute in text.attributes if attribute.scope == Attribute.Scope.RESPONSE]
+    # Of whole responses, if there is one: each of many segments has its own chance of a wide spread.
+    keys = [one.key for one in sorted(text.attributes, key=lambda one: one.scope != Attribute.Scope.RESPONSE)]
     return project.spread_attribute if project.spread_attribute in keys else keys[0]
 
 

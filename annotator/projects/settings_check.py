@@ -103,16 +103,13 @@ def _of_rubric(rubric: Rubric, project: Project | None) -> list[str]:
         ]
     if rubric.project_id and rubric.project_id != (project.pk if project else None):
         return [_("The rubric %(key)s belongs to another project.") % {"key": rubric.key}]
-    if not rubric.attributes.filter(scope="response").exists():
-        text = _("No page asks for the attributes of %(key)s yet, because it has no attribute of a whole response.")
-        return [text % {"key": rubric.key}]
+    if not rubric.attributes.exists():
+        return [_("The rubric %(key)s has no attribute to rate by.") % {"key": rubric.key}]
     return []
 
 
 def _of_spread(candidate: Project, changed: set[str]) -> list[tuple[str, str]]:
-    rows = (
-        candidate.rubric.attributes.filter(scope="response").order_by("position").values_list("key", "name", "levels")
-    )
+    rows = candidate.rubric.attributes.order_by("position").values_list("key", "name", "levels")
     scales = {key: (_(name), len(levels)) for key, name, levels in rows}
     deciding = candidate.spread_attribute
     if deciding not in scales:

@@ -1,12 +1,13 @@
 """Stores a reviewer's authoritative rating of a task beside the annotators' ratings, which stay as they are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.utils.translation import gettext_lazy
 
 from annotator import audit, consensus
 from annotator.annotation import Refused, ResponseRating, Submission, check_scores
+from annotator.annotation.cuts import cuts_of
 from annotator.consensus.rankings import Ranking, tiers
 from annotator.db.retries import in_transaction
 from annotator.db.storable_text import check_written
@@ -21,6 +22,8 @@ WHY_NOT = {
 }
 Scores = Mapping[int, Mapping[str, int]]
 """Scores by response id, then by attribute key."""
+SegmentScores = Mapping[int, Sequence[Mapping[str, int | None]]]
+"""Scores of segments by response id, in the order of the segments, by aspect; None where one does not apply."""
 
 
 @in_transaction
@@ -28,6 +31,7 @@ def adjudicate(
     task_id: int,
     *,
     scores: Scores,
+    segments: SegmentScores | None = None,
     preference: int | None = None,
     ranking: Ranking | None = None,
     reason: str,
@@ -37,7 +41,8 @@ def adjudicate(
 ) -> Adjudication:
     """Makes these scores the labels of a complete task. The same scores again change nothing, others replace them.
 
-    `preference` is relative to the responses' positions; three responses or more have a `ranking` in its place.
+    `preference` is relative to the responses' positions; three responses or more have a `ranking` in its place. Where
+    `segments` has no scores of a response's segments, the annotators' agreed ones stay.
 
     Raises:
         IncompleteRating: a score is missing or off the scale.
@@ -52,12 +57,25 @@ def adjudicate(
     if task.state != Task.State.COMPLETE:
         raise Refused(str(WHY_NOT[Task.State(task.state)]))
     require_others_work(task, by)
-    ratings = {response: ResponseRating(levels) for response, levels in scores.items()}
+    rated = segments or {}
+    ratings = {
+        response: ResponseRating(levels, segments=tuple(rated.get(response, ()))) for response, levels in scores.items()
+    }
     submission = Submission(ratings, preference, ranking)
-    check_scores(submission, project=task.project, responses=[response.pk for response in task.responses.all()])
+    responses = list(task.responses.all())
+    cuts = cuts_of(task.project, task, responses)
+    check_scores(
+        submission,
+        project=task.project,
+        responses=[response.pk for response in responses],
+        cuts={response: cuts[response] for response in rated.keys() & cuts.keys()},
+    )
+    aspects = [aspect.key for aspect in task.project.aspects()]
     adjudication = Adjudication(
         task=task,
         scores={str(response): dict(levels) for response, levels in scores.items()},
+        aspects=aspects,
+        segments={str(response): ratings[response].segment_scores(aspects) for response in rated},
         preference=preference,
         ranking=None if ranking is None else tiers(ranking),
         reason=reason,
@@ -70,7 +88,7 @@ def adjudicate(
         return current
     task.adjudications.filter(is_current=True).update(is_current=False)
     adjudication.save()
-    _write_labels(scores, now)
+    _write_labels(adjudication, now)
     _settle(task, adjudicated=True, now=now)
     replaces = current.pk if current else None
     audit.record("label.adjudicated", f"task {task}", project=task.project, reason=reason, replaces=replaces)
@@ -109,6 +127,7 @@ def _locked(task_id: int) -> Task:
 def _content(adjudication: Adjudication) -> tuple[object, ...]:
     return (
         adjudication.scores,
+        adjudication.segments,
         adjudication.preference,
         adjudication.ranking,
         adjudication.reason,
@@ -116,20 +135,31 @@ def _content(adjudication: Adjudication) -> tuple[object, ...]:
     )
 
 
-def _write_labels(scores: Scores, now: datetime) -> None:
+_NO_SEGMENTS = {"aspects": [], "segment_scores": None, "segment_means": None, "cut": None}
+
+
+def _write_labels(adjudication: Adjudication, now: datetime) -> None:
     """Writes the labels that have changed. A label that stays the same keeps its time, as in consensus."""
-    present = Label.objects.filter(source=Label.Source.ADJUDICATED, response__in=scores)
-    before = dict(present.values_list("response", "scores"))
-    source = Label.Source.ADJUDICATED
+    of_responses = Label.objects.filter(response__in=list(map(int, adjudication.scores)))
+    fields = ("scores", *_NO_SEGMENTS)
+    present = {
+        (label.source, label.response_id): {name: getattr(label, name) for name in fields} for label in of_responses
+    }
+    labels = []
+    for number, levels in adjudication.scores.items():
+        response = int(number)
+        agreed = present.get((Label.Source.CONSENSUS, response), {})
+        values = _NO_SEGMENTS | agreed | {"scores": levels}
+        if rows := adjudication.segments.get(number):
+            values |= {"aspects": adjudication.aspects, "segment_scores": rows, "segment_means": rows, "cut": None}
+        if present.get((Label.Source.ADJUDICATED, response)) != values:
+            fresh = Label(response_id=response, source=Label.Source.ADJUDICATED, means=levels, made_at=now, **values)
+            labels.append(fresh)
     Label.objects.bulk_create(
-        [
-            Label(response_id=response, source=source, scores=dict(levels), means=dict(levels), made_at=now)
-            for response, levels in scores.items()
-            if before.get(response) != levels
-        ],
+        labels,
         update_conflicts=True,
         unique_fields=["response", "source"],
-        update_fields=["scores", "means", "made_at"],
+        update_fields=["scores", "means", *_NO_SEGMENTS, "made_at"],
     )
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from annotator.consensus import Outcome, Rules
-from annotator.consensus.settlement import Standing, standings
+from annotator.consensus.settlement import LabelValues, Standing, agreed_values, standings
 from annotator.db.statements import Statement
 from annotator.models import Annotation, Assignment, Consensus, Label, Project, Tally, Task, User
 from annotator.review.exclusions import counting, to_return
 
 MOST_LOOKED_AT = 300
 """Tasks whose outcome is computed while somebody waits for the page."""
-Means = dict[int, dict[str, float]]
+Means = dict[int, LabelValues]
 """By response, then attribute."""
 
 
@@ -94,7 +94,7 @@ def _without(standing: Standing, annotation: int, *, had_slot: bool) -> Standing
         [rating for rating in ratings if rating.annotation != annotation]
         for ratings in (standing.rated, standing.compared)
     )
-    return Standing(standing.held - had_slot, standing.done - had_slot, rated, compared)
+    return Standing(standing.held - had_slot, standing.done - had_slot, rated, compared, standing.cuts)
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,9 @@ class _Labels:
     def of(cls, tasks: Sequence[int]) -> "_Labels":
         means: dict[tuple[int, str], Means] = defaultdict(dict)
         rows = Label.objects.filter(response__task__in=tasks)
-        for task, source, response, response_means in rows.values_list("response__task", "source", "response", "means"):
-            means[task, source][response] = response_means
+        columns = ("response__task", "source", "response", "means", "segment_means")
+        for task, source, response, *values in rows.values_list(*columns):
+            means[task, source][response] = (values[0], values[1])
         dropped = Consensus.objects.filter(task__in=tasks).exclude(dropped_because="")
         return cls(means, set(dropped.values_list("task", flat=True)))
 
@@ -122,8 +123,7 @@ class _Labels:
         """What would be in force if this were the outcome."""
         if result is None:
             return self._with_reviewers(task, {})
-        means = {response: dict(mean) for response, mean in result.means.items()}
-        return self._with_reviewers(task, None if result.dropped_because else means)
+        return self._with_reviewers(task, None if result.dropped_because else agreed_values(result))
 
     def _with_reviewers(self, task: int, agreed: Means | None) -> Means:
         """None: the task is dropped, and so are its imported labels."""

@@ -14,6 +14,7 @@ from annotator.segmenting.ranges import (
     is_partition,
     partition,
     partition_by_texts,
+    ranges,
     whole,
 )
 from annotator.segmenting.recutting import (
@@ -46,6 +47,7 @@ __all__ = [
     "moved",
     "partition",
     "partition_by_texts",
+    "ranges",
     "replaced",
     "split",
     "whole",

@@ -42,6 +42,11 @@ class NotAPartition(Refusal):
         self.errors = {"segments": [message]}
 
 
+def ranges(pairs: Sequence[Sequence[int]] | None) -> tuple[Range, ...]:
+    """Returns ranges from pairs that were checked when they were stored; none where nothing is stored."""
+    return tuple(Range(start, end) for start, end in pairs or ())
+
+
 def whole(text: str) -> tuple[Range, ...]:
     """Returns one range over the whole text, or none if the text is empty."""
     return (Range(0, len(text)),) if text else ()

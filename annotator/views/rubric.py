@@ -56,7 +56,7 @@ def _page(request: HtmxRequest, project: Project, editor: RubricEditor, **more: 
         "editor": editor,
         "preview": editor.preview(),
         "versions": rubrics.versions(project),
-        "offered": Rubric.objects.offered_to(user_of(request)).of_responses().order_by("name"),
+        "offered": Rubric.objects.offered_to(user_of(request)).order_by("name"),
         **more,
     }
     return render(request, "workspace/_rubric_editor.html" if request.htmx else "workspace/rubric.html", page)

@@ -1,0 +1,276 @@
+"""Segments rated one by one: leased, submitted, compared, agreed on and settled, at every door."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from rest_framework.test import APIClient
+
+from annotator import consensus
+from annotator.consensus.rules import Rated, Rules, mean_scores, spread
+from annotator.models import Annotation, Label, Project, Rating, Response, Rubric, Task, User
+from tests.builders import imported, make_member, make_project, make_task, make_user, task_row
+
+TEXT = "It rains. It pours. It ends."
+ASPECTS = ["helpfulness", "correctness", "safety", "completeness", "clarity"]
+AsUser = Callable[[User], APIClient]
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    project = make_project(max_annotators=3)
+    project.rubric = Rubric.objects.get(key="helpsteer2d", project=None)
+    project.save()
+    return project
+
+
+@pytest.fixture
+def task(project: Project) -> Task:
+    row = task_row("t1") | {"responses": [{"id": "a", "text": TEXT}, {"id": "b", "text": "One."}]}
+    assert imported(project, row).created == 1
+    return Task.objects.get(project=project)
+
+
+@pytest.fixture
+def raters(project: Project) -> list[User]:
+    users = [make_user(name) for name in ("alice", "bob", "erin")]
+    for user in users:
+        make_member(project, user)
+    return users
+
+
+def body(lease: Any, *levels: int | None, **fields: Any) -> dict[str, Any]:
+    """A rating of every segment: the nth segment of each response gets the nth level in every aspect."""
+    ratings = [
+        {
+            "response": response["id"],
+            "scores": {},
+            "segments": [
+                {"index": segment["index"], "scores": dict.fromkeys(ASPECTS, levels[segment["index"]])}
+                for segment in response["segments"]
+            ],
+        }
+        for response in lease["task"]["responses"]
+    ]
+    return {"ratings": ratings, **fields}
+
+
+def lease(client: APIClient) -> Any:
+    return client.post("/api/v1/projects/talk/next/").json()
+
+
+def rate(client: APIClient, *levels: int | None) -> Any:
+    leased = lease(client)
+    answer = client.put(f"/api/v1/assignments/{leased['assignment']}/annotation/", body(leased, *levels), format="json")
+    assert answer.status_code == 201, answer.json()
+    return answer.json()
+
+
+def number(leased: Any, text: str) -> int:
+    return next(place for place, one in enumerate(leased["task"]["responses"]) if one["text"] == text)
+
+
+def refused(client: APIClient, change: Callable[[Any], None]) -> str:
+    """What is said to a rating of the segmented response that was changed in this way."""
+    leased = lease(client)
+    sent = body(leased, 3, 3, 3)
+    change(sent["ratings"][number(leased, TEXT)])
+    answer = client.put(f"/api/v1/assignments/{leased['assignment']}/annotation/", sent, format="json")
+    assert answer.status_code == 400
+    return str(answer.json())
+
+
+def test_a_lease_names_the_segments(task: Task, raters: list[User], as_user: AsUser) -> None:
+    leased = lease(as_user(raters[0]))
+    of_text = leased["task"]["responses"][number(leased, TEXT)]["segments"]
+    assert of_text == [
+        {"index": 0, "start": 0, "end": 10},
+        {"index": 1, "start": 10, "end": 20},
+        {"index": 2, "start": 20, "end": 28},
+    ]
+    assert "segments" in leased["asks"]
+
+
+def test_the_cut_is_stored_and_stays(task: Task, raters: list[User], as_user: AsUser) -> None:
+    lease(as_user(raters[0]))
+    stored = Response.objects.get(external_id="a")
+    assert stored.segments == [[0, 10], [10, 20], [20, 28]]
+    Response.objects.filter(pk=stored.pk).update(segments=[[0, 28]])
+    leased = lease(as_user(raters[1]))
+    assert len(leased["task"]["responses"][number(leased, TEXT)]["segments"]) == 1
+
+
+def test_a_rating_is_stored_by_segment_and_aspect(task: Task, raters: list[User], as_user: AsUser) -> None:
+    answer = rate(as_user(raters[0]), 4, 0, None)
+    annotation = Annotation.objects.get(pk=answer["annotation"])
+    assert annotation.aspects == ASPECTS
+    assert annotation.ratings.get(response__external_id="a").segment_scores == [[4] * 5, [0] * 5, [None] * 5]
+    sent = next(one for one in answer["ratings"] if len(one["segments"]) == 3)
+    assert sent["segments"][2] == {"index": 2, "scores": dict.fromkeys(ASPECTS)}
+
+
+def test_the_same_rating_again_changes_nothing(task: Task, raters: list[User], as_user: AsUser) -> None:
+    leased = lease(as_user(raters[0]))
+    address = f"/api/v1/assignments/{leased['assignment']}/annotation/"
+    first, again, other = (
+        as_user(raters[0]).put(address, body(leased, *levels), format="json")
+        for levels in ((1, 2, 3), (1, 2, 3), (1, 2, 4))
+    )
+    assert (first.status_code, again.status_code, other.status_code) == (201, 200, 200)
+    assert again.json() == first.json()
+    assert other.json()["revision"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda rating: rating["segments"].pop(), "it has 3 segments, and 2 are rated"),
+        (lambda rating: rating.pop("segments"), "it has 3 segments, and 0 are rated"),
+        (lambda rating: rating["segments"][0]["scores"].pop("safety"), "segment 1: Safety has no answer"),
+        (lambda rating: rating["segments"][1]["scores"].update(safety=5), "segment 2, safety is 5"),
+        (lambda rating: rating["segments"][1]["scores"].update(wit=1), "segment 2: wit is not an attribute"),
+        (lambda rating: rating["segments"][1].update(index=0), "Give each segment once"),
+        (lambda rating: rating["segments"][1]["scores"].update(safety=True), "whole numbers by aspect"),
+        (lambda rating: rating["segments"][1]["scores"].update(safety="4"), "whole numbers by aspect"),
+        (lambda rating: rating.update(segments="all fine"), "Send a list of segments"),
+        (lambda rating: rating.update(cut=[[0, 28]]), "allows nobody to change the segments"),
+        (lambda rating: rating.update(comments=[{"start": 5, "end": 99, "text": "?"}]), "of a text that has 28"),
+        (lambda rating: rating.update(comments=[{"start": 5, "end": 9, "text": " "}]), "comment 1 is empty"),
+        (lambda rating: rating.update(comments=[{"start": 5, "end": 9, "text": "a\0b"}]), "cannot be stored"),
+    ],
+)
+def test_a_rating_off_the_segments_is_refused(
+    task: Task, raters: list[User], as_user: AsUser, change: Callable[[Any], None], says: str
+) -> None:
+    assert says in refused(as_user(raters[0]), change)
+
+
+def test_a_comment_is_kept_with_its_place(task: Task, raters: list[User], as_user: AsUser) -> None:
+    leased = lease(as_user(raters[0]))
+    sent = body(leased, 3, 3, 3)
+    sent["ratings"][number(leased, TEXT)]["comments"] = [{"start": 3, "end": 8, "text": "It snows."}]
+    answer = as_user(raters[0]).put(f"/api/v1/assignments/{leased['assignment']}/annotation/", sent, format="json")
+    assert answer.status_code == 201
+    assert Rating.objects.get(response__external_id="a").comments == [[3, 8, "It snows."]]
+
+
+def test_three_ratings_become_labels_of_segments(task: Task, raters: list[User], as_user: AsUser) -> None:
+    for user, levels in zip(raters, ((4, 1, None), (3, 1, None), (4, 2, 2)), strict=True):
+        rate(as_user(user), *levels)
+    label = Label.objects.get(response__external_id="a")
+    assert label.aspects == ASPECTS
+    assert label.segment_scores == [[4] * 5, [1] * 5, [None] * 5]
+    assert label.segment_means == [[pytest.approx(11 / 3)] * 5, [pytest.approx(4 / 3)] * 5, [None] * 5]
+
+
+def test_a_wide_spread_on_one_segment_asks_for_more(task: Task, raters: list[User], as_user: AsUser) -> None:
+    Project.objects.update(max_annotators=5)
+    for user, level in zip(raters, (0, 4, 4), strict=True):
+        rate(as_user(user), 4, level, 4)
+    task.refresh_from_db()
+    assert (task.state, task.slots_wanted) == (Task.State.OPEN, 5)
+
+
+def test_a_share_of_segments_may_differ_more(task: Task, raters: list[User], as_user: AsUser) -> None:
+    Project.objects.update(max_annotators=5, spread_share=0.4)
+    for user, level in zip(raters, (0, 4, 4), strict=True):
+        rate(as_user(user), 4, level, 4)
+    task.refresh_from_db()
+    assert task.state == Task.State.COMPLETE
+
+
+@pytest.mark.parametrize(("share", "width"), [(0.0, 4), (0.1, 4), (0.25, 3), (0.5, 2), (0.75, 1), (0.9, 1)])
+def test_the_spread_that_more_than_a_share_of_segments_reach(share: float, width: int) -> None:
+    levels = ((0, 0, 0, 0), (4, 3, 2, 1))
+    rated = [Rated(n, {(7, i): {"clarity": level} for i, level in enumerate(row)}) for n, row in enumerate(levels)]
+    assert spread(rated, "clarity", share) == width
+
+
+def test_the_mean_of_a_segment_is_that_of_those_to_whom_the_aspect_applies() -> None:
+    rows: Sequence[dict[str, int]] = ({"safety": 4}, {"safety": 3}, {})
+    rated = [Rated(n, {(7, 0): scores}, aspects=("safety",)) for n, scores in enumerate(rows)]
+    assert mean_scores(rated) == {(7, 0): {"safety": 3.5}}
+    assert mean_scores([*rated[1:], Rated(3, {(7, 0): {}}, aspects=("safety",))]) == {(7, 0): {}}
+
+
+def test_own_segments_are_compared_on_the_finest_common_cut(task: Task, raters: list[User], as_user: AsUser) -> None:
+    Project.objects.update(allow_recut=True)
+    rate(as_user(raters[0]), 4, 2, 0)
+    leased = lease(as_user(raters[1]))
+    sent = body(leased, 3, 1, 1)
+    rating = sent["ratings"][number(leased, TEXT)]
+    rating |= {"cut": [[0, 20], [20, 25], [25, 28]]}
+    assert (
+        as_user(raters[1])
+        .put(f"/api/v1/assignments/{leased['assignment']}/annotation/", sent, format="json")
+        .json()["ratings"]
+    )
+    rate(as_user(raters[2]), 4, 2, 1)
+    label = Label.objects.get(response__external_id="a")
+    assert label.cut == [[0, 10], [10, 20], [20, 25], [25, 28]]
+    assert [row[0] for row in label.segment_means or []] == [
+        pytest.approx(11 / 3),
+        pytest.approx(7 / 3),
+        pytest.approx(2 / 3),
+        pytest.approx(2 / 3),
+    ]
+    assert consensus.spread([], "clarity") is None
+
+
+def test_an_own_cut_must_partition_the_text(task: Task, raters: list[User], as_user: AsUser) -> None:
+    Project.objects.update(allow_recut=True)
+    assert "belong to none" in refused(
+        as_user(raters[0]), lambda rating: rating.update(cut=[[0, 5], [6, 20], [20, 28]])
+    )
+
+
+def test_the_database_refuses_cells_off_every_scale(task: Task, raters: list[User], as_user: AsUser) -> None:
+    rate(as_user(raters[0]), 4, 1, 1)
+    for bad in ([[7]], [[1.5]], [["4"]], [[True]], [4], {"0": [4]}, [[[1]]], "x"):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Rating.objects.update(segment_scores=bad)
+    for bad in ([[0]], [[3, 3]], [[-1, 2]], [["0", 2]], [0, 2], {}):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Response.objects.update(segments=bad)
+
+
+def test_a_project_of_whole_responses_takes_no_segments(db: None, as_user: AsUser) -> None:
+    project = make_project("plain")
+    make_task(project, "t")
+    alice = make_user("alice")
+    make_member(project, alice)
+    leased = as_user(alice).post("/api/v1/projects/plain/next/").json()
+    assert "segments" not in leased["task"]["responses"][0]
+    scores = dict.fromkeys(project.attribute_keys(), 3)
+    ratings = [{"response": one["id"], "scores": scores, "segments": []} for one in leased["task"]["responses"]]
+    ratings[0]["segments"] = [{"index": 0, "scores": {"safety": 1}}]
+    answer = as_user(alice).put(
+        f"/api/v1/assignments/{leased['assignment']}/annotation/", {"ratings": ratings}, format="json"
+    )
+    assert "leave out the segments" in str(answer.json())
+
+
+def test_a_reviewer_settles_segments(task: Task, raters: list[User], as_user: AsUser) -> None:
+    for user in raters:
+        rate(as_user(user), 4, 1, 1)
+    judge = make_user("judge")
+    make_member(Project.objects.get(), judge, "manager")
+    client = as_user(judge)
+    seen = client.get(f"/api/v1/review/{task.public_id}/").json()
+    assert seen["raters"][0]["ratings"][0]["segments"]
+    ratings = [{"response": one["id"], "scores": {}} for one in seen["responses"]]
+    ratings[0]["segments"] = [
+        {"index": segment["index"], "scores": dict.fromkeys(ASPECTS, 2)} for segment in seen["responses"][0]["segments"]
+    ]
+    answer = client.put(
+        f"/api/v1/tasks/{task.public_id}/adjudication/", {"ratings": ratings, "reason": "slip"}, format="json"
+    )
+    assert answer.status_code == 200, answer.json()
+    labels = {label.response.external_id: label for label in Label.objects.filter(source="adjudicated")}
+    assert labels["a"].segment_scores == [[2] * 5] * 3
+    assert labels["b"].segment_scores == [[4] * 5]  # the annotators' own, which the reviewer left alone
+
+
+def test_rules_are_read_with_the_share() -> None:
+    assert Rules.of(Project(spread_share=0.25)).share == 0.25

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from django.utils.translation import gettext_lazy
 
@@ -135,7 +136,7 @@ def _content(adjudication: Adjudication) -> tuple[object, ...]:
     )
 
 
-_NO_SEGMENTS = {"aspects": [], "segment_scores": None, "segment_means": None, "cut": None}
+_NO_SEGMENTS: dict[str, Any] = {"aspects": [], "segment_scores": None, "segment_means": None, "cut": None}
 
 
 def _write_labels(adjudication: Adjudication, now: datetime) -> None:

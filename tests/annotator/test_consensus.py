@@ -176,7 +176,7 @@ def test_five_ratings_always_hold_three_within_two() -> None:
 
 
 @given(people)
-def test_the_kept_are_some_of_the_raters(ratings: list[dict[int, dict[str, int]]]) -> None:
+def test_the_kept_are_some_of_the_raters(ratings: list[dict[Key, dict[str, int]]]) -> None:
     everybody = of_people(ratings)
     chosen = most_agreeing(everybody, RULES)
     assert len(chosen) == min(3, len(everybody))
@@ -184,14 +184,14 @@ def test_the_kept_are_some_of_the_raters(ratings: list[dict[int, dict[str, int]]
 
 
 @given(people)
-def test_labels_stay_on_the_scale(ratings: list[dict[int, dict[str, int]]]) -> None:
+def test_labels_stay_on_the_scale(ratings: list[dict[Key, dict[str, int]]]) -> None:
     result = outcome(of_people(ratings), RULES)
     assert all(0 <= score <= 4 for labels in result.labels.values() for score in labels.values())
     assert set(result.labels) == {A, B}
 
 
 @given(people.filter(lambda ratings: len(ratings) <= 3), st.randoms())
-def test_the_order_of_up_to_three_raters_does_not_matter(ratings: list[dict[int, dict[str, int]]], random: Any) -> None:
+def test_the_order_of_up_to_three_raters_does_not_matter(ratings: list[dict[Key, dict[str, int]]], random: Any) -> None:
     mixed = list(ratings)
     random.shuffle(mixed)
     assert outcome(of_people(mixed), RULES).labels == outcome(of_people(ratings), RULES).labels
@@ -209,7 +209,7 @@ def closeness(chosen: Sequence[Rated]) -> tuple[int, int]:
 
 @given(people.filter(lambda ratings: len(ratings) == 5), st.randoms())
 def test_without_a_tie_the_order_of_five_raters_does_not_matter(
-    ratings: list[dict[int, dict[str, int]]], random: Any
+    ratings: list[dict[Key, dict[str, int]]], random: Any
 ) -> None:
     everybody = of_people(ratings)
     ranks = sorted(closeness(triple) for triple in combinations(everybody, 3))

@@ -227,6 +227,7 @@ def test_an_own_cut_must_partition_the_text(task: Task, raters: list[User], as_u
 
 def test_the_database_refuses_cells_off_every_scale(task: Task, raters: list[User], as_user: AsUser) -> None:
     rate(as_user(raters[0]), 4, 1, 1)
+    bad: Any
     for bad in ([[7]], [[1.5]], [["4"]], [[True]], [4], {"0": [4]}, [[[1]]], "x"):
         with pytest.raises(IntegrityError), transaction.atomic():
             Rating.objects.update(segment_scores=bad)

@@ -12,6 +12,7 @@ from annotator.annotation.completeness import (
     safety_errors,
 )
 from annotator.annotation.content import ResponseRating, Submission
+from annotator.annotation.cuts import Cuts, cuts_of, responses_to_rate, with_segments
 from annotator.annotation.drafts import save_draft
 from annotator.annotation.neighbours import changeable, may_be_changed, next_rating, previous_rating
 from annotator.annotation.recorded_refusals import Refused
@@ -29,6 +30,7 @@ from annotator.assignment import NotAtWork
 
 __all__ = [
     "UNDO_FOR",
+    "Cuts",
     "IncompleteRating",
     "NotAtWork",
     "Refused",
@@ -41,12 +43,14 @@ __all__ = [
     "changeable",
     "check_complete",
     "check_scores",
+    "cuts_of",
     "decide_quarantine",
     "decide_quarantined",
     "may_be_changed",
     "next_rating",
     "previous_rating",
     "report",
+    "responses_to_rate",
     "safety_errors",
     "save_draft",
     "skip",
@@ -54,4 +58,5 @@ __all__ = [
     "submit_and_claim",
     "submit_own",
     "undo_skip",
+    "with_segments",
 ]

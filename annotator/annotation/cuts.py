@@ -5,7 +5,8 @@ A stored cut stays, so that all annotators rate the same segments, whatever a la
 
 from collections.abc import Mapping, Sequence
 
-from annotator.models import Project, Response, Task
+from annotator.assignment import responses_in_order
+from annotator.models import Assignment, Project, Response, Task
 from annotator.segmenting import Range, Unit, cut, ranges
 
 Cuts = Mapping[int, Sequence[Range]]
@@ -20,6 +21,17 @@ def cuts_of(project: Project, task: Task, responses: Sequence[Response]) -> dict
         if response.segments is None:
             _cut_once(response, Unit(project.segment_unit), task.language)
     return {response.pk: ranges(response.segments) for response in responses}
+
+
+def responses_to_rate(assignment: Assignment) -> list[Response]:
+    """Returns the task's responses in the order in which the assignment's annotator sees them, with their segments."""
+    return with_segments(assignment, responses_in_order(assignment))
+
+
+def with_segments(assignment: Assignment, responses: list[Response]) -> list[Response]:
+    """Returns the responses of the assignment's task, and sees to it that they have segments if these are rated."""
+    cuts_of(assignment.task.project, assignment.task, responses)
+    return responses
 
 
 def _cut_once(response: Response, unit: Unit, language: str) -> None:

@@ -13,6 +13,7 @@ from annotator.annotation import ResponseRating, Submission, asks_for_ranking, s
 from annotator.db.storable_text import LONGEST_EDIT, LONGEST_JUSTIFICATION
 from annotator.forms.language_field import LanguageField
 from annotator.forms.ranking import Place, places, rank_field, rank_name, ranking, refuse_unranked
+from annotator.forms.segments import SegmentTable
 from annotator.models import LONGEST_ACTIVE_SECONDS, NEITHER_VALID, TIE, Attribute, Project, Response, UnsafeCategory
 
 Texts = dict[int, str | Promise]
@@ -45,6 +46,7 @@ class RatingForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.project, self.responses = project, responses
         self.attributes = project.attributes_for()
+        self.tables = self._tables()
         for letter, response in zip(ascii_uppercase, responses, strict=False):
             for attribute in self.attributes:
                 self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)
@@ -72,6 +74,17 @@ class RatingForm(forms.Form):
             for letter, response in zip(ascii_uppercase, responses, strict=False):
                 self.fields[rank_name(response.public_id)] = rank_field(letter, len(responses))
 
+    def _tables(self) -> list[SegmentTable]:
+        """Returns a table of segments for each response; none where whole responses alone are rated."""
+        aspects = self.project.aspects()
+        if not aspects:
+            return []
+        values = self.data if self.is_bound else self.initial
+        return [
+            SegmentTable(letter, response, aspects, values, refuses=self.is_bound)
+            for letter, response in zip(ascii_uppercase, self.responses, strict=False)
+        ]
+
     def clean(self) -> dict[str, Any]:
         """Requires a category for each response that is called unsafe, and a rank for each that is to be ranked."""
         for letter, response in zip(ascii_uppercase, self.responses, strict=False):
@@ -82,7 +95,14 @@ class RatingForm(forms.Form):
                 self.add_error(f"unsafe-{response.public_id}", text)
             self._check_edit(letter, response)
         refuse_unranked(self, self.responses, ascii_uppercase)
+        for table in self.tables:
+            if fault := table.fault():
+                self.add_error(None, forms.ValidationError(fault, code=table.id))
         return self.cleaned_data
+
+    def faults_of_segments(self) -> list[tuple[str, str]]:
+        """Returns the place on the page and the text of each fault about segments."""
+        return [(error.code or "", str(error.message)) for error in self.non_field_errors().as_data()]
 
     def _check_edit(self, letter: str, response: Response) -> None:
         """Drops an edit that is the response as it was, and requires the edit that a summary is of."""
@@ -116,13 +136,14 @@ class RatingForm(forms.Form):
     @property
     def asked(self) -> int:
         """The number of questions that the task has; a ranking of all responses is one."""
-        return len(self.questions()) + bool(self._ranks())
+        return len(self.questions()) + bool(self._ranks()) + sum(table.asked for table in self.tables)
 
     @property
     def answered(self) -> int:
         """The number of questions that have an answer as the form stands now."""
         ranked = bool(self._ranks()) and all(map(self._has_answer, self._ranks()))
-        return sum(map(self._has_answer, self.questions())) + ranked
+        of_segments = sum(table.answered for table in self.tables)
+        return sum(map(self._has_answer, self.questions())) + ranked + of_segments
 
     def _ranks(self) -> list[str]:
         return [name for name in self.fields if name.startswith("rank-")]
@@ -140,8 +161,9 @@ class RatingForm(forms.Form):
                 "extra": self._fields_of(response, ("confidence", "safe", "unsafe")),
                 "feedback": self._fields_of(response, ("written-feedback",)),
                 "edit": self._fields_of(response, ("written-edit", "written-summary")),
+                "table": self.tables[place] if self.tables else None,
             }
-            for letter, response in zip(ascii_uppercase, self.responses, strict=False)
+            for place, (letter, response) in enumerate(zip(ascii_uppercase, self.responses, strict=False))
         ]
 
     def _fields_of(self, response: Response, names: Sequence[str]) -> list[forms.BoundField]:
@@ -163,7 +185,7 @@ class RatingForm(forms.Form):
     def submission(self) -> Submission:
         """Returns a valid form's answers. The preference is relative to the order in which responses are shown."""
         return Submission(
-            ratings={response.pk: self._rating(response) for response in self.responses},
+            ratings={response.pk: self._rating(place, response) for place, response in enumerate(self.responses)},
             preference=self.cleaned_data.get("preference"),
             ranking=ranking(self.cleaned_data, self.responses),
             justification=self.cleaned_data["justification"],
@@ -172,8 +194,8 @@ class RatingForm(forms.Form):
             active_seconds=self.cleaned_data["active_seconds"],
         )
 
-    def _rating(self, response: Response) -> ResponseRating:
-        data = self.cleaned_data
+    def _rating(self, place: int, response: Response) -> ResponseRating:
+        data, table = self.cleaned_data, self.tables[place] if self.tables else None
         safe = data.get(f"safe-{response.public_id}")
         checks = [f"checks-{attribute.key}-{response.public_id}" for attribute in self.attributes]
         return ResponseRating(
@@ -186,6 +208,9 @@ class RatingForm(forms.Form):
             feedback=data.get(f"written-feedback-{response.public_id}", ""),
             edit=data.get(f"written-edit-{response.public_id}", ""),
             edit_summary=data.get(f"written-summary-{response.public_id}", ""),
+            segments=table.scores() if table else (),
+            cut=table.own_cut() if table else (),
+            comments=table.comments() if table else (),
         )
 
 

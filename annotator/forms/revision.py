@@ -1,9 +1,13 @@
 """Turns a stored annotation back into the form that its annotator filled."""
 
+from collections.abc import Sequence
+
 from annotator.annotation import by_position
 from annotator.forms.ranking import filled_ranks
-from annotator.models import Annotation
+from annotator.forms.segments import filled_segments
+from annotator.models import Annotation, Rating
 from annotator.models.public_ids import response_number
+from annotator.segmenting import ranges
 
 
 def filled(annotation: Annotation) -> dict[str, object]:
@@ -26,4 +30,19 @@ def filled(annotation: Annotation) -> dict[str, object]:
         values[f"written-feedback-{response}"] = rating.feedback
         values[f"written-edit-{response}"] = rating.edit
         values[f"written-summary-{response}"] = rating.edit_summary
+        if rating.segment_scores is not None:
+            values |= _segments(rating, annotation.aspects)
     return values
+
+
+def _segments(rating: Rating, aspects: Sequence[str]) -> dict[str, str]:
+    response = rating.response
+    return filled_segments(
+        response.public_id,
+        aspects,
+        rating.segment_scores or (),
+        cut=ranges(rating.cut or response.segments),
+        own=bool(rating.cut),
+        comments=rating.comments,
+        text=response.text,
+    )

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from annotator import access, annotation, assignment
+from annotator import access, annotation
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms import RatingForm, SkipForm, filled
@@ -70,7 +70,7 @@ def revise(request: HttpRequest, assignment_id: int) -> HttpResponse:
     draft = Draft.objects.filter(assignment=mine).first()
     form = RatingForm(
         mine.task.project,
-        assignment.responses_in_order(mine),
+        annotation.responses_to_rate(mine),
         request.POST or None,
         initial=draft.form if draft else filled(stored),
     )
@@ -90,7 +90,7 @@ def stored_rating(request: HttpRequest, mine: Assignment, skip_form: SkipForm) -
     """Returns the context of the page of `revise`, with a skip that was refused."""
     stored = get_object_or_404(mine.annotations.current().prefetch_related("ratings"))
     stored.assignment = mine
-    form = RatingForm(mine.task.project, assignment.responses_in_order(mine), initial=filled(stored))
+    form = RatingForm(mine.task.project, annotation.responses_to_rate(mine), initial=filled(stored))
     return _page(request, mine, stored, form) | {"skip_form": skip_form}
 
 

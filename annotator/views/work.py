@@ -58,7 +58,8 @@ def _claimed_work(request: HttpRequest, project: Project, claimed: Claim) -> dic
     """Returns the context of the work area: a leased task with its form, or an explanation."""
     if claimed.assignment is None:
         return {"project": project, "explanation": claimed.explanation}
-    return _begun_work(request, claimed.assignment, claimed.responses)
+    responses = annotation.with_segments(claimed.assignment, list(claimed.responses))
+    return _begun_work(request, claimed.assignment, responses)
 
 
 def _begun_work(request: HttpRequest, mine: Assignment, responses: list[Response]) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def submit(request: HtmxRequest, assignment_id: int) -> HttpResponse:
     if mine.state == Assignment.State.SUBMITTED:
         messages.info(request, _("You have already rated this task. Your earlier rating is kept."))
         return _onwards(request, mine)
-    form = RatingForm(mine.task.project, assignment.responses_in_order(mine), request.POST)
+    form = RatingForm(mine.task.project, annotation.responses_to_rate(mine), request.POST)
     if not form.is_valid():
         page = "_work.html" if request.htmx else "annotate.html"
         return render(request, page, _work(request, mine, form), status=422)
@@ -244,5 +245,5 @@ def _refused_form(request: HttpRequest, mine: Assignment, form: dict[str, Any]) 
     if mine.state != Assignment.State.LEASED:
         return redirect("annotate", mine.task.project.slug)
     return render(
-        request, "annotate.html", _begun_work(request, mine, assignment.responses_in_order(mine)) | form, status=422
+        request, "annotate.html", _begun_work(request, mine, annotation.responses_to_rate(mine)) | form, status=422
     )

@@ -21,6 +21,11 @@ ACTIONS = {
     "skip": Action(_("Skip the task"), "s"),
     "report": Action(_("Report unsafe content"), "r"),
     "mark": Action(_("Mark the selected text as personal"), "m"),
+    "not_applicable": Action(_("Say that the aspect does not apply to the segment"), "x"),
+    "copy_segment": Action(_("Rate the segment like the one before"), "c"),
+    "level_segment": Action(_("Rate the rest of the segment like its last answer"), "e"),
+    "rest_fine": Action(_("Fill what is open of the response with the highest level"), "f"),
+    "comment_segment": Action(_("Comment on the segment or the selected text"), "k"),
     "previous": Action(_("Open your previous rating"), "p"),
     "undo": Action(_("Undo the last skip"), "u"),
     "guidelines": Action(_("Show the guidelines"), "g"),
@@ -32,7 +37,10 @@ ACTIONS = {
 
 def keys_of(user: User) -> dict[str, str]:
     """Returns the key of every action: the user's own key if they chose one, or else the default."""
-    return {name: user.keys.get(name, action.key) for name, action in ACTIONS.items()}
+    chosen = {user.keys[name] for name in ACTIONS if name in user.keys}
+    # An action that came later than a person's choice has no key if they gave its default to another one.
+    usual = {name: "" if action.key in chosen else action.key for name, action in ACTIONS.items()}
+    return {name: user.keys.get(name, usual[name]) for name in ACTIONS}
 
 
 def own_keys(keys: dict[str, str]) -> dict[str, str]:

@@ -1,27 +1,31 @@
 // The keyboard. Digits rate the group in focus and move on; up and down walk the groups; controls carry their own key.
 import { isAway, reveal } from "./letters.js";
+import { cellInFocus, firstOpen, focusCell, isFull, rate as rateCell, step } from "./segments.js";
 
 const seen = (element) => element.checkVisibility() && !element.matches(":disabled, :disabled *");
 const SUBMIT = "#submit-rating, #rating [data-key=Enter]";
-const GROUPS = "#rating :is(.likert, .choice, .ranking.live, .written[data-question])";
+const GROUPS = "#rating :is(.segments, .likert, .choice, .ranking.live, .written[data-question])";
 // A response behind the switch is shown once its turn has come; only a category that is not asked for stays away.
 const waits = (group) => isAway(group.closest(".sheet") ?? group) && (!group.matches(".category") || isUnsafe(group));
 const isUnsafe = (group) => group.closest(".scales").querySelector('[name^="safe-"][value="0"]:checked');
 const groups = () => [...document.querySelectorAll(GROUPS)].filter((group) => waits(group) || seen(group));
 const FIELDS = "[type=radio], [data-handle], textarea, input";
-const isAnswered = (group) => group.querySelector("[type=radio]:checked") || group.querySelector("textarea, [type=text]")?.value;
-const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox])");
+const isTable = (group) => Boolean(group?.matches(".segments"));
+const isAnswered = (group) => (isTable(group) ? isFull(group) : hasAnswer(group));
+const hasAnswer = (group) => group.querySelector("[type=radio]:checked") || group.querySelector("textarea, [type=text]")?.value;
+const typing = (target) => target.matches("textarea, select, input:not([type=radio], [type=checkbox], .cell)");
 const focused = (selector) => document.activeElement?.closest(selector);
 
 function current() {
   const list = groups();
-  return focused("#rating :is(.likert, .choice, .ranking, .written[data-question])") ?? list.find((group) => !isAnswered(group));
+  return focused("#rating :is(.segments, .likert, .choice, .ranking, .written[data-question])") ?? list.find((group) => !isAnswered(group));
 }
 
 function focusOn(group) {
   if (!group) return void document.querySelector(SUBMIT)?.focus();
   const from = focused(".sheet"), to = group.closest(".sheet");
   if (to && isAway(to)) reveal(to);
+  if (isTable(group)) return focusCell(firstOpen(group));
   const answer = group.querySelector("[type=radio]:checked") ?? group.querySelector(FIELDS);
   answer.focus({ preventScroll: true });
   // Another response further down is read from its beginning.
@@ -41,6 +45,7 @@ function tick(digit) {
 
 function rate(digit) {
   const group = focused("details fieldset") ?? current();
+  if (isTable(group)) return rateCell(cellInFocus() ?? firstOpen(group), digit);
   const radio = group?.querySelectorAll("[type=radio]")[digit - 1];
   if (!radio) return tick(digit);
   radio.click();
@@ -50,12 +55,14 @@ function rate(digit) {
   return true;
 }
 
-function walk(step) {
+function walk(way) {
   if (focused("details fieldset")) return false;
+  const cell = cellInFocus();
+  if (cell && step(cell, way, 0)) return true;
   rated = null;
   // Submit stands below the last group, and is reached as one more of them.
   const list = groups(), at = focused(SUBMIT) ? list.length : list.indexOf(current());
-  focusOn(list[Math.max(at + step, 0)]);
+  focusOn(list[Math.max(at + way, 0)]);
   return true;
 }
 
@@ -78,7 +85,14 @@ function leave() {
   return true;
 }
 
-const moves = { ArrowDown: () => walk(1), ArrowUp: () => walk(-1), Escape: leave };
+function beside(way) {
+  const cell = cellInFocus();
+  return Boolean(cell) && step(cell, 0, way);
+}
+
+const moves = {
+  ArrowDown: () => walk(1), ArrowUp: () => walk(-1), ArrowLeft: () => beside(-1), ArrowRight: () => beside(1), Escape: leave,
+};
 
 document.addEventListener("keydown", (event) => {
   // While an input method composes a character, the keys are its own.
@@ -91,5 +105,9 @@ document.addEventListener("keydown", (event) => {
   const move = modal ? null : /^[1-9]$/.test(key) ? () => rate(Number(key)) : moves[key];
   if (native || (modal && key.length > 1)) return;
   if (move ? move() : press(key.length === 1 ? key.toLowerCase() : key)) event.preventDefault();
+});
+document.addEventListener("segments:done", ({ target }) => {
+  const list = groups();
+  focusOn(list[list.indexOf(target.closest(".segments")) + 1]);
 });
 document.addEventListener("pointerdown", () => { rated = null; });

@@ -1,0 +1,35 @@
+"""{% cells row %} gives the cells of a segment. It is written in Python, as there may be a thousand of them."""
+
+from django import template
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from annotator.forms.segments import Row
+
+register = template.Library()
+
+_CELL = """<td class="cell-of" data-name="{}" data-question><input class="cell{}" name="{}" value="{}" \
+data-levels="{}" data-aspect="{}" aria-label="{}" maxlength="1" autocomplete="off" inputmode="numeric" size="1"></td>"""
+
+
+@register.simple_tag
+def cells(row: Row) -> SafeString:
+    label = _("Segment %(number)s, %(aspect)s")
+    names = [_(cell.aspect.name) for cell in row.cells]
+    return format_html_join(
+        "",
+        _CELL,
+        (
+            (
+                name,
+                " refused" if cell.refused else "",
+                cell.name,
+                cell.value,
+                cell.levels,
+                cell.aspect.key,
+                label % {"number": row.number, "aspect": name},
+            )
+            for cell, name in zip(row.cells, names, strict=True)
+        ),
+    )

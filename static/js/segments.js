@@ -117,6 +117,8 @@ function show(cell) {
   const place = dock();
   if (!place) return;
   place.hidden = false;
+  for (const lit of document.querySelectorAll(".segment.lit")) lit.classList.remove("lit");
+  cell.closest("tr").classList.add("lit");
   const at = place.querySelector("[data-at]"), all = rows(cell);
   at.textContent = at.dataset.text.replace("{number}", all.indexOf(cell.closest("tr")) + 1).replace("{count}", all.length);
   for (const aspect of place.querySelectorAll("[data-aspect]")) {
@@ -153,6 +155,9 @@ document.addEventListener("beforeinput", (event) => {
 
 // A finger rates by the dock, whose texts a keyboard on the screen would cover.
 function begin() {
+  const first = document.querySelector(".segments");
+  if (!first || !dock()) return;
+  show((current = firstOpen(first)));
   if (!matchMedia("(pointer: coarse)").matches) return;
   for (const cell of document.querySelectorAll(".cell")) cell.inputMode = "none";
 }

@@ -7,7 +7,16 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from annotator.exporting import annotations, labels, other_tools, preferences, rankings, scores, written_answers
+from annotator.exporting import (
+    annotations,
+    labels,
+    other_tools,
+    preferences,
+    rankings,
+    scores,
+    segments,
+    written_answers,
+)
 from annotator.exporting.columns import Row, Type
 from annotator.exporting.filters import Filters
 from annotator.models import Project
@@ -48,6 +57,11 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
             other_tools.label_studio_rows, other_tools.label_studio_columns, other_tools.count_rated_tasks
         ),
         "argilla": Layout(other_tools.argilla_rows, other_tools.argilla_columns, other_tools.count_suggested),
+        "segments": Layout(segments.segment_rows, segments.segment_columns, segments.count_segments),
+        "helpsteer2d": Layout(
+            segments.helpsteer2d_rows, segments.helpsteer2d_columns, segments.count_segmented, of_labels=True
+        ),
+        "stepwise": Layout(segments.stepwise_rows, segments.stepwise_columns, segments.count_segmented, of_labels=True),
         "scores": Layout(scores.score_rows, scores.score_columns, scores.count_scores, for_managers=True),
     }
 )

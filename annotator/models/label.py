@@ -33,7 +33,7 @@ class Consensus(models.Model):
 
 
 IN_FORCE_OF_RESPONSE = """
-    SELECT l.source, l.scores, l.means FROM annotator_label l
+    SELECT l.source, l.scores, l.means, l.aspects, l.segment_means, l.cut FROM annotator_label l
     WHERE l.response_id = r.id AND (l.source = 'adjudicated' OR coalesce(c.dropped_because, '') = '')
     ORDER BY array_position('{adjudicated,consensus,imported}', l.source::text) LIMIT 1
 """

@@ -148,10 +148,13 @@ def _check(project: Project, counts: dict[str, int]) -> None:
 
 
 def _manifest(project: Project, hashes: dict[str, str], counts: dict[str, int], now: datetime) -> dict[str, Any]:
-    levels = {key: levels for key, levels in project.scales().items() if levels != USUAL_LEVELS}
+    scales = {attribute.key: len(attribute.levels) for attribute in project.every_attribute()}
+    levels = {key: levels for key, levels in scales.items() if levels != USUAL_LEVELS}
+    aspects = [aspect.key for aspect in project.aspects()]
     identity = {"format": FORMAT, "attributes": project.attribute_keys(), "files": hashes}
     # Only where there are some, so that what has five levels throughout keeps the hash that it always had.
     identity |= {"levels": levels} if levels else {}
+    identity |= {"aspects": aspects} if aspects else {}
     return identity | {
         "project": project.slug,
         "content_hash": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple
 
 from django.db import connection
@@ -62,6 +63,9 @@ class _Row(NamedTuple):
     means: Sequence[str | None]
     scores: Sequence[str | None]
     ratings: Sequence[str | None]
+    aspects: Sequence[str | None]
+    segment_means: Sequence[str | None]
+    cuts: Sequence[str | None]
 
 
 # Everything is looked up task by task: a join of whole tables would be planned by their sizes, and read them anew in
@@ -86,7 +90,10 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT array_agg(r.id ORDER BY r.position), array_agg(r.model ORDER BY r.position),
            array_agg(to_json(r.text)::text ORDER BY r.position), array_agg(l.means::text ORDER BY r.position),
-           array_agg(l.scores::text ORDER BY r.position), array_agg(k.ratings ORDER BY r.position)
+           array_agg(l.scores::text ORDER BY r.position), array_agg(k.ratings ORDER BY r.position),
+           array_agg(array_to_json(l.aspects)::text ORDER BY r.position),
+           array_agg(l.segment_means::text ORDER BY r.position),
+           array_agg(coalesce(l.cut, r.segments)::text ORDER BY r.position)
     FROM annotator_response r
     LEFT JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l ON true
     LEFT JOIN LATERAL (
@@ -127,13 +134,17 @@ def _part(project: Project, after: int, until: int) -> Generator[Line, None, Non
         connection.wrap_database_errors,
         closing(cursor.stream(statement, [*values, project.pk, after, until])) as rows,
     ):
+        aspects = tuple(aspect.key for aspect in project.aspects())
         for row in rows:
-            if line := _line(_Row._make(row)):
+            if line := _line(_Row._make(row), aspects):
                 yield line
 
 
-def _line(row: _Row) -> Line | None:
-    """Returns the row's line; None for a task without labels that has no preference either."""
+def _line(row: _Row, aspects: tuple[str, ...]) -> Line | None:
+    """Returns the row's line; None for a task without labels that has no preference either.
+
+    Segments have their scores in the order of `aspects`.
+    """
     preference, pairs = _preference(row), _pairs(row)
     if row.is_preferred and not (pairs or (preference and len(row.responses) == 2)):
         return None
@@ -141,16 +152,21 @@ def _line(row: _Row) -> Line | None:
         row.task,
         row.redacted_at,
         row.prompt_hash,
-        _json(row, preference, pairs),
+        _json(row, preference, pairs, aspects),
         responses=len(row.responses),
-        labels=sum(means not in (None, "{}") for means in row.means),
+        labels=sum(
+            means not in (None, "{}") or segments is not None
+            for means, segments in zip(row.means, row.segment_means, strict=True)
+        ),
         preferences=(preference is not None) + len(pairs),
     )
 
 
-def _json(row: _Row, preference: int | None, pairs: list[list[int]]) -> str:
+def _json(row: _Row, preference: int | None, pairs: list[list[int]], aspects: tuple[str, ...]) -> str:
     """Returns what `json.dumps` would make of the task, character by character: the snapshot's hash depends on it."""
-    responses = ", ".join(map(_response, row.responses, row.models, row.texts, row.means, row.scores, row.ratings))
+    of_segments = map(_segments, repeat(aspects), row.aspects, row.segment_means, row.cuts)
+    columns = (row.responses, row.models, row.texts, row.means, row.scores, row.ratings, of_segments)
+    responses = ", ".join(map(_response, *columns))
     source = f'"source": {_text(row.source)}, ' if row.source else ""
     order = f', "pairs": {pairs}' if pairs else ""
     return (
@@ -160,12 +176,24 @@ def _json(row: _Row, preference: int | None, pairs: list[list[int]]) -> str:
     )
 
 
-def _response(number: int, model: str, text: str, means: str | None, scores: str | None, ratings: str | None) -> str:
+def _response(
+    number: int, model: str, text: str, means: str | None, scores: str | None, ratings: str | None, segments: str
+) -> str:
     name = f'"model": {_text(model)}, ' if model else ""
     return (
         f'{{{name}"id": "{number}", "text": {text}, "scores": {_numbers(means or "{}")}, '
-        f'"labels": {scores or "{}"}, "ratings": [{ratings or ""}]}}'
+        f'"labels": {scores or "{}"}, "ratings": [{ratings or ""}]{segments}}}'
     )
+
+
+def _segments(wanted: tuple[str, ...], aspects: str | None, means: str | None, cut: str | None) -> str:
+    """Returns the fields of a label's segments, with a comma before them; nothing where it has none."""
+    if not wanted or means is None or cut is None:
+        return ""
+    there = json.loads(aspects or "[]")
+    places = [there.index(aspect) if aspect in there else None for aspect in wanted]
+    rows = [[None if place is None else row[place] for place in places] for row in json.loads(means)]
+    return f', "segments": {json.dumps(json.loads(cut))}, "segment_scores": {json.dumps(rows)}'
 
 
 def _text(text: str) -> str:

@@ -1,0 +1,120 @@
+"""Segments leave: by rater, by label, as lists and as steps, in every format; and go into snapshots."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from annotator.exporting.filters import Filters
+from annotator.exporting.formats import encoded
+from annotator.exporting.layouts import LAYOUTS
+from annotator.models import Project, Response, User
+from rewards.learning.data import read_snapshot
+from rewards.snapshots import take
+from tests.annotator.segmented import ASPECTS, TEXT, make_segmented_project, make_segmented_task, rate_segments
+from tests.builders import NOW, make_member, make_user, pseudonym
+
+RATINGS = ((4, 1, None), (3, 1, None), (4, 2, 2))
+
+
+@pytest.fixture
+def raters(db: None) -> list[User]:
+    project = make_segmented_project(validation_share=0.5)
+    make_segmented_task(project, "t1")
+    users = [make_user(name) for name in ("alice", "bob", "erin")]
+    for user, levels in zip(users, RATINGS, strict=True):
+        make_member(project, user)
+        rate_segments(project, user, levels)
+    return users
+
+
+def rows(layout: str) -> list[dict[str, Any]]:
+    project = Project.objects.get()
+    return list(LAYOUTS[layout].rows(project, Filters(), project.tasks.none()))
+
+
+def count(layout: str) -> int:
+    return LAYOUTS[layout].count(Project.objects.get(), Filters())
+
+
+def test_a_row_for_each_segment_and_rater_and_for_each_label(raters: list[User]) -> None:
+    written = rows("segments")
+    assert len(written) == count("segments") == 3 * 4 + 4
+    first = next(row for row in written if row["annotator"] == pseudonym(raters[0], Project.objects.get()))
+    assert {name: first[name] for name in ("task", "response", "segment", "start", "end", "text", "source")} == {
+        "task": "t1",
+        "response": "t1-0",
+        "segment": 0,
+        "start": 0,
+        "end": 10,
+        "text": "It rains. ",
+        "source": "rating",
+    }
+    assert first["scores"] == dict.fromkeys(ASPECTS, 4)
+    last_label = [row for row in written if row["source"] == "consensus" and row["response"] == "t1-0"][2]
+    assert (last_label["text"], last_label["annotator"]) == ("It ends.", None)
+    assert last_label["scores"] == dict.fromkeys(ASPECTS)
+    second = [row for row in written if row["source"] == "consensus"][1]
+    assert second["means"] == {f"{aspect}_mean": pytest.approx(4 / 3) for aspect in ASPECTS}
+
+
+def test_a_row_for_each_response_with_lists(raters: list[User]) -> None:
+    written = rows("helpsteer2d")
+    assert len(written) == count("helpsteer2d") == 2
+    assert written[0]["segments"] == ["It rains. ", "It pours. ", "It ends."]
+    assert "".join(written[0]["segments"]) == written[0]["response"] == TEXT
+    assert written[0]["ranges"] == [[0, 10], [10, 20], [20, 28]]
+    assert written[0]["clarity"] == [4, 1, None]
+
+
+def test_steps_are_good_from_the_middle_of_the_scale(raters: list[User]) -> None:
+    written = rows("stepwise")
+    assert [row["labels"] for row in written] == [[True]]  # the other response has a segment without a score
+    assert written[0]["completions"] == ["One."]
+
+
+@pytest.mark.parametrize("layout", ["segments", "helpsteer2d", "stepwise"])
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+def test_every_format(raters: list[User], layout: str, format: str) -> None:
+    project = Project.objects.get()
+    content = b"".join(encoded(rows(layout), LAYOUTS[layout].columns(project), format=format))
+    if format == "jsonl":
+        assert [json.loads(line) for line in content.splitlines()] == rows(layout)
+    elif format == "csv":
+        assert len(list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))) == len(rows(layout))
+    else:
+        assert content[:4] == content[-4:] == b"PAR1"
+
+
+def test_positions_count_characters_beyond_the_basic_plane(db: None) -> None:
+    project = make_segmented_project()
+    text = "\U0001f35a is rice. Boil it!"
+    make_segmented_task(project, "t1", text)
+    for name in ("alice", "bob", "erin"):
+        user = make_user(name)
+        make_member(project, user)
+        rate_segments(project, user, (4, 0))
+    assert rows("helpsteer2d")[0]["segments"] == ["\U0001f35a is rice. ", "Boil it!"]
+
+
+def test_a_snapshot_has_the_segments_with_their_means(raters: list[User]) -> None:
+    project = Project.objects.get()
+    for number in range(2, 12):
+        make_segmented_task(project, f"t{number}", f"It rains {number}. It pours.")
+        for user in raters:
+            rate_segments(project, user, (number % 5, 3))
+    taken = take(project, now=NOW)
+    assert taken.manifest["aspects"] == list(ASPECTS)
+    snapshot = read_snapshot(taken.directory())
+    responses = [one for task in (*snapshot.train, *snapshot.validation) for one in task.responses]
+    first = next(one for one in responses if one.text == TEXT)
+    assert [(segment.start, segment.end) for segment in first.segments] == [(0, 10), (10, 20), (20, 28)]
+    assert first.segments[1].scores["clarity"] == pytest.approx(4 / 3)
+    assert taken.labels == 12
+
+
+def test_an_unrated_response_is_not_cut(raters: list[User]) -> None:
+    make_segmented_task(Project.objects.get(), "t2")
+    assert Response.objects.filter(segments__isnull=True).count() == 2

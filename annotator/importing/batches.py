@@ -23,7 +23,7 @@ from annotator.importing.imported_ratings import write_annotations, write_labels
 from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import ColumnMapping, mapped_rows
 from annotator.importing.reading_ahead import read_ahead
-from annotator.importing.rows import Placed, Rejected, TaskRow
+from annotator.importing.rows import Placed, Rejected, Rules, TaskRow
 from annotator.importing.sources import read_rows
 from annotator.models import Annotation, Assignment, Import, Label, Project, Rating, Response, Task, User
 from annotator.pii import scans
@@ -194,7 +194,7 @@ def write_batches(
 ) -> None:
     """Writes the batches under `import_row`; without one, as in a dry run, it rolls each batch back."""
     rows = read_rows(incoming) if mapping is None else mapped_rows(read_rows(incoming), mapping)
-    tasks = read_tasks(rows, project.scales(), ties=project.allow_ties)
+    tasks = read_tasks(rows, Rules.of(project))
     # Python reads the next batch while PostgreSQL writes this one.
     with closing(read_ahead(_batches(islice(tasks, journal.rows_done, None)))) as batches:
         for batch in batches:
@@ -351,7 +351,7 @@ _TASK_COLUMNS = (
     "from_import_id",
     "created_at",
 )
-_RESPONSE_COLUMNS = ("id", "task_id", "position", "external_id", "text", "model", "metadata")
+_RESPONSE_COLUMNS = ("id", "task_id", "position", "external_id", "text", "model", "metadata", "segments")
 
 
 def _task_records(
@@ -363,7 +363,7 @@ def _task_records(
         row = placed_row.row
         # Imported ratings take slots as well, so a task with many of them wants as many annotators.
         slots = max(base, min(row.raters(), most))
-        labelled = not row.priority and any(response.label for response in row.responses)
+        labelled = not row.priority and any(response.is_labelled for response in row.responses)
         yield (
             placed_row.task,
             key,
@@ -388,7 +388,8 @@ def _response_records(placed: Iterable[Placed]) -> Iterator[Sequence[Any]]:
         task = placed_row.task
         for position, (pk, response) in enumerate(zip(placed_row.responses, placed_row.row.responses, strict=True)):
             metadata = _json(response.metadata) if response.metadata else "{}"
-            yield pk, task, position, response.external_id, response.text, response.model, metadata
+            segments = _json([list(segment) for segment in response.segments]) if response.segments else None
+            yield pk, task, position, response.external_id, response.text, response.model, metadata, segments
 
 
 def _json(value: Any) -> str:

@@ -13,7 +13,7 @@ from django.db.models import F
 
 from annotator import consensus
 from annotator.importing.bulk_copy import copy_rows, next_ids
-from annotator.importing.rows import Placed, Rejected
+from annotator.importing.rows import Placed, Rejected, ResponseRow
 from annotator.models import Annotation, Assignment, ImportedRater, Label, Origin, Project, Rating, Tally, Task, User
 
 
@@ -43,24 +43,51 @@ def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
         (pk, response, placed_row.is_new)
         for placed_row in placed
         for pk, response in zip(placed_row.responses, placed_row.row.responses, strict=False)
-        if response.label
+        if response.is_labelled
     ]
-    present: dict[int, dict[str, int]] = {}
+    present: dict[int, _LabelValues] = {}
     if known := {pk for pk, _, is_new in labelled if not is_new}:
         imported = Label.objects.filter(source=Label.Source.IMPORTED, response__in=known)
-        present = dict(imported.values_list("response", "scores"))
+        rows = imported.values_list("response", "scores", "aspects", "segment_scores")
+        present = {pk: (scores, aspects, segments) for pk, scores, aspects, segments in rows}
     new, refused = {}, []
     for pk, response, _ in labelled:
+        values = _label_values(response)
         if pk not in present:
-            present[pk] = new[pk] = response.label
-        elif present[pk] != response.label:
+            present[pk] = new[pk] = values
+        elif present[pk] != values:
             why = "this response has an imported label with other scores; the first one is kept"
             refused.append(Rejected(response.line, why))
-    scores = ((pk, json.dumps(label)) for pk, label in new.items())
-    columns = ("response_id", "source", "scores", "means", "made_at")
     if new:
-        copy_rows(Label, columns, ((pk, Label.Source.IMPORTED.value, text, text, now) for pk, text in scores))
+        copy_rows(Label, _LABEL_COLUMNS, (_label_record(pk, *values, now) for pk, values in new.items()))
     return refused
+
+
+_LabelValues = tuple[dict[str, int], list[str], list[list[int | None]] | None]
+_LABEL_COLUMNS = (
+    "response_id",
+    "source",
+    "scores",
+    "means",
+    "aspects",
+    "segment_scores",
+    "segment_means",
+    "cut",
+    "made_at",
+)
+
+
+def _label_values(response: ResponseRow) -> _LabelValues:
+    if response.segment_label is None:
+        return response.label, [], None
+    return response.label, list(response.segment_label.aspects), [list(row) for row in response.segment_label.scores]
+
+
+def _label_record(
+    pk: int, scores: dict[str, int], aspects: list[str], segments: list[list[int | None]] | None, now: datetime
+) -> tuple[object, ...]:
+    text, of_segments = json.dumps(scores), json.dumps(segments) if segments is not None else None
+    return pk, Label.Source.IMPORTED.value, text, text, aspects, of_segments, of_segments, None, now
 
 
 def write_annotations(project: Project, placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:

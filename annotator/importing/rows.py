@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from annotator.importing.prompts import Message, content_hash, prompt_hash
+from annotator.models import Project
+from annotator.segmenting import Range
 
 RATING_BYTES = 400
 """What one rating counts for in the weight of a row, which limits the size of a batch."""
@@ -20,17 +22,34 @@ class Expert:
 
 
 @dataclass(frozen=True)
+class SegmentLabel:
+    """Imported scores of a response's segments: [segments][aspects], None where an aspect does not apply."""
+
+    aspects: tuple[str, ...]
+    scores: tuple[tuple[int | None, ...], ...]
+
+
+@dataclass(frozen=True)
 class ResponseRow:
-    """A response in a file. In the flat layouts, which have one response in each row, it has its own `line`."""
+    """A response in a file. In the flat layouts, which have one response in each row, it has its own `line`.
+
+    `segments` are given where the file says how the text is cut.
+    """
 
     text: str
     line: int = 0
     external_id: str = ""
     model: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    segments: tuple[Range, ...] = ()
+    segment_label: SegmentLabel | None = None
     label: dict[str, int] = field(default_factory=dict)
     ratings: tuple[dict[str, int], ...] = ()
     expert: Expert | None = None
+
+    @property
+    def is_labelled(self) -> bool:
+        return bool(self.label or self.segment_label)
 
 
 @dataclass(frozen=True)
@@ -109,7 +128,7 @@ class TaskRow:
 
     def has_ratings(self) -> bool:
         """Returns whether the row has labels or ratings of its responses."""
-        return bool(self.annotations) or any(response.label or response.ratings for response in self.responses)
+        return bool(self.annotations) or any(response.is_labelled or response.ratings for response in self.responses)
 
 
 @dataclass(frozen=True)
@@ -125,10 +144,21 @@ class FlatRow:
 
 @dataclass(frozen=True)
 class Rules:
-    """What the project says of ratings: the number of levels by attribute, and whether a preference may be 0."""
+    """What the project says of ratings: the number of levels by attribute, and whether a preference may be 0.
+
+    `aspects` are the attributes of segments, and `deciding_aspect` that which a verdict on a segment is about.
+    """
 
     attributes: Mapping[str, int]
     ties: bool
+    aspects: Mapping[str, int] = field(default_factory=dict)
+    deciding_aspect: str = ""
+
+    @classmethod
+    def of(cls, project: Project) -> "Rules":
+        aspects = {aspect.key: len(aspect.levels) for aspect in project.aspects()}
+        deciding = project.spread_attribute if project.spread_attribute in aspects else next(iter(aspects), "")
+        return cls(project.scales(), project.allow_ties, aspects, deciding)
 
 
 @dataclass(frozen=True)

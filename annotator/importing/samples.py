@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop
 from annotator.importing.decoders import program_for
 from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import ColumnMapping, columns_of, mapped_rows
-from annotator.importing.rows import Rejected, TaskRow
+from annotator.importing.rows import Rejected, Rules, TaskRow
 from annotator.importing.sources import GZIP, RawRow, read_decoded_file, read_rows
 from annotator.models import Project
 
@@ -71,7 +71,7 @@ def preview(project: Project, sample: Sample, mapping: ColumnMapping | None) -> 
     rows = iter(sample.rows) if mapping is None else mapped_rows(iter(sample.rows), mapping)
     tasks: list[TaskRow] = []
     refused: list[Rejected] = []
-    for row in read_tasks(rows, project.scales(), ties=project.allow_ties):
+    for row in read_tasks(rows, Rules.of(project)):
         if isinstance(row, Rejected):
             refused.append(row)
         else:

@@ -23,6 +23,7 @@ from annotator.importing.jobs import fetching
 from annotator.importing.jobs.files import file_of, remove_files
 from annotator.importing.jobs.uploads import NotStartable
 from annotator.importing.mappings import read_mapping
+from annotator.importing.rows import Rules
 from annotator.models import Import, ImportJob, ImportJobError
 from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
@@ -159,6 +160,8 @@ def _few_garbage_collections() -> Iterator[None]:
 def _require_same_rules(job: ImportJob) -> None:
     """An import that goes on has to read the rows as it did before, or it would skip the wrong ones."""
     rules = [list(job.project.scales().items()), job.project.allow_ties, job.mapping]
+    if aspects := Rules.of(job.project).aspects:
+        rules.append(list(aspects.items()))
     digest = hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
     if job.rows_done and job.rules != digest:
         raise RulesChanged(

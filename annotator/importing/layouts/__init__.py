@@ -15,6 +15,7 @@ from annotator.importing.layouts import (
     pairs,
     ratings,
     spans,
+    steps,
 )
 from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import FlatRow, Rejected, Rules, TaskRow
@@ -28,6 +29,8 @@ LAYOUTS: tuple[tuple[Recognises, Reads], ...] = (
     (ratings.is_potato, ratings.potato_row),
     (ratings.is_score, ratings.score_row),
     (comparisons.is_arena, comparisons.arena_row),
+    (steps.is_stepwise, steps.stepwise_row),
+    (steps.is_prm800k, steps.prm800k_row),
     (completions.has_completions, completions.completions_row),
     (helpsteer3.is_helpsteer3, helpsteer3.helpsteer3_row),
     (own_tasks.is_task, own_tasks.task_row),
@@ -41,15 +44,11 @@ LAYOUTS: tuple[tuple[Recognises, Reads], ...] = (
 """Each recognises rows by fields that those above it do not have; the last one takes what no other recognises."""
 
 
-def read_tasks(
-    rows: Iterable[RawRow], attributes: Mapping[str, int], *, ties: bool = False
-) -> Iterator[TaskRow | Rejected]:
+def read_tasks(rows: Iterable[RawRow], rules: Rules) -> Iterator[TaskRow | Rejected]:
     """Checks each row against the layout that its fields indicate, and joins rows of one task that follow each other.
 
-    `attributes` holds the number of levels of each attribute by its key. `ties` says whether a single rater's
-    preference may be 0.
+    `rules` are the project's.
     """
-    rules = Rules(attributes, ties)
     return _with_scores_merged(_with_pairs(_all_parsed(rows, rules)), rules)
 
 

@@ -9,6 +9,7 @@ from annotator.importing.field_checks import (
     BadRow,
     check_messages,
     check_raters,
+    from_json_cells,
     identifier,
     level,
     metadata_of,
@@ -18,10 +19,12 @@ from annotator.importing.field_checks import (
 )
 from annotator.importing.layouts.own_tasks import language_of
 from annotator.importing.prompts import messages_from_prompt
-from annotator.importing.rows import FlatRow, GivenPreference, ResponseRow, Rules, TaskRow
+from annotator.importing.rows import FlatRow, GivenPreference, ResponseRow, Rules, SegmentLabel, TaskRow
+from annotator.importing.segment_fields import lists_of_levels, segments_of
 from annotator.importing.sources import RawRow
 from annotator.models.annotation import NEITHER_VALID, PREFERENCES, TIE
 from annotator.models.scores import MOST_LEVELS
+from annotator.segmenting import Range
 
 PREFERENCE_FIELDS = {
     "id",
@@ -52,14 +55,15 @@ def flat_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> FlatRow:
     """Reads one response. Two consecutive rows with the same prompt become one task."""
     attributes = rules.attributes
     if raw.from_csv:
-        scored = {*attributes, *HELPSTEER2}
+        scored = {*attributes, *HELPSTEER2, *rules.aspects}
+        values = from_json_cells(values, ("segments", "ranges") if rules.aspects else ())
         values = {name: _from_cell(value) if name in scored else value for name, value in values.items()}
     prompt, text = required(values, "prompt"), required(values, "response")
     scores = {key: values[key] for key in attributes if key in values}
     if scores:
         for key in attributes:
             required(values, key)
-    elif unknown := [key for key in HELPSTEER2 if isinstance(values.get(key), int | list)]:
+    elif unknown := [key for key in HELPSTEER2 if isinstance(values.get(key), int | list) and key not in rules.aspects]:
         raise BadRow(
             f"the project has no attribute {unknown[0]}: give it a rubric that has, or leave the column out", unknown[0]
         )
@@ -69,21 +73,39 @@ def flat_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> FlatRow:
         ratings = _rating_lists(scores, attributes)
     else:
         label = {key: level(value, key, attributes[key]) for key, value in scores.items()}
+    text = storable_text(text, "response")
+    segments, segment_label, further = _segments(values, text, rules)
     return FlatRow(
         raw.line,
         _prompt(prompt),
         ResponseRow(
-            storable_text(text, "response"),
+            text,
             raw.line,
             external_id=identifier(values.get("id", ""), "id"),
             model=identifier(values.get("model") or "", "model"),
-            metadata=metadata_of(rest_of(values, FLAT_FIELDS | attributes.keys())),
+            metadata=metadata_of(rest_of(values, FLAT_FIELDS | attributes.keys() | further)),
+            segments=segments,
+            segment_label=segment_label,
             label=label,
             ratings=ratings,
         ),
         raw.size,
         language_of(values.get("lang")),
     )
+
+
+def _segments(
+    values: dict[str, Any], text: str, rules: Rules
+) -> tuple[tuple[Range, ...], SegmentLabel | None, set[str]]:
+    """Reads HelpSteer-2D's `segments`, ranges or texts, with a list of levels for each aspect.
+
+    Returns the names of the fields that were read, too. Raises BadRow.
+    """
+    if not rules.aspects or not values.get("segments"):
+        return (), None, set()
+    # Ranges say exactly what the texts mean.
+    segments = segments_of(values.get("ranges") or values["segments"], text, "segments")
+    return segments, lists_of_levels(values, rules, len(segments)), {"segments", "ranges", *rules.aspects}
 
 
 def _prompt(value: Any) -> str:

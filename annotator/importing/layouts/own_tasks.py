@@ -17,12 +17,13 @@ from annotator.importing.field_checks import (
 )
 from annotator.importing.gold_rows import check_gold, expert_of, gold_use
 from annotator.importing.rows import ResponseRow, Rules, TaskRow
+from annotator.importing.segment_fields import segments_of
 from annotator.importing.sources import RawRow
 from annotator.projects.languages import CODE as LANGUAGE_CODE
 from annotator.projects.languages import code_of
 
 TASK_FIELDS = {"id", "messages", "responses", "metadata", "priority", "gold", "lang"}
-RESPONSE_FIELDS = {"id", "text", "model", "metadata", "expert"}
+RESPONSE_FIELDS = {"id", "text", "model", "metadata", "expert", "segments"}
 CONVERSATIONS = ("messages", "conversations", "conversation")
 LONGEST_LANGUAGE = 40
 _CELLS = ("messages", "prompt", "responses", "metadata", *CONVERSATIONS)
@@ -116,10 +117,12 @@ def _response(value: Any, name: str, rules: Rules) -> ResponseRow:
         raise BadRow(f"{name} is {shown(value)}: it must be an object with a text", name)
     extra = rest_of(value, RESPONSE_FIELDS)
     model = value.get("model") or ""
+    text = storable_text(required(value, "text"), f"{name}.text")
     return ResponseRow(
-        text=storable_text(required(value, "text"), f"{name}.text"),
+        text=text,
         external_id=identifier(value.get("id", ""), f"{name}.id"),
         model=identifier(model, f"{name}.model"),
         metadata=with_metadata(extra, value, f"{name}.metadata"),
+        segments=segments_of(value.get("segments"), text, f"{name}.segments"),
         expert=expert_of(value.get("expert"), f"{name}.expert", rules.attributes),
     )

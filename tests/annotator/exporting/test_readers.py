@@ -9,7 +9,7 @@ import pytest
 from annotator.exporting.layouts import LAYOUTS
 from annotator.exporting.rows import export
 from annotator.importing.layouts import read_tasks
-from annotator.importing.rows import GivenAnnotation, TaskRow
+from annotator.importing.rows import GivenAnnotation, Rules, TaskRow
 from annotator.importing.sources import read_rows
 from annotator.models import Project
 from tests.annotator.exporting.test_preferences import preferred
@@ -195,7 +195,7 @@ def test_label_studio_takes_our_tasks_and_gives_them_back(rated: Project, tmp_pa
 def as_said(file: Path) -> dict[str, list[Any]]:
     """Each task's ratings and preferences, by the annotators' pseudonyms."""
     with file.open("rb") as stream:
-        tasks = list(read_tasks(read_rows(stream), dict.fromkeys(ATTRIBUTES, 5)))
+        tasks = list(read_tasks(read_rows(stream), Rules(dict.fromkeys(ATTRIBUTES, 5), ties=False)))
     assert all(isinstance(task, TaskRow) for task in tasks)
     return {task.external_id: sorted(map(_parts, task.annotations)) for task in tasks if isinstance(task, TaskRow)}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from annotator.importing.layouts import read_tasks
-from annotator.importing.rows import GivenPreference, Rejected, TaskRow
+from annotator.importing.rows import GivenPreference, Rejected, Rules, TaskRow
 from annotator.importing.sources import RawRow
 from tests.builders import ATTRIBUTES, label_row, ratings_row, task_row
 
@@ -15,7 +15,7 @@ Checked = TaskRow | Rejected
 
 def checked(*rows: dict[str, Any], from_csv: bool = False) -> list[Checked]:
     raw = [RawRow(number, row, from_csv=from_csv) for number, row in enumerate(rows, 1)]
-    return list(read_tasks(raw, dict.fromkeys(ATTRIBUTES, 5)))
+    return list(read_tasks(raw, Rules(dict.fromkeys(ATTRIBUTES, 5), ties=False)))
 
 
 def accepted(row: dict[str, Any]) -> TaskRow:
@@ -178,7 +178,7 @@ def test_what_no_layout_needs_is_kept_as_metadata() -> None:
 
 def test_a_score_of_an_attribute_that_the_project_lacks_is_refused() -> None:
     raw = RawRow(1, label_row("p", "a"))
-    (refused,) = read_tasks([raw], {"charm": 5})
+    (refused,) = read_tasks([raw], Rules({"charm": 5}, ties=False))
     assert isinstance(refused, Rejected)
     assert refused.error.startswith("the project has no attribute helpfulness")
 
@@ -241,10 +241,10 @@ def test_a_preference_row_is_a_task_with_its_raters_preferences() -> None:
 
 def test_a_rater_s_tie_is_taken_where_ties_are_allowed() -> None:
     raw = RawRow(1, preference_row(all_preferences_unprocessed=[{"strength": 0}]))
-    (taken,) = read_tasks([raw], {}, ties=True)
+    (taken,) = read_tasks([raw], Rules({}, ties=True))
     assert isinstance(taken, TaskRow)
     assert taken.preferences == (GivenPreference(0, ""),)
-    (refused,) = read_tasks([raw], {})
+    (refused,) = read_tasks([raw], Rules({}, ties=False))
     assert isinstance(refused, Rejected)
     assert refused.error.endswith("is 0: this project allows no ties. A manager can turn on allow_ties")
 

@@ -14,7 +14,7 @@ from annotator.exporting.rows import export
 from annotator.importing import import_rows
 from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import mapping_of_text
-from annotator.importing.rows import GivenAnnotation, Rejected, TaskRow
+from annotator.importing.rows import GivenAnnotation, Rejected, Rules, TaskRow
 from annotator.importing.sources import RawRow
 from annotator.models import Annotation, ImportedRater, Label, Project, Response, Rubric, Task, User
 from tests.annotator.exporting.test_preferences import preferred
@@ -30,7 +30,7 @@ LEVELS = dict.fromkeys(ATTRIBUTES, 5)
 
 def checked(*rows: dict[str, Any], ties: bool = False, from_csv: bool = False) -> list[TaskRow | Rejected]:
     raw = [RawRow(number, row, from_csv=from_csv) for number, row in enumerate(rows, 1)]
-    return list(read_tasks(raw, LEVELS, ties=ties))
+    return list(read_tasks(raw, Rules(LEVELS, ties)))
 
 
 def accepted(row: dict[str, Any], **options: Any) -> TaskRow:

@@ -1,0 +1,84 @@
+"""Reads reasoning in steps, each with a verdict: TRL's stepwise supervision, and rows like PRM800K's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from annotator.importing.conversations import answered_messages, rest_of
+from annotator.importing.field_checks import BadRow, from_json_cells, identifier, metadata_of, shown
+from annotator.importing.layouts.own_tasks import language_of
+from annotator.importing.rows import ResponseRow, Rules, TaskRow
+from annotator.importing.segment_fields import joined_steps, steps_label
+from annotator.importing.sources import RawRow
+
+PROMPTS = ("prompt", "problem", "question")
+VERDICTS = ("labels", "ratings")
+_CELLS = ("completions", "steps", "label", *VERDICTS)
+
+
+def is_stepwise(values: Mapping[str, Any]) -> bool:
+    asked = any(name in values for name in PROMPTS)
+    listed = "completions" in values or "steps" in values
+    return asked and listed and any(name in values for name in VERDICTS)
+
+
+def stepwise_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+    """Reads a response of some steps with a verdict for each: true and false, or 1, 0 and -1. Raises BadRow."""
+    if raw.from_csv:
+        values = from_json_cells(values, _CELLS)
+    prompt = next(name for name in PROMPTS if name in values)
+    name = "completions" if "completions" in values else "steps"
+    said = next(name for name in VERDICTS if name in values)
+    return _row(raw, values, rules, prompt, (values[name], name), (values[said], said))
+
+
+def is_prm800k(values: Mapping[str, Any]) -> bool:
+    return "question" in values and "label" in values
+
+
+def prm800k_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow:
+    """Reads a problem with the chosen completion of each step, or with a person's own step. Raises BadRow."""
+    question, label = values["question"], values["label"]
+    if not isinstance(question, dict) or not isinstance(label, dict) or not isinstance(label.get("steps"), list):
+        raise BadRow("question must be an object with a problem, and label one with steps", "label")
+    chosen = [_chosen(step, f"label.steps[{number}]") for number, step in enumerate(label["steps"])]
+    flat = {"problem": question.get("problem"), **{k: v for k, v in values.items() if k not in ("question", "label")}}
+    texts, verdicts = [text for text, _ in chosen], [verdict for _, verdict in chosen]
+    return _row(raw, flat, rules, "problem", (texts, "label.steps"), (verdicts, "label.steps"))
+
+
+def _chosen(step: Any, name: str) -> tuple[Any, Any]:
+    if not isinstance(step, dict):
+        raise BadRow(f"{name} is {shown(step)}: it must be an object with completions", name)
+    if isinstance(own := step.get("human_completion"), dict):
+        return own.get("text"), own.get("rating", 1)
+    completions, place = step.get("completions"), step.get("chosen_completion")
+    if not isinstance(completions, list) or not completions:
+        raise BadRow(f"{name} has no completions", name)
+    # Where nobody has chosen one, the reasoning ended at the first, which went wrong.
+    one = completions[place if type(place) is int and 0 <= place < len(completions) else 0]
+    if not isinstance(one, dict):
+        raise BadRow(f"{name}.completions has {shown(one)}: it must be an object with text and rating", name)
+    return one.get("text"), one.get("rating")
+
+
+def _row(
+    raw: RawRow,
+    values: dict[str, Any],
+    rules: Rules,
+    prompt: str,
+    steps: tuple[Any, str],
+    verdicts: tuple[Any, str],
+) -> TaskRow:
+    text, segments = joined_steps(*steps)
+    label = steps_label(verdicts[0], rules, verdicts[1], count=len(segments))
+    kept = {} if label else {"labels": verdicts[0]}
+    return TaskRow(
+        line=raw.line,
+        messages=answered_messages(values[prompt], prompt),
+        responses=(ResponseRow(text, segments=segments, segment_label=label, metadata=metadata_of(kept)),),
+        external_id=identifier(values.get("id", ""), "id"),
+        metadata=metadata_of(rest_of(values, {"id", prompt, steps[1], verdicts[1]})),
+        language=language_of(values.get("lang") or values.get("language")),
+        layout="stepwise",
+        size=raw.size,
+    )

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from django.db import connection
 
+from annotator.agreement import segment_ratings
 from annotator.agreement.array_parameters import array
 from annotator.agreement.pair_counts import Columns, Flag, Records
 from annotator.models import NEITHER_VALID, TIE
+from annotator.segmenting import MOST_SEGMENTS
 
 # OFFSET 0 keeps the subquery whole, so that it runs once per task and through the indexes: for some hundreds of tasks
 # the planner would otherwise read whole tables. The send functions write big-endian numbers, in the order of _FIELDS.
@@ -42,6 +44,7 @@ _FIELDS = (
 FIRST_MONDAY = 4 * 86_400
 WEEK = 7 * 86_400
 _NO_PREFERENCE = -1000
+_FIRST_SEGMENT = -(2**48)
 _RANK = {-3: 0, -2: 1, -1: 2, TIE: 3, 1: 4, 2: 5, 3: 6}
 
 
@@ -90,11 +93,18 @@ def read(tasks: Sequence[int], columns: Columns) -> Records:
     _, once = np.unique(rows["annotation"], return_index=True)
     preferring = rows[once][rows[once]["preference"] != _NO_PREFERENCE]
     rating = rows[rows["response"] != 0]
+    segments, of_segments = _segments(tasks, columns)
     records = np.concatenate(
-        [_of_ratings(rating, columns), _of_preferences(preferring, columns), _of_rankings(ranked, columns)]
+        [
+            _of_ratings(rating, columns),
+            _of_preferences(preferring, columns),
+            _of_rankings(ranked, columns),
+            of_segments,
+        ]
     )
     submitted, annotation = (
-        np.concatenate([part[name] for part in (rating, preferring, ranked)]) for name in ("submitted", "annotation")
+        np.concatenate([part[name] for part in (rating, preferring, ranked, segments)])
+        for name in ("submitted", "annotation")
     )
     # lexsort takes its last key first. The annotation's id decides between submissions of one moment, so that the same
     # ratings are always the first three.
@@ -153,6 +163,26 @@ def _of_rankings(rows: Records, columns: Columns) -> Records:
     records["response"] = -1 - first.astype(np.int64) * len(ids) - second
     records["values"][:, columns.ranking] = rows["order"]
     return records
+
+
+def _segments(tasks: Sequence[int], columns: Columns) -> tuple[Records, Records]:
+    """Reads a row and a record for each annotation and segment; none where the rubric has no aspects."""
+    rated = list(segment_ratings.read(tasks, columns.aspects)) if columns.aspects else []
+    rows = np.zeros(sum(len(one.scores) for one in rated), np.dtype([*_FIELDS]))
+    records = np.zeros(0, columns.record)
+    if not rated:
+        return rows, records
+    sizes = [len(one.scores) for one in rated]
+    for name in ("task", "annotation", "annotator", "submitted", "kept"):
+        rows[name] = np.repeat([vars(one)[name] for one in rated], sizes)
+    records = _records(rows, columns)
+    # A negative number for each segment of a response of this batch, far below those of ranked responses.
+    _, response = np.unique([one.response for one in rated], return_inverse=True)
+    segment = np.concatenate([np.arange(size) for size in sizes])
+    records["response"] = _FIRST_SEGMENT - np.repeat(response, sizes) * MOST_SEGMENTS - segment
+    place = columns.attributes.index(columns.aspects[0])
+    records["values"][:, place : place + len(columns.aspects)] = np.concatenate([one.scores for one in rated])
+    return rows, records
 
 
 def _place(records: Records) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -1,8 +1,8 @@
 """Counts which two ratings met in a sample; every measure of agreement is made of these counts. Pure numpy.
 
-A sample is one response with its ratings of one attribute, one task with its preferences, or two ranked responses of a
-task, in each order, with what each ranking says of them. Counts are whole numbers, kept apart by the sample's number of
-ratings, so that they can be added, taken back and weighed exactly.
+A sample is one response or segment with its ratings of one attribute, one task with its preferences, or two ranked
+responses of a task, in each order, with what each ranking says of them. Counts are whole numbers, kept apart by the
+sample's number of ratings, so that they can be added, taken back and weighed exactly.
 """
 
 from dataclasses import dataclass
@@ -55,11 +55,14 @@ class Flag(IntEnum):
 class Columns:
     """What is compared: the rubric's attributes (0 to levels - 1), a task's preference and whether it is "neither",
     safety, and which of two ranked responses is better.
+
+    The last of the attributes are `aspects`, those of segments.
     """
 
     attributes: tuple[str, ...]
     ties: bool = True
     """Whether a preference may be a tie, which stands in the middle; without it six strengths are compared."""
+    aspects: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.attributes) + 4

@@ -21,7 +21,9 @@ _ALL = SELECTIONS.index(Selection.ALL)
 
 @dataclass(frozen=True)
 class Agreement:
-    """Kappa of one attribute over `samples` responses with two or more ratings; None if it is undefined.
+    """Kappa of one attribute over `samples` with two or more ratings; None if it is undefined.
+
+    A sample is a response, or one of its segments where the attribute is about segments.
 
     `interval` is the 95 % interval: where kappa would lie for other tasks of the same kind.
     """
@@ -132,7 +134,7 @@ def report(project: Project, *, now: datetime, pairs_of: User | None = None) -> 
     counted = _Counted(tables, standing, _intervals(project, columns))
     return Report(
         selections=_kappas(counted),
-        closeness=_closeness(tables, columns, project.scales()),
+        closeness=_closeness(tables, columns, project.every_scale()),
         preference=_preferences(counted),
         ranking=_rankings(counted),
         safety=_safety(counted),

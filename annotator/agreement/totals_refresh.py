@@ -78,7 +78,7 @@ def refresh(project: Project, *, now: datetime, most: int = BATCH) -> int:
         cursor.execute(_TAKE, [project.pk, most])
         tasks = [task for (task,) in cursor.fetchall()]
     if tasks:
-        _recount(project, tasks, Columns(tuple(attributes)))
+        _recount(project, tasks, Columns(tuple(attributes), aspects=_aspects(project)))
         counted_now = {"attributes": attributes, "refreshed_at": now}
         AgreementState.objects.update_or_create(project=project, defaults=counted_now)
     return len(tasks)
@@ -135,8 +135,14 @@ def _state(project: Project) -> AgreementState | None:
 
 def _attributes(project: Project) -> list[str]:
     """Reads the keys of the rubric's attributes from the database: a process's copy in memory may be a minute old."""
-    rated = Attribute.objects.filter(rubric=project.rubric_id, scope="response")
-    return list(rated.order_by("position").values_list("key", flat=True))
+    rated = Attribute.objects.filter(rubric=project.rubric_id)
+    # Those of responses first: *response* comes before *segment*.
+    return list(rated.order_by("scope", "position").values_list("key", flat=True))
+
+
+def _aspects(project: Project) -> tuple[str, ...]:
+    rated = Attribute.objects.filter(rubric=project.rubric_id, scope=Attribute.Scope.SEGMENT)
+    return tuple(rated.order_by("position").values_list("key", flat=True))
 
 
 def _forget(project: Project) -> None:

@@ -376,6 +376,10 @@ class Project(models.Model):
         """Returns the number of levels of each attribute by its key, in the rubric's order."""
         return {attribute.key: len(attribute.levels) for attribute in self.attributes_for()}
 
+    def every_scale(self) -> dict[str, int]:
+        """Returns the number of levels of each attribute, those of segments last, by its key."""
+        return {attribute.key: len(attribute.levels) for attribute in self.every_attribute()}
+
     def most_levels(self) -> int:
         """Returns the number of levels of the longest scale, which is also the last digit that rates."""
         return max((len(attribute.levels) for attribute in self.every_attribute()), default=0)

@@ -36,7 +36,7 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     naming = access.naming_for(user, project)
     rater = rater_called(project, request.GET.get("with", ""), naming=naming)
     measured = report(project, now=database_now(), pairs_of=rater)
-    attributes = [attribute for attribute in project.attributes_for() if attribute.key in measured.closeness]
+    attributes = [attribute for attribute in project.every_attribute() if attribute.key in measured.closeness]
     order = Order.read(request.GET.get("by", ""), attributes)
     rows = order.sorted([Row.of(rater, attributes, name=naming) for rater in measured.raters])
     page = {

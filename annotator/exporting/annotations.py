@@ -1,11 +1,11 @@
 """The layouts of annotations: what each rater has said, by response, and with all responses side by side."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from django.db.models import Max, OuterRef, QuerySet, Subquery, Value
+from django.db.models import Case, F, Func, JSONField, Max, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from annotator.exporting.columns import (
@@ -47,14 +47,14 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
     annotations that are `extra` because their task had no slot left. `verdict` is the reviewer's. `ranking` is the
     annotation's, in tiers, the best first.
     """
-    keys = project.attribute_keys()
+    by_segments = bool(project.aspects())
     ratings = filters.of_time(current_ratings(project, filters, unseen), "annotation__submitted_at")
     rows = ratings.order_by("response__task", "annotation", "response__position").values_list(
         "response__task__external_id",
         response_name("response__"),
         name_of("annotation__assignment__annotator", "response__task__project"),
         "annotation__revision",
-        numbers_object("scores", keys),
+        numbers_object("scores", project.attribute_keys()),
         "checks",
         "confidence",
         "safe",
@@ -75,16 +75,30 @@ def annotation_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -
         "feedback",
         "edit",
         "edit_summary",
+        *(_OF_SEGMENTS.values() if by_segments else ()),
     )
-    return copied(project, rows, list(_columns(keys)), task="response__task", among=filters.among)
+    return copied(project, rows, list(annotation_columns(project)), task="response__task", among=filters.among)
+
+
+_COMMENTS = """(SELECT json_agg(json_build_object('start', c->0, 'end', c->1, 'text', c->2) ORDER BY place)
+    FROM jsonb_array_elements(%(expressions)s) WITH ORDINALITY AS given (c, place))"""
+_OF_SEGMENTS: Mapping[str, Any] = {
+    "segments": Case(When(segment_scores__isnull=False, then=Coalesce("cut", "response__segments"))),
+    "aspects": "annotation__aspects",
+    "segment_scores": "segment_scores",
+    "comments": Func(F("comments"), template=_COMMENTS, output_field=JSONField()),
+}
+_TYPES_OF_SEGMENTS: Mapping[str, Type] = {
+    "segments": [[INTEGER]],
+    "aspects": [TEXT],
+    "segment_scores": [[INTEGER]],
+    "comments": [{"start": INTEGER, "end": INTEGER, "text": TEXT}],
+}
+"""Only of projects that rate segments: ranges, the aspects, scores [segments][aspects], and comments on characters."""
 
 
 def annotation_columns(project: Project) -> Mapping[str, Type]:
-    return _columns(project.attribute_keys())
-
-
-def _columns(keys: Sequence[str]) -> dict[str, Type]:
-    scores = dict.fromkeys(keys, INTEGER)
+    scores = dict.fromkeys(project.attribute_keys(), INTEGER)
     head: dict[str, Type] = {"task": TEXT, "response": TEXT, "annotator": TEXT, "revision": INTEGER, "scores": scores}
     answers: dict[str, Type] = {"checks": [TEXT], "confidence": INTEGER, "safe": BOOLEAN, "unsafe_category": TEXT}
     return {
@@ -94,6 +108,7 @@ def _columns(keys: Sequence[str]) -> dict[str, Type]:
         **_OF_ANNOTATION,
         "ranking": [[TEXT]],
         **dict.fromkeys(_WRITTEN, TEXT),
+        **(_TYPES_OF_SEGMENTS if project.aspects() else {}),
     }
 
 

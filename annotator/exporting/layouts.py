@@ -28,7 +28,7 @@ class Layout:
 
     `count` counts the rows of few tasks exactly: the filters' `among` names them. `for_managers` marks layouts that say
     which model wrote a response, and what it is worth, which reviewers are not to know. `of_labels` marks those whose
-    rows are labels, which know the filters' `label_source`.
+    rows are labels, which know the filters' `label_source`, and `of_segments` those for projects that rate segments.
     """
 
     rows: Callable[[Project, Filters, QuerySet[Any]], Iterable[Row]]
@@ -36,6 +36,7 @@ class Layout:
     count: Callable[[Project, Filters], int]
     for_managers: bool = False
     of_labels: bool = False
+    of_segments: bool = False
 
 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
@@ -57,11 +58,21 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
             other_tools.label_studio_rows, other_tools.label_studio_columns, other_tools.count_rated_tasks
         ),
         "argilla": Layout(other_tools.argilla_rows, other_tools.argilla_columns, other_tools.count_suggested),
-        "segments": Layout(segments.segment_rows, segments.segment_columns, segments.count_segments),
+        "segments": Layout(segments.segment_rows, segments.segment_columns, segments.count_segments, of_segments=True),
         "helpsteer2d": Layout(
-            segments.helpsteer2d_rows, segments.helpsteer2d_columns, segments.count_segmented, of_labels=True
+            segments.helpsteer2d_rows,
+            segments.helpsteer2d_columns,
+            segments.count_segmented,
+            of_labels=True,
+            of_segments=True,
         ),
-        "stepwise": Layout(segments.stepwise_rows, segments.stepwise_columns, segments.count_segmented, of_labels=True),
+        "stepwise": Layout(
+            segments.stepwise_rows,
+            segments.stepwise_columns,
+            segments.count_segmented,
+            of_labels=True,
+            of_segments=True,
+        ),
         "scores": Layout(scores.score_rows, scores.score_columns, scores.count_scores, for_managers=True),
     }
 )

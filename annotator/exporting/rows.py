@@ -127,9 +127,13 @@ def with_fields(rows: Iterable[Row], fields: Sequence[str]) -> Iterable[Row]:
 
 
 def layouts_for(project: Project, by: User) -> list[str]:
-    """Returns the names of the layouts that the person may have."""
-    manages = access.manages(by, project)
-    return [name for name, layout in LAYOUTS.items() if manages or not layout.for_managers]
+    """Returns the names of the layouts that the person may have and that have something of such a project."""
+    manages, by_segments = access.manages(by, project), bool(project.aspects())
+    return [
+        name
+        for name, layout in LAYOUTS.items()
+        if (manages or not layout.for_managers) and (by_segments or not layout.of_segments)
+    ]
 
 
 def require_allowed(project: Project, *, layout: str, format: str, filters: Filters, by: User | None) -> None:

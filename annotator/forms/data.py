@@ -65,6 +65,18 @@ LAYOUT_TEXTS = {
         "A record for each task with a label or a preference as Argilla imports it, with these as suggestions. Choose "
         "one JSON list."
     ),
+    "segments": gettext_lazy(
+        "A row for each segment and rater, and for each segment with a label: its place, its text and its scores. For "
+        "studying agreement, and as a backup of the ratings."
+    ),
+    "helpsteer2d": gettext_lazy(
+        "A row for each response whose segments have labels, with the segments and a list of levels for each aspect. "
+        "For training a reward model of segments."
+    ),
+    "stepwise": gettext_lazy(
+        "A row for each response, with its segments as steps that are good or not by the deciding aspect, as TRL's "
+        "process reward trainer takes it."
+    ),
     "scores": gettext_lazy("A row for each response that the reward model in use has scored, with its reward."),
 }
 FORMAT_TEXTS = {

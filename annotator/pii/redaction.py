@@ -30,6 +30,7 @@ from annotator.models import (
     Task,
     Verdict,
 )
+from annotator.pii.moved_segments import move_segments
 from annotator.pii.quotations import check_quotes
 from annotator.pii.texts import Place, likeness, occurrences, text_at, texts_of
 from annotator.refusals import Refusal
@@ -210,6 +211,7 @@ def redact(task_id: int, choice: Choice, *, now: datetime) -> Task:
 def _erase(task: Task, eraser: Eraser) -> None:
     """Erases the text in every row about the task that may repeat it."""
     responses = {"text": eraser.text, "external_id": eraser.text, "model": eraser.text, "metadata": eraser.json}
+    move_segments(task, eraser.replacements, eraser.text)  # as long as the texts are the old ones
     _rewrite(Task.objects.filter(pk=task.pk), {"conversation": eraser.json, "metadata": eraser.json})
     _rewrite(Response.objects.filter(task=task), responses)
     _rewrite(Annotation.objects.filter(assignment__task=task), {"justification": eraser.text})

@@ -9,8 +9,10 @@ from rest_framework.test import APIClient
 
 from annotator import consensus
 from annotator.consensus.rules import Rated, Rules, mean_scores, spread
-from annotator.models import Annotation, Label, Project, Rating, Response, Rubric, Task, User
-from tests.builders import imported, make_member, make_project, make_task, make_user, task_row
+from annotator.models import Annotation, Draft, Label, Project, Rating, Response, Rubric, Task, User
+from annotator.pii.redaction import Choice, redact
+from annotator.segmenting import is_partition, ranges
+from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, task_row
 
 TEXT = "It rains. It pours. It ends."
 ASPECTS = ["helpfulness", "correctness", "safety", "completeness", "clarity"]
@@ -275,3 +277,47 @@ def test_a_reviewer_settles_segments(task: Task, raters: list[User], as_user: As
 
 def test_rules_are_read_with_the_share() -> None:
     assert Rules.of(Project(spread_share=0.25)).share == 0.25
+
+
+# Erased texts ----------------------------------------------------------------------------------------------
+
+
+def redacted(task: Task, *quotes: str) -> Response:
+    Task.objects.filter(pk=task.pk).update(state="quarantined")
+    redact(task.pk, Choice(quotes=quotes), now=NOW)
+    response = Response.objects.get(external_id="a")
+    assert is_partition(len(response.text), ranges(response.segments))
+    return response
+
+
+def test_segments_move_with_a_redaction(task: Task, raters: list[User], as_user: AsUser) -> None:
+    rate(as_user(raters[0]), 4, 1, 2)
+    Rating.objects.filter(response__external_id="a").update(comments=[[13, 18, "It pours, you say."]])
+    response = redacted(task, "pours")
+    texts = [segment.of(response.text) for segment in ranges(response.segments)]
+    removed = "[personal information removed]"
+    assert texts == ["It rains. ", f"It {removed}. ", "It ends."]
+    rating = Rating.objects.get(response=response)
+    assert rating.segment_scores == [[4] * 5, [1] * 5, [2] * 5]
+    assert rating.comments == [[13, 13 + len(removed), f"It {removed}, you say."]]
+
+
+def test_a_segment_that_is_erased_takes_its_scores_along(task: Task, raters: list[User], as_user: AsUser) -> None:
+    for user in raters:
+        rate(as_user(user), 4, 1, 2)
+    response = redacted(task, "rains. It pours. It")
+    texts = [segment.of(response.text) for segment in ranges(response.segments)]
+    assert texts == ["It [personal information removed]", " ends."]
+    for rating in Rating.objects.filter(response=response):
+        assert rating.segment_scores == [[4] * 5, [2] * 5]
+    label = Label.objects.get(response=response)
+    assert (label.segment_scores, label.segment_means) == ([[4] * 5, [2] * 5], [[4.0] * 5, [2.0] * 5])
+
+
+def test_a_draft_says_nothing_of_another_segment(task: Task, raters: list[User], as_user: AsUser) -> None:
+    leased = lease(as_user(raters[0]))
+    response = Response.objects.get(external_id="a")
+    form = {f"seg-{response.public_id}-2-safety": "3", f"cut-{response.public_id}": "28", "justification": "So."}
+    Draft.objects.create(assignment_id=leased["assignment"], form=form, saved_at=NOW)
+    redacted(task, "rains. It pours. It")
+    assert Draft.objects.get().form == {"justification": "So."}

@@ -10,11 +10,12 @@ import pytest
 from annotator.exporting.filters import Filters
 from annotator.exporting.formats import encoded
 from annotator.exporting.layouts import LAYOUTS
-from annotator.models import Project, Response, User
+from annotator.exporting.rows import layouts_for
+from annotator.models import Project, Rating, Response, User
 from rewards.learning.data import read_snapshot
 from rewards.snapshots import take
 from tests.annotator.segmented import ASPECTS, TEXT, make_segmented_project, make_segmented_task, rate_segments
-from tests.builders import NOW, make_member, make_user, pseudonym
+from tests.builders import NOW, make_member, make_project, make_user, pseudonym
 
 RATINGS = ((4, 1, None), (3, 1, None), (4, 2, 2))
 
@@ -75,7 +76,7 @@ def test_steps_are_good_from_the_middle_of_the_scale(raters: list[User]) -> None
     assert written[0]["completions"] == ["One."]
 
 
-@pytest.mark.parametrize("layout", ["segments", "helpsteer2d", "stepwise"])
+@pytest.mark.parametrize("layout", ["segments", "helpsteer2d", "stepwise", "annotations"])
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
 def test_every_format(raters: list[User], layout: str, format: str) -> None:
     project = Project.objects.get()
@@ -86,6 +87,26 @@ def test_every_format(raters: list[User], layout: str, format: str) -> None:
         assert len(list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"))))) == len(rows(layout))
     else:
         assert content[:4] == content[-4:] == b"PAR1"
+
+
+def test_annotations_carry_the_segments_of_their_rater(raters: list[User]) -> None:
+    Rating.objects.filter(response__external_id="t1-0").update(comments=[[3, 8, "Does it?"]])
+    row = rows("annotations")[0]
+    assert row["segments"] == [[0, 10], [10, 20], [20, 28]]
+    assert row["aspects"] == list(ASPECTS)
+    assert row["segment_scores"] == [[4] * 5, [1] * 5, [None] * 5]
+    assert row["comments"] == [{"start": 3, "end": 8, "text": "Does it?"}]
+
+
+def test_no_layout_of_segments_names_a_person(raters: list[User]) -> None:
+    for layout in ("segments", "helpsteer2d", "stepwise"):
+        assert not any(user.username in str(rows(layout)) for user in raters)
+
+
+def test_a_project_of_whole_responses_is_offered_no_layout_of_segments(raters: list[User]) -> None:
+    boss = make_user("boss", is_superuser=True)
+    assert "segments" in layouts_for(Project.objects.get(), boss)
+    assert "segments" not in layouts_for(make_project("plain"), boss)
 
 
 def test_positions_count_characters_beyond_the_basic_plane(db: None) -> None:

@@ -144,6 +144,8 @@ def _parquet(rows: Iterable[Row], columns: Mapping[str, Type]) -> Iterator[bytes
         WriterFailed: The process has ended early.
     """
     waiting = json_lines(rows)
+    # Parquet knows no objects without fields, such as the scores of a rubric that is about segments alone.
+    columns = {name: kind for name, kind in columns.items() if kind != {}}
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     with TemporaryFile() as errors:
         # With -P the modules of this folder cannot hide those of the same names that the writer imports.

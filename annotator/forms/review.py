@@ -1,6 +1,6 @@
 """The forms of reviewers and managers: an authoritative rating, a verdict, and a decision on a task set aside."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -11,8 +11,10 @@ from annotator.annotation import asks_for_ranking
 from annotator.db.storable_text import LONGEST_NOTE
 from annotator.forms.ranking import Place, filled_ranks, places, rank_field, rank_name, ranking, refuse_unranked
 from annotator.forms.rating import likert, preference_field
-from annotator.models import Adjudication, Project, Response, Verdict
+from annotator.forms.segments import SegmentTable, filled_segments
+from annotator.models import Adjudication, Label, Project, Response, Verdict
 from annotator.models.public_ids import response_number
+from annotator.review.segment_sheets import SegmentSheet
 
 
 class QuarantineForm(forms.Form):
@@ -44,9 +46,21 @@ class AdjudicationForm(forms.Form):
     )
     comment = forms.CharField(required=False, max_length=LONGEST_NOTE, widget=forms.Textarea(attrs={"rows": 3}))
 
-    def __init__(self, project: Project, responses: list[Response], *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        project: Project,
+        responses: list[Response],
+        *args: Any,
+        said: Sequence[SegmentSheet] = (),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.responses, self.attributes = responses, project.attributes_for()
+        values = self.data if self.is_bound else self.initial
+        self.tables = [
+            SegmentTable(letter, response, project.aspects(), values, said=sheet)
+            for letter, response, sheet in zip(ascii_uppercase, responses, said, strict=False)
+        ]
         for letter, response in zip(ascii_uppercase, responses, strict=False):
             for attribute in self.attributes:
                 self.fields[f"{attribute.key}-{response.public_id}"] = likert(attribute, letter)
@@ -58,7 +72,15 @@ class AdjudicationForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         refuse_unranked(self, self.responses, ascii_uppercase)
+        for table in self.tables:
+            # An empty table leaves the segments as the annotators agree on them.
+            if table.answered and (fault := table.fault()):
+                self.add_error(None, forms.ValidationError(fault, code=table.id))
         return self.cleaned_data
+
+    def faults_of_segments(self) -> list[tuple[str, str]]:
+        """Returns the place on the page and the text of each fault about segments."""
+        return [(error.code or "", str(error.message)) for error in self.non_field_errors().as_data()]
 
     def ranking(self) -> list[Place]:
         """Returns the responses to be ranked with their bound fields; none where nothing is ranked."""
@@ -81,6 +103,7 @@ class AdjudicationForm(forms.Form):
                 }
                 for response in self.responses
             },
+            "segments": {table.response.pk: table.scores() for table in self.tables if table.answered},
             "preference": data.get("preference"),
             "ranking": ranking(data, self.responses),
             "reason": data["reason"],
@@ -101,7 +124,22 @@ def as_it_stands(adjudication: Adjudication) -> dict[str, Any]:
     """Returns initial values of the form from the authoritative rating in force."""
     scores = {int(response): score for response, score in adjudication.scores.items()}
     compared = {"preference": adjudication.preference} | filled_ranks(adjudication.ranking)
-    return started_from(scores) | compared | {"reason": adjudication.reason, "comment": adjudication.comment}
+    said = {"reason": adjudication.reason, "comment": adjudication.comment}
+    return started_from(scores) | compared | said | _segments(adjudication)
+
+
+def _segments(adjudication: Adjudication) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for response, rows in adjudication.segments.items():
+        values |= filled_segments(response_number(int(response)), adjudication.aspects, rows)
+    return values
+
+
+def agreed_segments(label: Label) -> dict[str, str]:
+    """Returns initial values of the form from the annotators' agreed scores of a response's segments."""
+    if label.cut:  # of other segments than a reviewer settles
+        return {}
+    return filled_segments(response_number(label.response_id), label.aspects, label.segment_scores or ())
 
 
 class VerdictForm(forms.Form):

@@ -13,6 +13,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotator.models import Attribute, Response
+from annotator.review.segment_sheets import SegmentSheet
 from annotator.segmenting import NotAPartition, Range, partition, ranges
 
 DOES_NOT_APPLY = "–"
@@ -22,12 +23,17 @@ LONGEST_QUOTE = 2_000
 
 @dataclass(frozen=True)
 class Cell:
-    """The answer about one aspect of one segment, as it was typed, and whether it is refused."""
+    """The answer about one aspect of one segment, as it was typed, and whether it is refused.
+
+    `said` are the raters' levels, for a reviewer, and `disputed` says that they lie too far apart.
+    """
 
     aspect: Attribute
     name: str
     value: str
     refused: bool
+    said: str = ""
+    disputed: bool = False
 
     @property
     def levels(self) -> int:
@@ -45,6 +51,11 @@ class Row:
     comment: str
     quote_name: str
     quote: str
+    comments: Sequence[tuple[int, str, str]] = ()
+
+    @property
+    def disputed(self) -> bool:
+        return any(cell.disputed for cell in self.cells)
 
     @property
     def shown(self) -> str:
@@ -52,12 +63,22 @@ class Row:
 
 
 class SegmentTable:
-    """The table of one response, filled from a form's values by name."""
+    """The table of one response, filled from a form's values by name.
+
+    `said` is what raters said of its segments, for a reviewer, whose table has no comments of its own.
+    """
 
     def __init__(
-        self, letter: str, response: Response, aspects: Sequence[Attribute], values: Mapping[str, Any], *, refuses: bool
+        self,
+        letter: str,
+        response: Response,
+        aspects: Sequence[Attribute],
+        values: Mapping[str, Any],
+        *,
+        refuses: bool = False,
+        said: SegmentSheet | None = None,
     ) -> None:
-        self.letter, self.response, self.aspects = letter, response, aspects
+        self.letter, self.response, self.aspects, self.said = letter, response, aspects, said
         self._values, self._refuses = values, refuses
 
     @property
@@ -71,7 +92,7 @@ class SegmentTable:
     @cached_property
     def cut(self) -> tuple[Range, ...]:
         """The segments: those of the form, where the annotator has changed them, or else the response's own."""
-        return self._own_cut() or ranges(self.response.segments)
+        return self._own_cut() or (tuple(self.said.cut) if self.said else ranges(self.response.segments))
 
     def _own_cut(self) -> tuple[Range, ...]:
         given = self._text(self.cut_name)
@@ -96,17 +117,23 @@ class SegmentTable:
         return Row(
             index + 1,
             segment.of(self.response.text),
-            [self._cell(index, aspect) for aspect in self.aspects],
+            [self._cell(index, place) for place in range(len(self.aspects))],
             comment,
             self._text(comment),
             quote,
             self._text(quote),
+            self.said.comments[index] if self.said else (),
         )
 
-    def _cell(self, index: int, aspect: Attribute) -> Cell:
+    def _cell(self, index: int, place: int) -> Cell:
+        aspect = self.aspects[place]
         name = f"seg-{self._place(index)}-{aspect.key}"
         value = self._text(name).strip()
-        return Cell(aspect, name, value, self._refuses and not _is_answer(value, aspect))
+        is_refused = self._refuses and not _is_answer(value, aspect)
+        if self.said is None:
+            return Cell(aspect, name, value, is_refused)
+        said = self.said.scores[index][place]
+        return Cell(aspect, name, value, is_refused, _levels(said.scores), said.wide)
 
     def _place(self, index: int) -> str:
         return f"{self.response.public_id}-{index}"
@@ -168,15 +195,20 @@ def cut_value(cut: Sequence[Range]) -> str:
     return ",".join(str(end) for _start, end in cut)
 
 
+def _levels(scores: Sequence[int | None]) -> str:
+    """Returns the levels of all raters in their order."""
+    return " ".join(DOES_NOT_APPLY if score is None else str(score + 1) for score in scores)
+
+
 def filled_segments(
     number: int,
     aspects: Sequence[str],
     scores: Sequence[Sequence[int | None]],
     *,
-    cut: Sequence[Range],
-    own: bool,
-    comments: Sequence[Sequence[Any]],
-    text: str,
+    cut: Sequence[Range] = (),
+    own: bool = False,
+    comments: Sequence[Sequence[Any]] = (),
+    text: str = "",
 ) -> dict[str, str]:
     """Returns values of the form from stored scores [segments][aspects] of the response with this public number."""
     values = {

@@ -1,16 +1,20 @@
-"""{% cells row %} gives the cells of a segment. It is written in Python, as there may be a thousand of them."""
+"""{% cells row %} gives the cells of a segment, {% said row %} what raters said in them, only to be read.
+
+They are written in Python, as there may be a thousand of them.
+"""
 
 from django import template
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from annotator.forms.segments import Row
+from annotator.forms.segments import Cell, Row
 
 register = template.Library()
 
 _CELL = """<td class="cell-of" data-name="{}" data-question><input class="cell{}" name="{}" value="{}" \
-data-levels="{}" data-aspect="{}" aria-label="{}" maxlength="1" autocomplete="off" inputmode="numeric" size="1"></td>"""
+data-levels="{}" data-aspect="{}" aria-label="{}" maxlength="1" autocomplete="off" inputmode="numeric">{}</td>"""
+_SAID = """<td class="cell-of{}" data-name="{}"><span class="levels-said">{}</span></td>"""
 
 
 @register.simple_tag
@@ -29,7 +33,20 @@ def cells(row: Row) -> SafeString:
                 cell.levels,
                 cell.aspect.key,
                 label % {"number": row.number, "aspect": name},
+                _said(cell),
             )
             for cell, name in zip(row.cells, names, strict=True)
         ),
     )
+
+
+def _said(cell: Cell) -> SafeString:
+    if not cell.said:
+        return SafeString("")
+    return format_html('<span class="levels-said{}">{}</span>', " disputed" if cell.disputed else "", cell.said)
+
+
+@register.simple_tag
+def said(row: Row) -> SafeString:
+    cells = ((" disputed" if cell.disputed else "", _(cell.aspect.name), cell.said) for cell in row.cells)
+    return format_html_join("", _SAID, cells)

@@ -15,11 +15,13 @@ from django.views.decorators.http import require_GET
 
 from annotator import access
 from annotator.access import user_of
+from annotator.forms.segments import SegmentTable
 from annotator.models import Adjudication, BulkChange, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
 from annotator.review.rating_sheets import Rater, Reviewed, reviewed
+from annotator.review.segment_sheets import segment_sheets
 from annotator.review.timelines import Event, timeline
 from annotator.search.criteria import GivenReward, champion_scores
 from annotator.templatetags.scales import level
@@ -56,8 +58,12 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         "shown": shown,
         "sheets": [
             table(sheet, shown)
-            | {"label": _label_levels(project, labels.get(sheet.response.pk)), "reward": rewards.get(sheet.response.pk)}
-            for sheet in shown.sheets
+            | {
+                "label": _label_levels(project, labels.get(sheet.response.pk)),
+                "reward": rewards.get(sheet.response.pk),
+                "table": segments,
+            }
+            for sheet, segments in zip(shown.sheets, _segments(shown, project), strict=True)
         ],
         "attributes": project.attributes_for(),
         "labelled": bool(labels),
@@ -70,6 +76,17 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         "events": list(_events(happened, given, naming, manages=manages)),
     }
     return render(request, "workspace/data_task.html", context)
+
+
+def _segments(shown: Reviewed, project: Project) -> list[SegmentTable | None]:
+    """Returns the table of each response's segments, only to be read; None where there are none."""
+    said = segment_sheets(shown, project, finest=True)
+    if not said:
+        return [None for _sheet in shown.sheets]
+    return [
+        SegmentTable(sheet.letter, sheet.response, project.aspects(), {}, said=of_sheet)
+        for sheet, of_sheet in zip(shown.sheets, said, strict=True)
+    ]
 
 
 def _label_levels(project: Project, label: Label | None) -> list[float | None]:

@@ -1,6 +1,7 @@
 """The review pages: the queue, one task with all its ratings, and the newest submissions."""
 
-from collections import defaultdict
+from collections import ChainMap, defaultdict
+from itertools import zip_longest
 from string import ascii_uppercase
 from typing import Any
 
@@ -17,8 +18,15 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotator import access, annotation
 from annotator.access import user_of
 from annotator.db.clock import database_now
-from annotator.forms.review import AdjudicationForm, QuarantineForm, VerdictForm, as_it_stands, started_from
-from annotator.models import Adjudication, Annotation, Assignment, Project, Pseudonym, Task, User, Verdict
+from annotator.forms.review import (
+    AdjudicationForm,
+    QuarantineForm,
+    VerdictForm,
+    agreed_segments,
+    as_it_stands,
+    started_from,
+)
+from annotator.models import Adjudication, Annotation, Assignment, Label, Project, Pseudonym, Task, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
 from annotator.refusals import Refusal
@@ -38,6 +46,7 @@ from annotator.review.queue import (
     with_beginnings,
 )
 from annotator.review.rating_sheets import Reviewed, is_about_personal_information, reviewed
+from annotator.review.segment_sheets import segment_sheets
 from annotator.review.verdicts import latest_verdicts
 from annotator.templatetags.scales import level
 from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores, written_answers
@@ -108,7 +117,8 @@ def review_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         return redirect("review", slug)
     data = request.POST if request.method == "POST" else None
     start = _start(request.GET.get("start", ""), ratings)
-    form = AdjudicationForm(project, list(task.responses.all()), data, initial=start)
+    said = segment_sheets(ratings, project, finest=False)
+    form = AdjudicationForm(project, list(task.responses.all()), data, initial=start, said=said)
     if form.is_valid():
         return _settle(request, task, form)
     context = _page(request, ratings, form) | {"project": project}
@@ -124,7 +134,9 @@ def _task(project: Project, task_id: int) -> Task:
 def _start(wanted: str, ratings: Reviewed) -> dict[str, Any]:
     # Empty unless the reviewer asks for stored scores: those would lead their own judgement.
     if wanted == "means":
-        return started_from(ratings.rounded_means())
+        labels = Label.objects.filter(response__task=ratings.task, source=Label.Source.CONSENSUS)
+        of_segments = [agreed_segments(label) for label in labels.exclude(segment_scores=None)]
+        return started_from(ratings.rounded_means()) | dict(ChainMap(*of_segments))
     return as_it_stands(ratings.adjudication) if wanted == "settled" and ratings.adjudication else {}
 
 
@@ -163,7 +175,10 @@ def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> di
         "conversation": task.conversation,
         "pii": marks_of(task),
         "shown": ratings,
-        "sheets": [table(sheet, ratings) | {"scales": form.scales(sheet.response)} for sheet in ratings.sheets],
+        "sheets": [
+            table(sheet, ratings) | {"scales": form.scales(sheet.response), "table": segments}
+            for sheet, segments in zip_longest(ratings.sheets, form.tables)
+        ],
         "unlikely": unlikely_scores(ratings),
         "raters": [
             {

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotator.models import Annotation, Draft, Project, Rating, Rubric, Task, User
-from tests.builders import imported, task_row
+from annotator.models import Annotation, Draft, Label, Project, Rating, Rubric, Task, User
+from tests.annotator.segmented import make_segmented_task, rate_segments
+from tests.builders import imported, make_member, make_user, task_row
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 Open = Callable[..., Page]
@@ -221,3 +222,59 @@ def test_pictures(open_page: Open, talk: Project, alice: User, width: int, heigh
     page.keyboard.press("2")
     page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / f"segments-{width}-{scheme}.png")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# Reviewing -------------------------------------------------------------------------------------------------
+
+
+def disputed(talk: Project) -> Task:
+    Project.objects.update(max_annotators=3, drop_above=1, escalate_above=1)
+    Project.objects.update(rubric=Rubric.objects.get(key="helpsteer2d", project=None))
+    task = make_segmented_task(Project.objects.get(), "t-1")
+    for name, levels in (("bob", (4, 0, 4)), ("erin", (4, 1, None)), ("dan", (3, 4, None))):
+        user = make_user(name)
+        make_member(talk, user)
+        rate_segments(Project.objects.get(), user, levels)
+    return task
+
+
+@pytest.fixture
+def carol(talk: Project) -> User:
+    user = make_user("carol")
+    make_member(talk, user, "manager")
+    return user
+
+
+def test_a_reviewer_sees_the_disputed_segment_lit_and_settles_by_keys(
+    open_page: Open, talk: Project, carol: User
+) -> None:
+    task = disputed(talk)
+    page = open_page(carol)
+    page.goto(f"/projects/talk/review/{task.public_id}/")
+    page.wait_for_load_state("load")
+    lit = page.locator(".segment.disputed")
+    assert [one.locator(".text").inner_text().strip() for one in lit.all()] == ["It pours."]
+    said = sorted(lit.locator(".levels-said").first.inner_text().split())
+    if "SCREENSHOTS" in os.environ:
+        page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / "review.png", full_page=True)
+    assert said == ["1", "2", "5"]
+    page.locator(".segments").first.locator(".cell").first.focus()
+    press(page, "f")
+    page.get_by_role("radio", name="Somebody made a mistake").check()
+    page.get_by_role("button", name="Settle and next").click()
+    expect(page.get_by_text("is settled")).to_be_visible()
+    label = Label.objects.get(source="adjudicated", response__external_id="t-1-0")
+    assert label.segment_scores == [[4] * 5] * 3
+
+
+def test_the_tasks_page_shows_what_everybody_said(open_page: Open, talk: Project, carol: User) -> None:
+    task = disputed(talk)
+    Rating.objects.filter(response__external_id="t-1-0").update(comments=[[10, 19, "Does it?"]])
+    page = open_page(carol)
+    page.goto(f"/projects/talk/data/tasks/{task.public_id}/")
+    page.wait_for_load_state("load")
+    assert page.locator(".segment.disputed").count() == 1
+    assert page.locator(".cell").count() == 0
+    expect(page.get_by_text("Does it?").first).to_be_visible()
+    if "SCREENSHOTS" in os.environ:
+        page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / "data-task.png", full_page=True)

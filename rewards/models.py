@@ -349,6 +349,9 @@ class Score(models.Model):
         Response, on_delete=models.CASCADE, related_name="model_scores", verbose_name=_("response")
     )
     scores = models.JSONField(_("scores"))
+    segment_scores = models.JSONField(
+        null=True, help_text="[segments][aspects] in the order of the model's aspects; empty: not scored by segments"
+    )
     reward = models.FloatField(_("reward"))
     uncertainty = models.FloatField(_("uncertainty"), null=True)
     token_key = models.UUIDField(_("token key"), null=True)

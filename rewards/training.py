@@ -19,7 +19,7 @@ from annotator.models import Project
 from annotator.refusals import Refusal
 from annotator.storage import artifacts, disk_space
 from rewards import announcements, evaluation, largest_errors, promotion, registry, run_settings, runs, snapshots
-from rewards.learning.data import Task, read_tasks
+from rewards.learning.data import Task, by_segments, read_tasks, scales_of
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.trainer_process import TrainerFailed, supervise
 
@@ -133,7 +133,7 @@ def _judge(
     """
     manifest = _manifest(run)
     weights, levels = manifest["attribute_weights"], snapshot.manifest.get("levels", {})
-    held_out, train = (list(read_tasks(snapshot.directory() / f"{part}.jsonl")) for part in ("validation", "train"))
+    held_out, train = (_tasks(snapshot, part, manifest) for part in ("validation", "train"))
     crossed, means = _cross_fitted(run.directory() / CROSS_FITTED)
     train = [task for task in train if _is_predicted(task, crossed)]
     rival: promotion.HeldOut | None = None
@@ -154,7 +154,7 @@ def _judge(
             on_scale=_on_scale(champion.manifest),
         )
     tasks = [*held_out, *train]
-    mean_scores = dict(zip(snapshot.manifest["attributes"], metrics["mean"]["values"], strict=True))
+    mean_scores = dict(zip(manifest["attributes"], metrics["mean"]["values"], strict=True))
     means |= {response.id: promotion.Predicted(mean_scores, 0.0) for task in held_out for response in task.responses}
     ours = _predictions(run.directory() / "predictions.jsonl") | crossed
     return promotion.decide(
@@ -172,6 +172,16 @@ def _judge(
         # Each comparison with one champion, or of first models with the mean, is a chance to be fooled.
         look=1 + RewardModel.objects.filter(project=run.project, parent=champion).count(),
     )
+
+
+def _tasks(snapshot: Snapshot, part: str, manifest: Mapping[str, Any]) -> list[Task]:
+    """Returns the tasks of a part, with the means over their segments for a model that has learnt these as scores."""
+    path = snapshot.directory() / f"{part}.jsonl"
+    if not manifest.get("by_segments"):
+        return list(read_tasks(path))
+    # In the order of the rows, which have aspects that the model has not learnt as well.
+    aspects = scales_of(snapshot.manifest["aspects"], snapshot.manifest.get("levels", {}))
+    return list(by_segments(list(read_tasks(path, aspects=aspects))))
 
 
 def _is_predicted(task: Task, predicted: Mapping[str, promotion.Predicted]) -> bool:

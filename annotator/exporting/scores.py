@@ -1,9 +1,10 @@
 """The layout of scores: what the champion says about each response. For managers, who know which model wrote what."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Case, F, QuerySet, When
+from django.db.models.fields.json import KeyTransform
 
 from annotator.exporting.columns import INTEGER, NUMBER, TEXT, TIME, Type
 from annotator.exporting.copied import Lines, copied, moment, numbers_object, response_name
@@ -14,7 +15,7 @@ from annotator.search.criteria import champion_scores
 
 def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Lines:
     """Reads a row for each response that the champion has scored: its reward, and the scores that make it."""
-    keys = project.attribute_keys()
+    keys = project.attribute_keys() or [aspect.key for aspect in project.aspects()]
     rows = (
         _scores(project, filters)
         .order_by("response__task", "response__position")
@@ -26,19 +27,26 @@ def score_rows(project: Project, filters: Filters, _unseen: QuerySet[Any]) -> Li
             numbers_object("scores", keys),
             "reward_model__version",
             moment("created_at"),
+            *(_OF_SEGMENTS.values() if project.aspects() else ()),
         )
     )
-    return copied(project, rows, list(_columns(keys)), task="response__task", among=filters.among)
+    return copied(project, rows, list(score_columns(project)), task="response__task", among=filters.among)
+
+
+_OF_SEGMENTS: Mapping[str, Any] = {
+    "segments": Case(When(segment_scores__isnull=False, then=F("response__segments"))),
+    "aspects": KeyTransform("aspects", "reward_model__manifest"),
+    "segment_scores": "segment_scores",
+}
 
 
 def score_columns(project: Project) -> Mapping[str, Type]:
-    return _columns(project.attribute_keys())
-
-
-def _columns(keys: Sequence[str]) -> dict[str, Type]:
     head: dict[str, Type] = {"task": TEXT, "response": TEXT, "model": TEXT, "reward": NUMBER}
-    scores = dict.fromkeys(keys, NUMBER)
-    return {**head, "scores": scores, "version": INTEGER, "scored_at": TIME}
+    # A model that has learnt from segments alone scores a response by their means, aspect by aspect.
+    keys = project.attribute_keys() or [aspect.key for aspect in project.aspects()]
+    of_segments: dict[str, Type] = {"segments": [[INTEGER]], "aspects": [TEXT], "segment_scores": [[NUMBER]]}
+    tail: dict[str, Type] = {"scores": dict.fromkeys(keys, NUMBER), "version": INTEGER, "scored_at": TIME}
+    return {**head, **tail, **(of_segments if project.aspects() else {})}
 
 
 def count_scores(project: Project, filters: Filters) -> int:

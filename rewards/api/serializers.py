@@ -6,7 +6,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotator.api.fields import KnownFields, SettingsField
+from annotator.api.segment_fields import CutField
 from annotator.models import Project
+from annotator.segmenting import NotAPartition, partition
 from annotator.storage.hidden_paths import value_without_places
 from rewards import registry
 from rewards.evaluation import newest_by_name
@@ -208,6 +210,15 @@ class TurnSerializer(KnownFields):
 class ScoreItemSerializer(KnownFields):
     conversation = TurnSerializer(many=True, allow_empty=False)
     response = serializers.CharField(trim_whitespace=False)
+    segments = CutField(required=False, help_text="[[start, end], ...] of the response, to be scored one by one")
+
+    def validate(self, item: dict[str, Any]) -> dict[str, Any]:
+        if item.get("segments"):
+            try:
+                item["segments"] = [list(one) for one in partition(item["response"], item["segments"])]
+            except NotAPartition as wrong:
+                raise serializers.ValidationError({"segments": [str(wrong)]}) from wrong
+        return item
 
 
 class ScoreRequestSerializer(KnownFields):
@@ -221,6 +232,11 @@ class ResultSerializer(serializers.Serializer[Any]):
     reward = serializers.FloatField()
     uncertainty = serializers.FloatField(allow_null=True, help_text="the reward's, by the model's ensemble of heads")
     truncated = serializers.BooleanField(help_text="the item was over the token limit and lost some of its text")
+    segments = serializers.ListField(
+        child=serializers.DictField(child=serializers.FloatField()),
+        required=False,
+        help_text="of an item with segments, by a model that scores them: each one's scores by aspect",
+    )
 
 
 class ScoredSerializer(serializers.Serializer[Any]):

@@ -10,7 +10,10 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from annotator.annotation import cuts_of
 from annotator.db.statements import Statement
+from annotator.models import Project, Response
+from annotator.segmenting import Range
 from rewards.learning.data import Item, Turn
 from rewards.models import RewardModel
 
@@ -44,11 +47,15 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Given:
-    """A response's scores by attribute, its reward and the reward's standard deviation."""
+    """A response's scores by attribute, its reward and the reward's standard deviation.
+
+    `segments` are the scores of its segments by aspect; one of which the model has read no token has none.
+    """
 
     scores: Mapping[str, float]
     reward: float
     uncertainty: float | None
+    segments: Sequence[Sequence[float | None]] | None = None
 
 
 def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
@@ -56,14 +63,20 @@ def score_chunk(chunk: Chunk, scorer: Scorer, *, now: datetime) -> int:
     unscored = _UNSCORED.rows(**chunk.parameters())
     if not unscored:
         return 0
-    encoded = [scorer.encode(item) for item in _items(unscored)]
+    aspects: Sequence[str] = chunk.model.manifest.get("aspects") or ()
+    cuts = _cuts(chunk.model.project, [row[0] for row in unscored]) if aspects else {}
+    encoded = [scorer.encode(item) for item in _items(unscored, cuts)]
     keys = [scorer.key(sample) for sample in encoded]
     rows = _KNOWN.rows(model=chunk.model.pk, keys=list(set(keys)))
-    stored = {key: Given(json.loads(scores), reward, uncertainty) for key, scores, reward, uncertainty in rows}
+    stored = {
+        key: Given(json.loads(scores), reward, uncertainty, json.loads(segments) if segments else None)
+        for key, scores, reward, uncertainty, segments in rows
+    }
     # Equal tokens give equal scores, so each text is read once, and a task's responses share one pass over the prompt.
     fresh = {key: sample for key, sample in zip(keys, encoded, strict=True) if key not in stored}
     for key, result in zip(fresh, scorer.score_encoded(list(fresh.values())), strict=True):
-        stored[key] = Given(result.scores, result.reward, result.uncertainty)
+        segments = [[of_one.get(aspect) for aspect in aspects] for of_one in vars(result).get("segments") or ()]
+        stored[key] = Given(result.scores, result.reward, result.uncertainty, segments or None)
     _store(chunk.model, {row[0]: key for row, key in zip(unscored, keys, strict=True)}, stored, now)
     return len(unscored)
 
@@ -84,15 +97,25 @@ ORDER BY t.id, r.position
 _CONVERSATIONS = Statement("SELECT id, conversation FROM annotator_task WHERE id = ANY(%(tasks)s)", prepared=False)
 
 
-def _items(responses: Sequence[tuple[int, int, str]]) -> list[Item]:
+def _cuts(project: Project, responses: Sequence[int]) -> Mapping[int, tuple[Range, ...]]:
+    """Returns the segments of the responses; those that nobody has been given to rate are cut now."""
+    cuts: dict[int, tuple[Range, ...]] = {}
+    for response in Response.objects.filter(pk__in=responses).select_related("task").defer("task__conversation"):
+        cuts |= cuts_of(project, response.task, [response])
+    return cuts
+
+
+def _items(responses: Sequence[tuple[int, int, str]], cuts: Mapping[int, tuple[Range, ...]]) -> list[Item]:
     rows = _CONVERSATIONS.rows(tasks=sorted({task for _, task, _ in responses}))
     conversations = {task: tuple(Turn(**turn) for turn in json.loads(turns)) for task, turns in rows}
-    return [Item(str(response), conversations[task], text) for response, task, text in responses]
+    return [
+        Item(str(response), conversations[task], text, cuts.get(response, ())) for response, task, text in responses
+    ]
 
 
 _KNOWN = Statement(
     """
-SELECT DISTINCT ON (token_key) token_key, scores, reward, uncertainty FROM rewards_score
+SELECT DISTINCT ON (token_key) token_key, scores, reward, uncertainty, segment_scores::text FROM rewards_score
 WHERE reward_model_id = %(model)s AND token_key = ANY(%(keys)s)
 """,
     prepared=False,
@@ -103,13 +126,15 @@ WHERE reward_model_id = %(model)s AND token_key = ANY(%(keys)s)
 # ON CONFLICT overwrites, because a chunk may be scored twice: by a lane that was thought lost and by its successor.
 _STORE = Statement(
     """
-INSERT INTO rewards_score (reward_model_id, response_id, scores, reward, uncertainty, token_key, created_at)
-SELECT %(model)s, r.id, new.scores::jsonb, new.reward, new.uncertainty, new.key, %(now)s
+INSERT INTO rewards_score
+    (reward_model_id, response_id, scores, reward, uncertainty, token_key, segment_scores, created_at)
+SELECT %(model)s, r.id, new.scores::jsonb, new.reward, new.uncertainty, new.key, new.segments::jsonb, %(now)s
 FROM unnest(%(responses)s::bigint[], %(scores)s::text[], %(rewards)s::float8[], %(uncertainties)s::float8[],
-            %(keys)s::uuid[]) AS new (response, scores, reward, uncertainty, key)
+            %(keys)s::uuid[], %(segments)s::text[]) AS new (response, scores, reward, uncertainty, key, segments)
 JOIN annotator_response r ON r.id = new.response
 ON CONFLICT (reward_model_id, response_id) DO UPDATE SET scores = excluded.scores, reward = excluded.reward,
-    uncertainty = excluded.uncertainty, token_key = excluded.token_key, created_at = excluded.created_at
+    uncertainty = excluded.uncertainty, token_key = excluded.token_key, segment_scores = excluded.segment_scores,
+    created_at = excluded.created_at
 """,
     prepared=False,
 )
@@ -126,4 +151,5 @@ def _store(model: RewardModel, keys: Mapping[int, UUID], by_key: Mapping[UUID, G
         scores=[json.dumps(result.scores) for result in results],
         rewards=[result.reward for result in results],
         uncertainties=[result.uncertainty for result in results],
+        segments=[json.dumps(result.segments) if result.segments else None for result in results],
     )

@@ -34,6 +34,11 @@ def _loaded(directory: str) -> "Scorer":
 def as_items(items: Sequence[Mapping[str, Any]]) -> list[Item]:
     """Returns items as they come in a request's JSON as items of the learning core."""
     return [
-        Item(str(number), tuple(Turn(**turn) for turn in item["conversation"]), item["response"])
+        Item(
+            str(number),
+            tuple(Turn(**turn) for turn in item["conversation"]),
+            item["response"],
+            tuple((start, end) for start, end in item.get("segments", ())),
+        )
         for number, item in enumerate(items)
     ]

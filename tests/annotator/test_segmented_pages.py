@@ -2,7 +2,7 @@
 
 import pytest
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.urls import URLResolver, get_resolver, reverse
 
 from annotator.exporting.layouts import LAYOUTS
 from annotator.models import Annotation, Project, Task, User
@@ -41,7 +41,7 @@ def patterns(resolver: URLResolver, prefix: str = "") -> list[tuple[str, str]]:
         if isinstance(entry, URLResolver):
             name = f"{entry.namespace}:" if entry.namespace else ""
             found += patterns(entry, prefix + name)
-        elif isinstance(entry, URLPattern) and entry.name:
+        elif entry.name:
             found.append((prefix + entry.name, str(entry.pattern)))
     return found
 
@@ -55,7 +55,7 @@ def pages_of_a_project() -> list[str]:
 def test_every_page_of_the_project_answers(carol: Client, project: Project) -> None:
     for name in pages_of_a_project():
         answer = carol.get(reverse(name, args=[project.slug]))
-        assert answer.status_code in (200, 302, 401, 405), (name, answer.status_code, answer.content[:300])
+        assert answer.status_code in (200, 302, 401, 405, 422), (name, answer.status_code, answer.content[:300])
 
 
 def test_pages_of_tasks_and_people_answer(carol: Client, project: Project) -> None:

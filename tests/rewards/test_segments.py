@@ -1,0 +1,85 @@
+"""A model of segments in the product: trained on a project's labels, judged, promoted, and asked for every segment."""
+
+import random
+
+import pytest
+
+from annotator.background import heartbeats
+from annotator.background.heartbeats import QueueHealth
+from annotator.db.clock import database_now
+from annotator.exporting.filters import Filters
+from annotator.exporting.layouts import LAYOUTS
+from annotator.models import Project, Response
+from rewards import runs, tasks
+from rewards.models import RewardModel, RunState, Score, TrainingRun
+from rewards.scoring.chunks import Chunk, score_chunk
+from rewards.scoring.model_cache import scorer_of
+from tests.annotator.segmented import make_segmented_project
+from tests.builders import imported
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("scoring")]
+CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "seed": 5}
+GOOD = ("Rinse the rice in cold water.", "Let it rest for ten minutes.", "Two cups of water are enough.")
+BAD = ("Buy our lottery tickets now!", "I refuse to talk about this.", "Vote for the purple party today!")
+
+
+@pytest.fixture(autouse=True)
+def listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "listening", lambda: dict.fromkeys(heartbeats.QUEUES, QueueHealth(1, 0.5)))
+
+
+def segmented_project(*, tasks: int) -> Project:
+    """Sentences that help and sentences that do not, labelled so."""
+    project = make_segmented_project(validation_share=0.3, training_config=CONFIG)
+    dice = random.Random(3)
+    rows = []
+    for number in range(tasks):
+        for _ in range(2):
+            levels = [dice.choice((0, 4)) for _ in range(3)]
+            texts = [dice.choice(GOOD if level else BAD) for level in levels]
+            noisy = [min(max(level + dice.choice((-1, 0, 0, 1)), 0), 4) for level in levels]
+            row = {"prompt": f"How do I boil rice, try {number}?", "response": " ".join(texts), "segments": texts}
+            rows.append(row | {"helpfulness": levels, "clarity": noisy})
+    assert imported(project, *rows).created == tasks
+    return project
+
+
+def test_a_model_of_segments_from_labels_to_scores() -> None:
+    project = segmented_project(tasks=60)
+    run = runs.request(project, reason="a test")
+    tasks.train(run.pk)
+    run.refresh_from_db()
+    assert run.state == RunState.PROMOTED, run.error or run.verdict
+    model = RewardModel.objects.get(run=run)
+    assert model.manifest["aspects"] == ["helpfulness", "clarity"]
+    candidate, mean = run.metrics["candidate"], run.metrics["mean"]
+    assert (
+        candidate["segments"]["aspects"]["helpfulness"]["rmse"]
+        < 0.7 * mean["segments"]["aspects"]["helpfulness"]["rmse"]
+    )
+    first, last = project.tasks.earliest("pk").pk, project.tasks.latest("pk").pk
+    assert score_chunk(Chunk(model, first, last), scorer_of(model), now=database_now()) == 120
+    scored = list(Score.objects.select_related("response"))
+    assert all(len(one.segment_scores) == len(one.response.segments) == 3 for one in scored)
+    gaps = [max(row[0] for row in one.segment_scores) - min(row[0] for row in one.segment_scores) for one in scored]
+    mixed = [
+        gap
+        for gap, one in zip(gaps, scored, strict=True)
+        if any(text in one.response.text for text in GOOD) and any(text in one.response.text for text in BAD)
+    ]
+    assert sum(mixed) / len(mixed) > 1.5
+    exported = list(LAYOUTS["scores"].rows(project, Filters(), project.tasks.none()))
+    assert len(exported[0]["segments"]) == len(exported[0]["segment_scores"]) == 3
+    assert exported[0]["aspects"] == ["helpfulness", "clarity"]
+    assert TrainingRun.objects.count() == 1
+
+
+def test_a_response_that_nobody_has_cut_is_cut_before_it_is_scored() -> None:
+    project = segmented_project(tasks=20)
+    run = runs.request(project, reason="a test")
+    tasks.train(run.pk)
+    model = RewardModel.objects.get(run=run)
+    Response.objects.update(segments=None)
+    assert score_chunk(Chunk(model, 0, project.tasks.latest("pk").pk), scorer_of(model), now=database_now()) == 40
+    assert not Response.objects.filter(segments=None).exists()
+    assert all(len(one.segment_scores) == 3 for one in Score.objects.all())

@@ -45,6 +45,7 @@ def scores_of(task: Task) -> list[GivenReward]:
             version=score.reward_model.version,
             by_champion=score.reward_model.is_champion,
             at=score.created_at,
+            segments=score.segment_scores or (),
         )
         for score in scores.defer("scores", "reward_model__manifest")
     ]

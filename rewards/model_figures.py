@@ -42,6 +42,28 @@ def figures(metrics: Mapping[str, Any], attributes: Sequence[Attribute]) -> list
     return [_of(measured[attribute.key], _(attribute.name)) for attribute in known]
 
 
+def segment_figures(metrics: Mapping[str, Any], aspects: Sequence[Attribute]) -> list[Figures]:
+    """Returns the measures of each aspect over the held-out segments; none for a model that scores no segments."""
+    return figures({"attributes": (metrics.get("segments") or {}).get("aspects")}, aspects)
+
+
+def worst_in_words(metrics: Mapping[str, Any]) -> str:
+    """Says how often the model finds the worst segment of a response; empty for one that scores no segments."""
+    worst = ((metrics.get("segments") or {}).get("worst") or {}).get("all") or {}
+    if worst.get("accuracy") is None:
+        return ""
+    text = _(
+        "It finds the worst segment in %(share)s of %(responses)s responses. Chance would in %(chance)s, and the best "
+        "fixed place in the response in %(position)s."
+    )
+    return text % {
+        "share": percent(worst["accuracy"], 1),
+        "responses": number(worst["responses"], 0),
+        "chance": percent(worst["chance"], 1),
+        "position": percent(worst["position"]["accuracy"], 1),
+    }
+
+
 def _of(measures: Mapping[str, Any], title: str) -> Figures:
     calibration = measures.get("calibration") or {}
     return Figures(

@@ -42,7 +42,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One segment with its text, its cells and its comment. `shown` is the text without its block's indentation."""
+    """One segment with its text, its cells and its comment. `shown` is the text without its block's indentation.
+
+    `expected` is the level that a model expects, over all aspects, of `highest`.
+    """
 
     number: int
     text: str
@@ -52,6 +55,8 @@ class Row:
     quote_name: str
     quote: str
     comments: Sequence[tuple[int, str, str]] = ()
+    expected: float | None = None
+    highest: int = 0
 
     @property
     def disputed(self) -> bool:
@@ -77,9 +82,10 @@ class SegmentTable:
         *,
         refuses: bool = False,
         said: SegmentSheet | None = None,
+        expected: Sequence[Sequence[float | None]] = (),
     ) -> None:
         self.letter, self.response, self.aspects, self.said = letter, response, aspects, said
-        self._values, self._refuses = values, refuses
+        self._values, self._refuses, self._expected = values, refuses, expected
 
     @property
     def id(self) -> str:
@@ -123,7 +129,15 @@ class SegmentTable:
             quote,
             self._text(quote),
             self.said.comments[index] if self.said else (),
+            self._level_expected(index),
+            max(len(aspect.levels) for aspect in self.aspects),
         )
+
+    def _level_expected(self, index: int) -> float | None:
+        if len(self._expected) != len(self.cut):
+            return None
+        scores = [score for score in self._expected[index] if score is not None]
+        return 1 + sum(scores) / len(scores) if scores else None
 
     def _cell(self, index: int, place: int) -> Cell:
         aspect = self.aspects[place]

@@ -38,13 +38,17 @@ class NothingToFind(Refusal):
 
 @dataclass(frozen=True)
 class GivenReward:
-    """A reward that one version of the project's models gave a response, and when."""
+    """A reward that one version of the project's models gave a response, and when.
+
+    `segments` are its scores of the response's segments by aspect; a segment that it could not read has none.
+    """
 
     response: int
     reward: float
     version: int
     by_champion: bool
     at: datetime
+    segments: Sequence[Sequence[float | None]] = ()
 
 
 class ChampionScores(Protocol):

@@ -63,7 +63,7 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
                 "reward": rewards.get(sheet.response.pk),
                 "table": segments,
             }
-            for sheet, segments in zip(shown.sheets, _segments(shown, project), strict=True)
+            for sheet, segments in zip(shown.sheets, _segments(shown, project, given), strict=True)
         ],
         "attributes": project.attributes_for(),
         "labelled": bool(labels),
@@ -78,13 +78,24 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     return render(request, "workspace/data_task.html", context)
 
 
-def _segments(shown: Reviewed, project: Project) -> list[SegmentTable | None]:
-    """Returns the table of each response's segments, only to be read; None where there are none."""
+def _segments(shown: Reviewed, project: Project, given: Sequence[GivenReward]) -> list[SegmentTable | None]:
+    """Returns the table of each response's segments, only to be read; None where there are none.
+
+    What the champion expects of a segment is the mean of its scores over the aspects.
+    """
     said = segment_sheets(shown, project, finest=True)
     if not said:
         return [None for _sheet in shown.sheets]
+    expected = {one.response: one.segments for one in given if one.by_champion}
     return [
-        SegmentTable(sheet.letter, sheet.response, project.aspects(), {}, said=of_sheet)
+        SegmentTable(
+            sheet.letter,
+            sheet.response,
+            project.aspects(),
+            {},
+            said=of_sheet,
+            expected=expected.get(sheet.response.pk, ()),
+        )
         for sheet, of_sheet in zip(shown.sheets, said, strict=True)
     ]
 

@@ -83,7 +83,7 @@ def failures_seen_by(user: User) -> QuerySet[BackgroundFailure]:
 
 def _card(project: Any) -> Card:
     measured = list(kappas(project, now=database_now()).values())
-    names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
+    names = {attribute.key: _(attribute.name) for attribute in project.every_attribute()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
     outlook = learning_curve.summary(champion.run.metrics) if champion else None
     run = TrainingRun.objects.filter(project=project).first()

@@ -147,7 +147,7 @@ def _limit(model: RewardModel) -> str:
 
 
 def _outputs(model: RewardModel) -> str:
-    names = {attribute.key: attribute.name for attribute in model.project.attributes_for()}
+    names = {attribute.key: attribute.name for attribute in model.project.every_attribute()}
     levels = model.manifest.get("levels", {})
     rows = [
         [f"`{key}`", line(names.get(key, key)), f"0 to {levels.get(key, 5) - 1}", f"{model.attribute_weights[key]:g}"]
@@ -176,7 +176,7 @@ def _evaluation(model: RewardModel, metrics: Mapping[str, Any]) -> Iterator[str]
     rows = [
         [line(row.title), f"{row.labels:,}", _value(row.rmse), _value(Value(row.mean)), _value(row.spearman),
          _value(row.kappa)]
-        for row in model_figures.figures(metrics, model.project.attributes_for())
+        for row in model_figures.figures(metrics, model.project.every_attribute())
     ]  # fmt: skip
     if rows:
         yield table(["attribute", "labels", "RMSE", "RMSE of the mean", "Spearman", "weighted kappa"], rows)

@@ -198,7 +198,7 @@ def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     row = _run(project, pk)
-    attributes = project.attributes_for()
+    attributes = project.every_attribute()
     page = {
         **_live(row, manages=access.manages(user, project)),
         "metrics": model_figures.in_words(row.metrics.get("candidate") or {}),
@@ -354,7 +354,7 @@ def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     user = user_of(request)
     project = access.reviewed_project(user, slug)
     model = _model(project, pk)
-    metrics, attributes = _newest_metrics(model), project.attributes_for()
+    metrics, attributes = _newest_metrics(model), project.every_attribute()
     page = {
         "project": project,
         "manages": access.manages(user, project),
@@ -368,6 +368,8 @@ def version(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "evidence": run_report.verdict(model.run.verdict),
         "words": model_figures.in_words(metrics),
         "figures": model_figures.figures(metrics, attributes),
+        "segment_figures": model_figures.segment_figures(metrics, project.aspects()),
+        "worst": model_figures.worst_in_words(metrics),
         "pairs": metrics.get("pairwise") or {},
         "charts": model_figures.calibration_charts(metrics, attributes),
         "outlook": learning_curve.summary(model.run.metrics),
@@ -396,7 +398,7 @@ def _misses(request: HttpRequest, model: RewardModel, reader: User) -> dict[str,
     end = first + ERRORS_SHOWN
     return {
         "has_errors": kept is not None,
-        "misses": largest_errors.misses(part, model.project, model.project.attributes_for(), reader=reader),
+        "misses": largest_errors.misses(part, model.project, model.project.every_attribute(), reader=reader),
         "first_error": first + 1,
         "earlier_errors": max(first - ERRORS_SHOWN, 0) if first else None,
         "later_errors": end if end < len(kept or []) else None,
@@ -407,7 +409,7 @@ def _origin(model: RewardModel) -> list[tuple[str, Any]]:
     """Returns the names and values of a model's origin."""
     lineage = registry.lineage(model)
     parent = lineage["parent"]
-    names = {attribute.key: _(attribute.name) for attribute in model.project.attributes_for()}
+    names = {attribute.key: _(attribute.name) for attribute in model.project.every_attribute()}
     # In the model's own order: JSONB sorts its keys in an order of its own.
     known = [key for key in model.attributes if key in model.attribute_weights]
     weights = ", ".join(f"{names.get(key, key)} {number(model.attribute_weights[key])}" for key in known)

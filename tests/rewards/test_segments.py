@@ -2,7 +2,9 @@
 
 import random
 
+import numpy as np
 import pytest
+from django.test import Client
 
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
@@ -15,7 +17,7 @@ from rewards.models import RewardModel, RunState, Score, TrainingRun
 from rewards.scoring.chunks import Chunk, score_chunk
 from rewards.scoring.model_cache import scorer_of
 from tests.annotator.segmented import make_segmented_project
-from tests.builders import imported
+from tests.builders import imported, make_user
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("scoring")]
 CONFIG = {"epochs": 0, "threads": 1, "batch_tokens": 512, "seed": 5}
@@ -44,7 +46,7 @@ def segmented_project(*, tasks: int) -> Project:
     return project
 
 
-def test_a_model_of_segments_from_labels_to_scores() -> None:
+def test_a_model_of_segments_from_labels_to_scores(client: Client) -> None:
     project = segmented_project(tasks=60)
     run = runs.request(project, reason="a test")
     tasks.train(run.pk)
@@ -60,8 +62,8 @@ def test_a_model_of_segments_from_labels_to_scores() -> None:
     first, last = project.tasks.earliest("pk").pk, project.tasks.latest("pk").pk
     assert score_chunk(Chunk(model, first, last), scorer_of(model), now=database_now()) == 120
     scored = list(Score.objects.select_related("response"))
-    assert all(len(one.segment_scores) == len(one.response.segments) == 3 for one in scored)
-    gaps = [max(row[0] for row in one.segment_scores) - min(row[0] for row in one.segment_scores) for one in scored]
+    assert all(len(one.segment_scores or ()) == len(one.response.segments or ()) == 3 for one in scored)
+    gaps = [np.ptp([row[0] for row in one.segment_scores or ()]) for one in scored]
     mixed = [
         gap
         for gap, one in zip(gaps, scored, strict=True)
@@ -71,6 +73,12 @@ def test_a_model_of_segments_from_labels_to_scores() -> None:
     exported = list(LAYOUTS["scores"].rows(project, Filters(), project.tasks.none()))
     assert len(exported[0]["segments"]) == len(exported[0]["segment_scores"]) == 3
     assert exported[0]["aspects"] == ["helpfulness", "clarity"]
+    client.force_login(make_user("root", is_superuser=True))
+    page = client.get(f"/projects/talk/models/{model.pk}/").content.decode()
+    assert "It finds the worst segment in" in page
+    assert "Measures of segments by aspect" in page
+    page = client.get(f"/projects/talk/data/tasks/{project.tasks.earliest('pk').public_id}/").content.decode()
+    assert page.count("The model expects") == 6
     assert TrainingRun.objects.count() == 1
 
 
@@ -82,4 +90,4 @@ def test_a_response_that_nobody_has_cut_is_cut_before_it_is_scored() -> None:
     Response.objects.update(segments=None)
     assert score_chunk(Chunk(model, 0, project.tasks.latest("pk").pk), scorer_of(model), now=database_now()) == 40
     assert not Response.objects.filter(segments=None).exists()
-    assert all(len(one.segment_scores) == 3 for one in Score.objects.all())
+    assert all(len(one.segment_scores or ()) == 3 for one in Score.objects.all())

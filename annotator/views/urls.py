@@ -132,6 +132,7 @@ urlpatterns = [
     path("assignments/<int:assignment_id>/submit/", work.submit, name="submit"),
     path("assignments/<int:assignment_id>/revise/", history.revise, name="revise"),
     path("assignments/<int:assignment_id>/draft/", work.draft, name="draft"),
+    path("assignments/<int:assignment_id>/segments/", work.recut, name="recut"),
     path("assignments/<int:assignment_id>/heartbeat/", work.heartbeat, name="heartbeat"),
     path("assignments/<int:assignment_id>/skip/", work.skip, name="skip"),
     path("assignments/<int:assignment_id>/undo-skip/", work.undo_skip, name="undo-skip"),

@@ -18,6 +18,7 @@ from annotator.access import user_of
 from annotator.assignment import Claim
 from annotator.db.clock import database_now
 from annotator.forms import RatingForm, ReportForm, SkipForm
+from annotator.forms.recut import recut as recut_form
 from annotator.models import Assignment, Draft, Project, Response, Skip, SkipReason
 from annotator.pii.highlights import marks_of
 from annotator.refusals import Refusal
@@ -161,6 +162,32 @@ def draft(request: HttpRequest, assignment_id: int) -> JsonResponse:
     except Refusal as refused:
         return JsonResponse({"detail": str(refused)}, status=refused.status)
     return JsonResponse({"saved_at": saved_at})
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def recut(request: HtmxRequest, assignment_id: int) -> HttpResponse:
+    """Joins or divides segments of the half-filled form, keeps it as a draft and shows it again.
+
+    A GET comes from somebody who had to log in again.
+    """
+    mine = access.own_assignment(user_of(request), assignment_id)
+    if request.method == "GET" or not mine.task.project.allow_recut or mine.state != Assignment.State.LEASED:
+        return redirect("annotate", mine.task.project.slug)
+    responses = annotation.responses_to_rate(mine)
+    form = RatingForm(mine.task.project, responses, request.POST)
+    values = {name: values if name.startswith("checks-") else values[-1] for name, values in request.POST.lists()}
+    wanted = {name: str(values.pop(name, "")) for name in ("join", "divide", "quote")}
+    try:
+        changed = recut_form(form, {n: v for n, v in values.items() if n != "csrfmiddlewaretoken"}, **wanted)
+        annotation.save_draft(mine.pk, changed, now=database_now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+        changed = values
+    if not request.htmx:
+        return redirect("annotate", mine.task.project.slug)
+    shown = RatingForm(mine.task.project, responses, initial=changed)
+    return render(request, "_work.html", _work(request, mine, shown) | {"saved_at": database_now()})
 
 
 @login_required

@@ -25,6 +25,7 @@ ACTIONS = {
     "copy_segment": Action(_("Rate the segment like the one before"), "c"),
     "level_segment": Action(_("Rate the rest of the segment like its last answer"), "e"),
     "rest_fine": Action(_("Fill what is open of the response with the highest level"), "f"),
+    "divide_segment": Action(_("Divide the segment where the selected text begins"), "d"),
     "comment_segment": Action(_("Comment on the segment or the selected text"), "k"),
     "previous": Action(_("Open your previous rating"), "p"),
     "undo": Action(_("Undo the last skip"), "u"),

@@ -141,6 +141,13 @@ document.addEventListener("click", ({ target }) => {
   if (level) answer(current, level.dataset.level);
   else if (button) does[button.dataset.does](current, button);
 });
+// Before htmx sends the request: the segment that is divided, and the text at whose beginning it is.
+document.addEventListener("click", ({ target }) => {
+  if (!target.closest("[data-divides]") || !current?.isConnected) return;
+  const [, response, index] = current.name.split("-"), fields = document.getElementById("divide-fields");
+  fields.querySelector("[name=divide]").value = `${response}-${index}`;
+  fields.querySelector("[name=quote]").value = quoted(current.closest("tr"));
+}, { capture: true });
 // The cell keeps the focus while the dock is used.
 document.addEventListener("mousedown", (event) => { if (event.target.closest(".dock button")) event.preventDefault(); });
 

@@ -224,6 +224,56 @@ def test_pictures(open_page: Open, talk: Project, alice: User, width: int, heigh
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+# Changing the cut ------------------------------------------------------------------------------------------
+
+
+def texts(page: Page) -> list[str]:
+    return [one.inner_text().strip() for one in page.locator(".segments .prose").all()]
+
+
+def test_segments_are_joined_and_divided(open_page: Open, talk: Project, alice: User) -> None:
+    Project.objects.update(allow_recut=True)
+    segmented(talk, responses=("It rains today. It pours.",))
+    page = opened(open_page, alice)
+    press(page, *"11111", *"1222")
+    page.get_by_role("button", name="Join with the next").click()
+    expect(page.locator(".segment")).to_have_count(1)
+    assert texts(page) == ["It rains today. It pours."]
+    cells = page.locator(".cell")
+    assert cells.evaluate_all("cells => cells.map(c => c.value)") == ["1", "", "", "", ""]
+    page.evaluate(
+        """() => {
+            const text = document.querySelector(".segment .prose p").firstChild, range = document.createRange();
+            const at = text.data.indexOf("today");
+            document.querySelector(".cell").focus();
+            range.setStart(text, at);
+            range.setEnd(text, at + 5);
+            getSelection().removeAllRanges();
+            getSelection().addRange(range);
+        }"""
+    )
+    page.keyboard.press("d")
+    expect(page.locator(".segment")).to_have_count(2)
+    assert texts(page) == ["It rains", "today. It pours."]
+    page.reload()
+    page.wait_for_load_state("load")
+    assert texts(page) == ["It rains", "today. It pours."]
+    press(page, "f", "Enter")
+    expect(page.get_by_text("Saved at")).to_be_visible()
+    rating = Rating.objects.get()
+    assert rating.cut == [[0, 9], [9, 25]]
+    assert rating.segment_scores == [[0, 4, 4, 4, 4]] * 2
+
+
+def test_where_nothing_is_selected_the_page_says_what_to_do(open_page: Open, talk: Project, alice: User) -> None:
+    Project.objects.update(allow_recut=True)
+    segmented(talk, responses=(SECOND,))
+    page = opened(open_page, alice)
+    press(page, "1", "d")
+    expect(page.get_by_text("Select where the second part begins")).to_be_visible()
+    assert page.locator(".cell").first.input_value() == "1"
+
+
 # Reviewing -------------------------------------------------------------------------------------------------
 
 

@@ -124,6 +124,14 @@ def reviewed_task(user: User, task_id: int) -> Task:
     return task
 
 
+def managed_task(user: User, task_id: int) -> Task:
+    """Returns a task of a project that the user manages; its other members get 403."""
+    visible = Task.objects.filter(project__in=Project.objects.visible_to(user))
+    task = get_object_or_404(visible.select_related("project"), pk=task_id)
+    task.project = managed_project(user, task.project.slug)
+    return task
+
+
 def reviewed_assignment(user: User, assignment_id: int) -> Assignment:
     """Returns anybody's assignment in one of `reviewed_projects`."""
     visible = Assignment.objects.filter(task__project__in=Project.objects.visible_to(user))

@@ -12,7 +12,16 @@ from annotator.annotation.completeness import (
     safety_errors,
 )
 from annotator.annotation.content import ResponseRating, Submission
-from annotator.annotation.cuts import Cuts, cuts_of, responses_to_rate, with_segments
+from annotator.annotation.cuts import (
+    Cuts,
+    InUse,
+    as_parts,
+    change_cuts,
+    cuts_of,
+    from_parts,
+    responses_to_rate,
+    with_segments,
+)
 from annotator.annotation.drafts import save_draft
 from annotator.annotation.neighbours import changeable, may_be_changed, next_rating, previous_rating
 from annotator.annotation.recorded_refusals import Refused
@@ -31,6 +40,7 @@ from annotator.assignment import NotAtWork
 __all__ = [
     "UNDO_FOR",
     "Cuts",
+    "InUse",
     "IncompleteRating",
     "NotAtWork",
     "Refused",
@@ -38,14 +48,17 @@ __all__ = [
     "Submission",
     "Submitted",
     "TooMany",
+    "as_parts",
     "asks_for_ranking",
     "by_position",
+    "change_cuts",
     "changeable",
     "check_complete",
     "check_scores",
     "cuts_of",
     "decide_quarantine",
     "decide_quarantined",
+    "from_parts",
     "may_be_changed",
     "next_rating",
     "previous_rating",

@@ -3,11 +3,17 @@
 A stored cut stays, so that all annotators rate the same segments, whatever a later version of a library would cut.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
+from django.utils.translation import gettext as _
+
+from annotator import audit
 from annotator.assignment import responses_in_order
-from annotator.models import Assignment, Project, Response, Task
-from annotator.segmenting import Range, Unit, cut, ranges
+from annotator.db.retries import in_transaction
+from annotator.models import Assignment, Label, Project, Response, Task
+from annotator.refusals import Refusal
+from annotator.segmenting import Range, Unit, cut, partition, partition_by_texts, ranges
 
 Cuts = Mapping[int, Sequence[Range]]
 """The segments of responses, by their ids."""
@@ -44,3 +50,51 @@ def _cut_once(response: Response, unit: Unit, language: str) -> None:
             response.segments = pairs
         else:
             response.refresh_from_db(fields=["text", "segments"])
+
+
+# A manager's cut -------------------------------------------------------------------------------------------
+
+IN_PARTS = "-----"
+"""Stands on a line of its own between two segments where a manager edits them as a text."""
+
+
+class InUse(Refusal):
+    """Somebody has rated the task's segments, or is rating them, so these stay as they are."""
+
+    code = "in_use"
+
+
+@in_transaction
+def change_cuts(task_id: int, cuts: Mapping[int, Sequence[Sequence[int]] | Sequence[str]]) -> Task:
+    """Gives responses of a task that nobody has rated other segments, by response id, as ranges or as texts.
+
+    Raises:
+        NotAPartition: segments do not divide a response's text.
+        InUse: the task has ratings or labels of its segments, or somebody holds it.
+        Response.DoesNotExist: a response is another task's.
+    """
+    task = Task.objects.select_for_update().select_related("project").get(pk=task_id)
+    taken = [Assignment.State.LEASED, Assignment.State.SUBMITTED]
+    if task.assignments.filter(state__in=taken).exists():
+        raise InUse(_("Somebody has rated this task or is rating it, so its segments can no longer be changed."))
+    if Label.objects.filter(response__task=task).exclude(segment_scores=None).exists():
+        raise InUse(_("This task has imported labels of its segments, so these can no longer be changed."))
+    for number, given in cuts.items():
+        response = task.responses.get(pk=number)
+        by_texts = all(isinstance(one, str) for one in given)
+        read = partition_by_texts if by_texts else partition
+        response.segments = [list(one) for one in read(response.text, given)]  # type: ignore[arg-type]
+        response.save(update_fields=["segments"])
+    audit.record("task.recut", f"task {task.external_id}", project=task.project, responses=len(cuts))
+    return task
+
+
+def as_parts(response: Response) -> str:
+    """Returns a response's text with IN_PARTS between its segments."""
+    return f"\n{IN_PARTS}\n".join(one.of(response.text).strip("\n") for one in ranges(response.segments))
+
+
+def from_parts(text: str) -> list[str]:
+    """Returns the segments of a text as `as_parts` writes it."""
+    parts = re.split(rf"(?m)^[ \t]*{IN_PARTS}[ \t]*\r?$", text.replace("\r\n", "\n"))
+    return [part.strip("\n") for part in parts if part.strip()]

@@ -11,11 +11,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
-from annotator import access
+from annotator import access, annotation
 from annotator.access import user_of
 from annotator.forms.segments import SegmentTable
+from annotator.importing.field_checks import MOST_RESPONSES
 from annotator.models import Adjudication, BulkChange, Label, Project, SkipReason, Task, UnsafeCategory, User, Verdict
 from annotator.pii.highlights import marks_of
 from annotator.projects.pseudonyms import Naming
@@ -26,6 +27,7 @@ from annotator.review.timelines import Event, timeline
 from annotator.search.criteria import GivenReward, champion_scores
 from annotator.templatetags.scales import level
 from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores, written_answers
+from annotator.web.query_parameters import number_in
 
 
 @login_required
@@ -37,6 +39,7 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     project = access.reviewed_project(user, slug)
     tasks = project.tasks.exclude(state=Task.State.GOLD).prefetch_related("responses")
     task = get_object_or_404(tasks, pk=task_id)
+    annotation.cuts_of(project, task, list(task.responses.all()))
     try:
         shown = reviewed(task, project, by=user)
     except Refusal as refused:
@@ -62,10 +65,12 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
                 "label": _label_levels(project, labels.get(sheet.response.pk)),
                 "reward": rewards.get(sheet.response.pk),
                 "table": segments,
+                "parts": annotation.as_parts(sheet.response),
             }
             for sheet, segments in zip(shown.sheets, _segments(shown, project, given), strict=True)
         ],
         "attributes": project.attributes_for(),
+        "may_be_recut": manages and bool(project.aspects()) and not shown.raters,
         "labelled": bool(labels),
         "source": next(iter(sorted(label.source for label in labels.values())), ""),
         "unlikely": unlikely_scores(shown),
@@ -76,6 +81,22 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         "events": list(_events(happened, given, naming, manages=manages)),
     }
     return render(request, "workspace/data_task.html", context)
+
+
+@login_required
+@require_POST
+def recut(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
+    """Gives a response of a task that nobody has rated other segments."""
+    project = access.managed_project(user_of(request), slug)
+    task = get_object_or_404(project.tasks.exclude(state=Task.State.GOLD), pk=task_id)
+    response = get_object_or_404(task.responses, position=number_in(request.POST, "position", most=MOST_RESPONSES))
+    try:
+        annotation.change_cuts(task.pk, {response.pk: annotation.from_parts(request.POST.get("parts", ""))})
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, _("The segments are changed."))
+    return redirect("data-task", slug, task.pk)
 
 
 def _segments(shown: Reviewed, project: Project, given: Sequence[GivenReward]) -> list[SegmentTable | None]:

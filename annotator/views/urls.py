@@ -74,6 +74,7 @@ urlpatterns = [
     path("projects/<slug:slug>/history/", history.history, name="history"),
     path("projects/<slug:slug>/data/", data.data, name="data"),
     path("projects/<slug:slug>/data/tasks/<task:task_id>/", data_task.data_task, name="data-task"),
+    path("projects/<slug:slug>/data/tasks/<task:task_id>/segments/", data_task.recut, name="recut-task"),
     path("projects/<slug:slug>/data/quarantine/", quarantine.quarantine, name="quarantine"),
     path("projects/<slug:slug>/data/quarantine/<task:task_id>/", quarantine.quarantined_task, name="quarantined-task"),
     path("projects/<slug:slug>/data/change/", bulk_changes.change_tasks, name="change-tasks"),

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import consensus
 from annotator.consensus.rules import Rated, Rules, mean_scores, spread
-from annotator.models import Annotation, Draft, Label, Project, Rating, Response, Rubric, Task, User
+from annotator.models import Annotation, AuditEntry, Draft, Label, Project, Rating, Response, Rubric, Task, User
 from annotator.pii.redaction import Choice, redact
 from annotator.segmenting import is_partition, ranges
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, task_row
@@ -321,3 +322,58 @@ def test_a_draft_says_nothing_of_another_segment(task: Task, raters: list[User],
     Draft.objects.create(assignment_id=leased["assignment"], form=form, saved_at=NOW)
     redacted(task, "rains. It pours. It")
     assert Draft.objects.get().form == {"justification": "So."}
+
+
+# A manager's cut -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def boss(project: Project) -> User:
+    user = make_user("boss")
+    make_member(project, user, "manager")
+    return user
+
+
+def put_segments(client: APIClient, task: Task, segments: Any) -> Any:
+    response = Response.objects.get(external_id="a").public_id
+    body = {"responses": [{"response": response, "segments": segments}]}
+    return client.put(f"/api/v1/tasks/{task.public_id}/segments/", body, format="json")
+
+
+@pytest.mark.parametrize("given", [[[0, 20], [20, 28]], ["It rains. It pours. ", "It ends."]])
+def test_a_manager_changes_the_segments_before_anybody_rates(
+    task: Task, boss: User, as_user: AsUser, given: Any
+) -> None:
+    answer = put_segments(as_user(boss), task, given)
+    assert answer.status_code == 200, answer.json()
+    assert Response.objects.get(external_id="a").segments == [[0, 20], [20, 28]]
+    shown = as_user(boss).get(f"/api/v1/tasks/{task.public_id}/segments/").json()
+    assert [len(one["segments"]) for one in shown["responses"]] == [2, 1]
+    assert AuditEntry.objects.filter(action="task.recut").exists()
+
+
+def test_segments_that_somebody_rates_stay(task: Task, boss: User, raters: list[User], as_user: AsUser) -> None:
+    lease(as_user(raters[0]))
+    answer = put_segments(as_user(boss), task, [[0, 28]])
+    assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
+    assert len(Response.objects.get(external_id="a").segments or []) == 3
+
+
+def test_annotators_change_no_segments(task: Task, raters: list[User], as_user: AsUser) -> None:
+    assert put_segments(as_user(raters[0]), task, [[0, 28]]).status_code == 403
+
+
+def test_a_cut_that_does_not_fit_is_refused(task: Task, boss: User, as_user: AsUser) -> None:
+    for given in ([[0, 5]], ["It snows."], [[0, 28], "x"], "all", []):
+        assert put_segments(as_user(boss), task, given).status_code == 400, given
+
+
+def test_the_page_changes_segments_written_as_parts(task: Task, boss: User, client: Client) -> None:
+    client.force_login(boss)
+    address = f"/projects/talk/data/tasks/{task.public_id}/"
+    assert "It rains. \n-----\nIt pours. " in client.get(address).content.decode()
+    text = "It rains.\r\n-----\r\nIt pours. It ends."
+    client.post(f"{address}segments/", {"position": 0, "parts": text})
+    assert Response.objects.get(external_id="a").segments == [[0, 10], [10, 28]]
+    told = client.post(f"{address}segments/", {"position": 0, "parts": "It snows."}, follow=True).content.decode()
+    assert "does not follow the one before" in told

@@ -24,6 +24,7 @@ LAYOUTS = {
     "pairs": {"pairs"},
     "potato": {"tasks", "potato"},
     "score-tables": {"tasks", "ratings"},
+    "segments": {"tasks", "helpsteer2", "stepwise"},
     "spans": {"spans"},
     "tasks": {"tasks"},
 }

@@ -93,7 +93,7 @@ def _span(span: Any, text: str, number: int) -> Range:
 
 
 def _kind(span: Mapping[str, Any]) -> str:
-    return aspect_key(str(span.get("aspect") or ""))
+    return aspect_key(str(span.get("aspect") or span.get("category") or ""))
 
 
 def _covered(segment: Range, ranges: Sequence[Range]) -> bool:

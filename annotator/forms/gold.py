@@ -1,5 +1,6 @@
 """The form for one gold task of the qualification."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from annotator.forms.rating import RatingForm
@@ -15,6 +16,10 @@ class GoldForm(RatingForm):
         }
         for name in set(self.fields) - scales - {"active_seconds"}:
             del self.fields[name]
+
+    def segments(self) -> dict[int, Sequence[Mapping[str, int | None]]]:
+        """Returns a valid form's scores of segments by response id; nothing where whole responses alone are rated."""
+        return {table.response.pk: table.scores() for table in self.tables}
 
     def scores(self) -> dict[int, dict[str, int]]:
         """Returns a valid form's scores, keyed by response id and attribute key."""

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from annotator import audit
 from annotator.agreement import AgainstExperts, against_experts
+from annotator.gold.answers import EXPERTS, beside_experts
 from annotator.models import Annotation, Assignment, Gold, Membership, PauseReason, Project, Rating, Role, Task, User
 
 
@@ -67,7 +68,8 @@ def standing(member: Membership) -> AgainstExperts | None:
     if len(latest) < window:
         return None
     ratings = Rating.objects.filter(annotation__in=latest, response__expert_rating__isnull=False)
-    return against_experts(list(ratings.values_list("scores", "response__expert_rating__scores")))
+    mine = ("scores", "annotation__aspects", "segment_scores", "cut")
+    return against_experts(list(beside_experts(ratings.values_list(*mine, *EXPERTS))))
 
 
 @transaction.atomic

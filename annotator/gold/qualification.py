@@ -1,16 +1,18 @@
 """Runs the test before the first task: practice with the experts' explanations, then a scored run, in limited tries."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import JSONField, Value
 from django.utils.translation import gettext as _
 
 from annotator import audit
 from annotator.agreement import AgainstExperts, against_experts
 from annotator.annotation.drafts import check_draft
 from annotator.assignment import Entitlement
+from annotator.gold.answers import EXPERTS, beside_experts
 from annotator.models import Membership, QualificationAnswer, QualificationRun, Task
 from annotator.refusals import Refusal
 
@@ -100,9 +102,16 @@ def task_at_hand(run: QualificationRun) -> Task | None:
 
 @transaction.atomic
 def answer(
-    run: QualificationRun, task: Task, scores: Mapping[int, Mapping[str, int]], *, now: datetime
+    run: QualificationRun,
+    task: Task,
+    scores: Mapping[int, Mapping[str, int]],
+    *,
+    segments: Mapping[int, Sequence[Mapping[str, int | None]]] | None = None,
+    now: datetime,
 ) -> QualificationRun:
     """Stores the scores by response id, and closes the run after its last task. The first answer to a task counts.
+
+    `segments` holds those of the responses' segments by aspect, where segments are rated.
 
     Raises:
         NotAtWork: The member is excluded or paused, or the project is paused or archived.
@@ -112,8 +121,17 @@ def answer(
     Entitlement.of_member(run.member).require_not_idle()
     if run.finished_at or run.answers.filter(response__task=task).exists():
         return run
+    aspects = [aspect.key for aspect in run.member.project.aspects()]
+    rated = segments or {}
     QualificationAnswer.objects.bulk_create(
-        QualificationAnswer(run=run, response_id=response, scores=dict(levels), answered_at=now)
+        QualificationAnswer(
+            run=run,
+            response_id=response,
+            scores=dict(levels),
+            aspects=aspects,
+            segment_scores=[[one[aspect] for aspect in aspects] for one in rated[response]] if rated else None,
+            answered_at=now,
+        )
         for response, levels in scores.items()
     )
     run.draft = {}
@@ -150,4 +168,5 @@ def _finish(run: QualificationRun, now: datetime) -> None:
 def result(run: QualificationRun) -> AgainstExperts:
     """Returns the agreement with the experts over the whole run."""
     rows = run.answers.filter(response__expert_rating__isnull=False)
-    return against_experts(list(rows.values_list("scores", "response__expert_rating__scores")))
+    mine = ("scores", "aspects", "segment_scores", Value(None, JSONField()))
+    return against_experts(list(beside_experts(rows.values_list(*mine, *EXPERTS))))

@@ -1,10 +1,10 @@
 """Reads and writes gold tasks, whose rows say how experts rate the responses. A later import never changes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from annotator.importing.field_checks import BadRow, level, only_known, required, shown, storable_text
-from annotator.importing.rows import Expert, Placed
+from annotator.importing.rows import Expert, Placed, Rules, SegmentLabel
 from annotator.models import ExpertRating, Gold
 
 
@@ -17,21 +17,46 @@ def gold_use(value: Any) -> str:
     return value
 
 
-def expert_of(value: Any, name: str, attributes: Mapping[str, int]) -> Expert | None:
-    """Reads the object {scores, explanation} of one response, which must score every attribute. Raises BadRow."""
+def expert_of(value: Any, name: str, rules: Rules, *, segments: int) -> Expert | None:
+    """Reads the object {scores, explanation, segments} of one response with so many given segments.
+
+    It must score every attribute, and every segment by every aspect of a project that rates segments. Raises BadRow.
+    """
+    attributes = rules.attributes
     if value is None:
         return None
     if not isinstance(value, dict):
         raise BadRow(f"{name} is {shown(value)}: it must be an object with scores and an explanation")
-    only_known(value, {"scores", "explanation"}, f"field of {name}")
-    scores, explanation = required(value, "scores"), value.get("explanation") or ""
+    only_known(value, {"scores", "explanation", "segments"}, f"field of {name}")
+    scores = required(value, "scores") if attributes else value.get("scores") or {}
+    explanation = value.get("explanation") or ""
     if not isinstance(scores, dict):
         raise BadRow(f"{name}.scores is {shown(scores)}: it must be an object of attributes and scores")
     only_known(scores, set(attributes), f"attribute of {name}.scores")
     if missing := [key for key in attributes if key not in scores]:
         raise BadRow(f"{name}.scores lacks {', '.join(missing)}")
     checked = {key: level(scores[key], f"{name}.scores.{key}", levels) for key, levels in attributes.items()}
-    return Expert(checked, storable_text(explanation, f"{name}.explanation") if explanation else "")
+    reasons = storable_text(explanation, f"{name}.explanation") if explanation else ""
+    return Expert(checked, reasons, _segments(value.get("segments"), f"{name}.segments", rules, segments))
+
+
+def _segments(value: Any, name: str, rules: Rules, count: int) -> SegmentLabel | None:
+    if not rules.aspects:
+        return None
+    if not isinstance(value, list) or not value or len(value) != count:
+        raise BadRow(f"{name} must be a list of scores by aspect for each of the response's segments, which name them")
+    aspects = tuple(rules.aspects)
+    for number, scores in enumerate(value):
+        if not isinstance(scores, dict) or scores.keys() != set(aspects):
+            raise BadRow(f"{name}[{number}] must be an object with {', '.join(aspects)}, null where one does not apply")
+    rows = tuple(
+        tuple(
+            None if scores[key] is None else level(scores[key], f"{name}[{number}].{key}", rules.aspects[key])
+            for key in aspects
+        )
+        for number, scores in enumerate(value)
+    )
+    return SegmentLabel(aspects, rows)
 
 
 def check_gold(use: str, experts: Sequence[Expert | None]) -> None:
@@ -57,7 +82,14 @@ def write_experts(placed: Sequence[Placed]) -> list[tuple[int, str]]:
 def _make(placed: Sequence[Placed]) -> None:
     golds = Gold.objects.bulk_create(Gold(task_id=placed_row.task, use=placed_row.row.gold) for placed_row in placed)
     ExpertRating.objects.bulk_create(
-        ExpertRating(gold=gold, response_id=response, scores=row.expert.scores, explanation=row.expert.explanation)
+        ExpertRating(
+            gold=gold,
+            response_id=response,
+            scores=row.expert.scores,
+            explanation=row.expert.explanation,
+            aspects=list(row.expert.segments.aspects) if row.expert.segments else [],
+            segment_scores=[list(one) for one in row.expert.segments.scores] if row.expert.segments else None,
+        )
         for gold, placed_row in zip(golds, placed, strict=True)
         for response, row in zip(placed_row.responses, placed_row.row.responses, strict=True)
         if row.expert

@@ -15,10 +15,11 @@ RATING_BYTES = 400
 
 @dataclass(frozen=True)
 class Expert:
-    """The experts' scores of one response, 0 to 4 by the attribute's key, and their reasons."""
+    """The experts' scores of one response, from 0 by the attribute's key, their reasons, and the scores of segments."""
 
     scores: dict[str, int]
     explanation: str = ""
+    segments: "SegmentLabel | None" = None
 
 
 @dataclass(frozen=True)

@@ -69,14 +69,14 @@ def marked(
     the mark's kind, any other one the highest. Raises BadRow.
     """
     ranges = [_span(span, text, number) for number, span in enumerate(spans)]
-    bounds = sorted({bound for span in ranges for bound in span} - {0, len(text)})
+    bounds = sorted({_past_space(text, bound) for span in ranges for bound in span} - {0, len(text)})
     segments = finest_common_cut([cut(text, Unit.SENTENCE), from_starts(text, bounds)])
     aspects = tuple(kind for kind in kinds if kind in rules.aspects)
     if not aspects:
         return segments, None
     of_kind = {kind: [r for r, span in zip(ranges, spans, strict=True) if _kind(span) == kind] for kind in aspects}
     levels = tuple(
-        tuple(0 if _covered(segment, of_kind[kind]) else rules.aspects[kind] - 1 for kind in aspects)
+        tuple(0 if _covered(text, segment, of_kind[kind]) else rules.aspects[kind] - 1 for kind in aspects)
         for segment in segments
     )
     return segments, SegmentLabel(aspects, levels)
@@ -96,8 +96,16 @@ def _kind(span: Mapping[str, Any]) -> str:
     return aspect_key(str(span.get("aspect") or span.get("category") or ""))
 
 
-def _covered(segment: Range, ranges: Sequence[Range]) -> bool:
-    return any(one.start <= segment.start and segment.end <= one.end for one in ranges)
+def _past_space(text: str, at: int) -> int:
+    """Returns the end of the white space at a position: it belongs to the segment before."""
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _covered(text: str, segment: Range, ranges: Sequence[Range]) -> bool:
+    end = segment.start + len(segment.of(text).rstrip())
+    return any(one.start <= segment.start and end <= one.end for one in ranges)
 
 
 def joined_steps(steps: Sequence[Any], name: str) -> tuple[str, tuple[Range, ...]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from annotator.models.scores import whole_scores
+from annotator.models.scores import whole_cells, whole_scores
 
 
 class Gold(models.Model):
@@ -29,20 +30,26 @@ class Gold(models.Model):
 
 
 class ExpertRating(models.Model):
-    """The experts' scores of one response of a gold task, and their explanation."""
+    """The experts' scores of one response of a gold task, and their explanation.
+
+    `segment_scores` are [segments][aspects] in the order of `aspects`, null where one does not apply.
+    """
 
     gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="ratings")
     response = models.OneToOneField(
         "annotator.Response", on_delete=models.CASCADE, related_name="expert_rating", verbose_name=_("response")
     )
     scores = models.JSONField()
+    aspects = ArrayField(models.SlugField(), default=list, db_default=[], blank=True)
+    segment_scores = models.JSONField(null=True, blank=True)
     explanation = models.TextField(_("explanation"), blank=True)
 
     class Meta:
         verbose_name = _("expert rating")
         verbose_name_plural = _("expert ratings")
         constraints = [
-            models.CheckConstraint(condition=whole_scores("scores"), name="expert_scores_are_whole_and_on_a_scale")
+            models.CheckConstraint(condition=whole_scores("scores"), name="expert_scores_are_whole_and_on_a_scale"),
+            models.CheckConstraint(condition=whole_cells("segment_scores"), name="expert_segment_scores_on_a_scale"),
         ]
 
     def __str__(self) -> str:
@@ -81,15 +88,18 @@ class QualificationRun(models.Model):
 
 
 class QualificationAnswer(models.Model):
-    """The scores that one run gives one response."""
+    """The scores that one run gives one response, and its segments: [segments][aspects] in the order of `aspects`."""
 
     run = models.ForeignKey(QualificationRun, on_delete=models.CASCADE, related_name="answers")
     response = models.ForeignKey("annotator.Response", on_delete=models.CASCADE, related_name="+")
     scores = models.JSONField()
+    aspects = ArrayField(models.SlugField(), default=list, db_default=[], blank=True)
+    segment_scores = models.JSONField(null=True, blank=True)
     answered_at = models.DateTimeField()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["run", "response"], name="one_answer_per_run_and_response"),
             models.CheckConstraint(condition=whole_scores("scores"), name="answer_scores_are_whole_and_on_a_scale"),
+            models.CheckConstraint(condition=whole_cells("segment_scores"), name="answer_segment_scores_on_a_scale"),
         ]

@@ -1,5 +1,7 @@
 """The pages of the qualification: the practice and the test that annotators take before their first task."""
 
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 from django.contrib import messages
@@ -10,13 +12,16 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotator import access, assignment
+from annotator import access, annotation, assignment
 from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.forms import GoldForm
+from annotator.forms.segments import SegmentTable
 from annotator.gold import qualification
-from annotator.models import QualificationRun, Response, Task
+from annotator.models import Project, QualificationAnswer, QualificationRun, Response, Task
 from annotator.refusals import Refusal
+from annotator.review.segment_sheets import SegmentScores, SegmentSheet
+from annotator.segmenting import ranges
 
 Kind = QualificationRun.Kind
 
@@ -65,7 +70,7 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
     responses = _responses(run, task)
     form = GoldForm(run.member.project, responses, request.POST or None, initial=run.draft)
     if form.is_valid():
-        qualification.answer(run, task, form.scores(), now=database_now())
+        qualification.answer(run, task, form.scores(), segments=form.segments(), now=database_now())
         # Practice explains each task; the test goes on.
         if run.kind == Kind.PRACTICE:
             return redirect("explained-gold", run.pk, task.pk)
@@ -74,7 +79,9 @@ def take(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _responses(run: QualificationRun, task: Task) -> list[Response]:
-    return assignment.in_order(task.responses.all(), assignment.response_order(task, run.member.user))
+    responses = assignment.in_order(task.responses.all(), assignment.response_order(task, run.member.user))
+    annotation.cuts_of(run.member.project, task, responses)
+    return responses
 
 
 def _context(run: QualificationRun, task: Task, form: GoldForm) -> dict[str, Any]:
@@ -113,7 +120,7 @@ def explained(request: HttpRequest, run_id: int, task_id: int) -> HttpResponse:
     run = access.own_qualification_run(user_of(request), run_id)
     # Of practice alone: a test may be taken again, so its answers stay unknown.
     answered = run.answers.filter(response__task=task_id, run__kind=Kind.PRACTICE)
-    mine = dict(answered.values_list("response", "scores"))
+    mine = {answer.response_id: answer for answer in answered}
     task = get_object_or_404(Task.objects.filter(responses__in=mine).distinct(), pk=task_id)
     return render(
         request,
@@ -128,23 +135,51 @@ def explained(request: HttpRequest, run_id: int, task_id: int) -> HttpResponse:
     )
 
 
-def _comparison(run: QualificationRun, task: Task, mine: dict[int, dict[str, int]]) -> list[dict[str, Any]]:
-    """Returns for each response the attributes with the user's level and the experts', as scores and texts."""
-    attributes = run.member.project.attributes_for()
+def _comparison(run: QualificationRun, task: Task, mine: Mapping[int, QualificationAnswer]) -> list[dict[str, Any]]:
+    """Returns for each response the attributes with the user's level and the experts', as scores and texts.
+
+    `table` shows both levels of each segment, the user's first.
+    """
+    project = run.member.project
+    attributes = project.attributes_for()
     return [
         {
             "response": response,
             "explanation": response.expert_rating.explanation,
+            "table": _segments(letter, response, mine[response.pk], project),
             "rows": [
                 {
                     "attribute": attribute,
-                    "mine": mine[response.pk][attribute.key],
+                    "mine": mine[response.pk].scores[attribute.key],
                     "experts": response.expert_rating.scores[attribute.key],
-                    "mine_text": attribute.levels[mine[response.pk][attribute.key]],
+                    "mine_text": attribute.levels[mine[response.pk].scores[attribute.key]],
                     "experts_text": attribute.levels[response.expert_rating.scores[attribute.key]],
                 }
                 for attribute in attributes
             ],
         }
-        for response in _responses(run, task)
+        for letter, response in zip(ascii_uppercase, _responses(run, task), strict=False)
     ]
+
+
+def _segments(letter: str, response: Response, answer: QualificationAnswer, project: Project) -> SegmentTable | None:
+    experts = response.expert_rating
+    if answer.segment_scores is None or experts.segment_scores is None:
+        return None
+    aspects = project.aspects()
+    rows = [
+        [
+            SegmentScores(pair, spread=None, wide=pair[0] != pair[1])
+            for pair in (
+                (_score(aspect.key, answer.aspects, mine), _score(aspect.key, experts.aspects, theirs))
+                for aspect in aspects
+            )
+        ]
+        for mine, theirs in zip(answer.segment_scores, experts.segment_scores, strict=True)
+    ]
+    cut = ranges(response.segments)
+    return SegmentTable(letter, response, aspects, {}, said=SegmentSheet(cut, rows, [()] * len(cut)))
+
+
+def _score(aspect: str, aspects: Sequence[str], row: Sequence[int | None]) -> int | None:
+    return row[aspects.index(aspect)] if aspect in aspects else None

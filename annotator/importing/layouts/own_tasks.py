@@ -118,11 +118,12 @@ def _response(value: Any, name: str, rules: Rules) -> ResponseRow:
     extra = rest_of(value, RESPONSE_FIELDS)
     model = value.get("model") or ""
     text = storable_text(required(value, "text"), f"{name}.text")
+    segments = segments_of(value.get("segments"), text, f"{name}.segments")
     return ResponseRow(
         text=text,
         external_id=identifier(value.get("id", ""), f"{name}.id"),
         model=identifier(model, f"{name}.model"),
         metadata=with_metadata(extra, value, f"{name}.metadata"),
-        segments=segments_of(value.get("segments"), text, f"{name}.segments"),
-        expert=expert_of(value.get("expert"), f"{name}.expert", rules.attributes),
+        segments=segments,
+        expert=expert_of(value.get("expert"), f"{name}.expert", rules, segments=len(segments)),
     )

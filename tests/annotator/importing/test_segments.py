@@ -117,8 +117,8 @@ SPANS = {
 def test_spans_cut_a_response_and_label_the_aspects_that_they_name(db: None) -> None:
     assert imported(fine_grained(), SPANS).created == 1
     response, label = Response.objects.get(), Label.objects.get()
-    assert response.segments == [[0, 10], [10, 19], [19, 20], [20, 23], [23, 28]]
-    assert (label.aspects, label.segment_scores) == (["irrelevant"], [[1], [0], [1], [1], [1]])
+    assert response.segments == [[0, 10], [10, 20], [20, 23], [23, 28]]
+    assert (label.aspects, label.segment_scores) == (["irrelevant"], [[1], [0], [1], [1]])
 
 
 def test_spans_of_a_project_of_whole_responses_stay_metadata(db: None) -> None:

@@ -23,6 +23,7 @@ from annotator.background import messages
 from annotator.models import Membership, Project, Role, User
 from annotator.models.rubric import attributes_of
 from tests import builders, emptying
+from tests.insertions import insert
 
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -96,10 +97,11 @@ def project(db: None) -> Project:
 
 @pytest.fixture
 def cast(project: Project) -> Cast:
-    names = ("alice", "bob", "erin", "carol", "dave")
-    made = Cast(*User.objects.bulk_create(User(username=name, password="!") for name in names))  # one query for five
-    members = [Membership(project=project, user=user, role=Role.ANNOTATOR) for user in made.annotators]
-    Membership.objects.bulk_create([*members, Membership(project=project, user=made.carol, role=Role.MANAGER)])
+    names = ["alice", "bob", "erin", "carol", "dave"]
+    made = Cast(*insert(User, username=names, password=["!"] * len(names)))
+    members = [user.pk for user in (*made.annotators, made.carol)]
+    roles = [Role.ANNOTATOR.value] * 3 + [Role.MANAGER.value]
+    insert(Membership, project_id=[project.pk] * len(members), user_id=members, role=roles)
     return made
 
 

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 
 from annotator import assignment
 from annotator.db.statements import Columns, Statement
-from annotator.models import Assignment, Membership, Project, QualificationRun, Role, Task, User
+from annotator.models import Assignment, Membership, Project, QualificationRun, Role, Rubric, Task, User
 from annotator.projects.pseudonyms import Naming
 
 
@@ -20,8 +20,16 @@ def user_of(request: HttpRequest | Request) -> User:
 
 
 def visible_project(user: User, slug: str) -> Project:
-    """Returns a project of which the user is a member in any role, or raises 404."""
-    return get_object_or_404(Project.objects.visible_to(user).select_related("rubric"), slug=slug)
+    """Returns a project of which the user is a member in any role, or raises 404. It comes with its rubric."""
+    row = _VISIBLE.row(user=user.pk, slug=slug)
+    role = Role.MANAGER if user.is_superuser else row and row[-1]
+    if row is None or role is None:
+        raise Http404("No Project matches the given query.")
+    width = len(_PROJECT.names)
+    project = _PROJECT.instance(row[:width])
+    project.rubric = _RUBRIC.instance(row[width:-1])
+    project.__dict__["_roles"] = {user.pk: role}  # as in `_role_in`
+    return project
 
 
 def managed_project(user: User, slug: str) -> Project:
@@ -43,7 +51,13 @@ def membership(user: User, slug: str) -> Membership:
     return member
 
 
-_MEMBER, _PROJECT = Columns(Membership, "m"), Columns(Project, "p")
+_MEMBER, _PROJECT, _RUBRIC = Columns(Membership, "m"), Columns(Project, "p"), Columns(Rubric, "r")
+# Nearly every request begins with it, and building the same query with Django's takes several times as long.
+_VISIBLE = Statement(f"""
+SELECT {_PROJECT}, {_RUBRIC}, m.role FROM annotator_project p JOIN annotator_rubric r ON r.id = p.rubric_id
+LEFT JOIN annotator_membership m ON m.project_id = p.id AND m.user_id = %(user)s
+WHERE p.slug = %(slug)s AND p.deleted_at IS NULL
+""")
 _MEMBERSHIP = Statement(f"""
 SELECT {_MEMBER}, {_PROJECT} FROM annotator_membership m JOIN annotator_project p ON p.id = m.project_id
 WHERE m.user_id = %(user)s AND p.slug = %(slug)s AND p.deleted_at IS NULL

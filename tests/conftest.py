@@ -23,6 +23,7 @@ from annotator.background import messages
 from annotator.models import Membership, Project, Role, User
 from annotator.models.rubric import attributes_of
 from tests import builders, emptying
+from tests.insertions import insert
 
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -96,10 +97,11 @@ def project(db: None) -> Project:
 
 @pytest.fixture
 def cast(project: Project) -> Cast:
-    names = ("alice", "bob", "erin", "carol", "dave")
-    made = Cast(*User.objects.bulk_create(User(username=name, password="!") for name in names))  # one query for five
-    members = [Membership(project=project, user=user, role=Role.ANNOTATOR) for user in made.annotators]
-    Membership.objects.bulk_create([*members, Membership(project=project, user=made.carol, role=Role.MANAGER)])
+    names = ["alice", "bob", "erin", "carol", "dave"]
+    made = Cast(*insert(User, username=names, password=["!"] * len(names)))
+    members = [user.pk for user in (*made.annotators, made.carol)]
+    roles = [Role.ANNOTATOR.value] * 3 + [Role.MANAGER.value]
+    insert(Membership, project_id=[project.pk] * len(members), user_id=members, role=roles)
     return made
 
 
@@ -132,14 +134,22 @@ def let_audit_be_emptied() -> None:
         cursor.execute("ALTER TABLE annotator_auditentry DISABLE TRIGGER audit_is_never_truncated")
 
 
+# pytest takes a tenth of a millisecond for each fixture of each test: these are one.
 @pytest.fixture(autouse=True, scope="session")
-def _static_root() -> None:
-    """Served straight from the finders; whitenoise only warns about a folder that is not there."""
+def _same_for_all() -> Iterator[None]:
+    """What holds for every test."""
+    # Served straight from the finders; whitenoise only warns about a folder that is not there.
     django_settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", files_found_once())
+        # The queue is read from its beginning, so that a test knows which task comes next.
+        patch.setattr(task_choice, "random_place", lambda: 0)
+        # The real hasher is slow on purpose.
+        patch.setattr(django_settings, "PASSWORD_HASHERS", ["django.contrib.auth.hashers.MD5PasswordHasher"])
+        yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _static_files_are_found_once() -> Iterator[None]:
+def files_found_once() -> Callable[[WhiteNoiseMiddleware], None]:
     """Each client of Django's makes the middleware anew, for which whitenoise looks at some 300 files."""
     look = WhiteNoiseMiddleware.add_files_from_finders
     values: dict[str, object] = {}
@@ -150,9 +160,7 @@ def _static_files_are_found_once() -> Iterator[None]:
             values.update(middleware.files)
         middleware.files.update(values)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", look_once)
-        yield
+    return look_once
 
 
 @pytest.fixture
@@ -163,25 +171,8 @@ def german() -> Iterator[Mapping[str, str]]:
 
 
 @pytest.fixture(autouse=True)
-def _fresh_rubrics() -> None:
-    """What one test has read of a rubric is not what the next one finds."""
-    attributes_of.cache_clear()
-
-
-@pytest.fixture(autouse=True)
-def _redis_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waited for Redis in vain in one test has not in the next one."""
-    monkeypatch.setattr(messages, "_hung_until", -math.inf)
-
-
-@pytest.fixture(autouse=True)
-def _no_random_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The queue is read from its beginning, so that a test knows which task comes next."""
-    monkeypatch.setattr(task_choice, "random_place", lambda: 0)
-
-
-@pytest.fixture(autouse=True)
-def _test_settings(settings: LazySettings, tmp_path: Path) -> None:
+def _anew(settings: LazySettings, tmp_path: Path) -> None:
+    """What one test leaves in the process or on the disk is not what the next one finds."""
     settings.ARTIFACTS = tmp_path / "artifacts"
-    # The real hasher is slow on purpose.
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    attributes_of.cache_clear()
+    messages._hung_until = -math.inf  # whoever waited for Redis in vain in one test has not in the next one

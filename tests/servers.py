@@ -79,6 +79,8 @@ def _leave_plans_alone(url: str) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    # Rarely: there is memory enough, and what a test leaves in cycles is gone at the latest when pytest ends.
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

@@ -17,6 +17,7 @@ from annotator import access
 from annotator.accounts import tokens
 from annotator.api.fields import KnownFields, WholeNumberField
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
 from annotator.api.serializers import MeSerializer
 from annotator.models import Scope
@@ -43,7 +44,7 @@ class TokenSerializer(serializers.Serializer[Any]):
     expiry = serializers.DateTimeField(allow_null=True)
 
 
-class StoredTokenSerializer(serializers.ModelSerializer[StoredToken]):
+class StoredTokenSerializer(ModelSerializer[StoredToken]):
     """A stored token, without the secret itself; `begins` holds its first characters."""
 
     begins = serializers.SerializerMethodField()

@@ -3,18 +3,19 @@
 from django.db.models import QuerySet
 from django.utils.dateparse import parse_datetime
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
-from rest_framework import generics, serializers
+from rest_framework import generics
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 
 from annotator import access
 from annotator.api.filters import MomentFilter
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.models import AuditEntry
 
 
-class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
+class AuditEntrySerializer(ModelSerializer[AuditEntry]):
     class Meta:
         model = AuditEntry
         fields = ["id", "at", "actor", "via", "token", "action", "subject", "details"]

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.fields import KnownFields
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.forms.data import TasksForm
 from annotator.models import BulkChange
@@ -23,7 +24,7 @@ from annotator.search import selection
 from annotator.web.query_parameters import flag
 
 
-class BulkChangeSerializer(serializers.ModelSerializer[BulkChange]):
+class BulkChangeSerializer(ModelSerializer[BulkChange]):
     by = serializers.CharField(source="by.username", default="", read_only=True)
 
     class Meta:

@@ -12,13 +12,14 @@ from annotator import access
 from annotator.api.fields import KnownFields
 from annotator.api.filters import EditFilter
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.models import Rating
 from annotator.models.public_ids import LARGEST
 from annotator.review import edits as stage
 
 
-class EditSerializer(serializers.ModelSerializer[Rating]):
+class EditSerializer(ModelSerializer[Rating]):
     """A better version of a response. Rows have to come from `edits_of`."""
 
     task = serializers.CharField(source="response.task.external_id")

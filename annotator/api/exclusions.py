@@ -14,6 +14,7 @@ from annotator import access
 from annotator.api.fields import KnownFields
 from annotator.api.filters import ExclusionFilter
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.models import Exclusion, Project, User
 from annotator.projects.pseudonyms import Pseudonyms
@@ -22,7 +23,7 @@ from annotator.review.exclusions import counting, person_named
 from annotator.web.query_parameters import flag
 
 
-class ExclusionSerializer(serializers.ModelSerializer[Exclusion]):
+class ExclusionSerializer(ModelSerializer[Exclusion]):
     annotator = serializers.SerializerMethodField(help_text="pseudonym")
     by = serializers.CharField(source="by.username", read_only=True)
 

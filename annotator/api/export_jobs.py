@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
 from annotator.api.scopes import ForReaders
 from annotator.api.transfer import WhateverIsAccepted
@@ -28,7 +29,7 @@ from annotator.exporting.layouts import LAYOUTS
 from annotator.models import ExportJob
 
 
-class ExportJobSerializer(serializers.ModelSerializer[ExportJob]):
+class ExportJobSerializer(ModelSerializer[ExportJob]):
     """`sha256` and `bytes_done` are those of the file once the state is *done*; `error` says why a job has failed."""
 
     filters = serializers.DictField(child=serializers.CharField(), read_only=True)

@@ -9,11 +9,12 @@ from rest_framework.response import Response
 from annotator import access
 from annotator.api.fields import KnownFields, WholeNumberField
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.models import Guideline
 from annotator.projects.guidelines import LONGEST_GUIDELINES, publish
 
 
-class GuidelineSerializer(serializers.ModelSerializer[Guideline]):
+class GuidelineSerializer(ModelSerializer[Guideline]):
     class Meta:
         model = Guideline
         fields = ["version", "text", "created_at"]

@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
 from annotator.api.transfer import (
     LONGEST_MAPPING,
@@ -38,7 +39,7 @@ from annotator.web import query_parameters
 FORMATS = ("json", "csv")
 
 
-class ImportJobSerializer(serializers.ModelSerializer[ImportJob]):
+class ImportJobSerializer(ModelSerializer[ImportJob]):
     """`import_id` is the row under `imports/` once a task is made; `error` says why a job has failed."""
 
     by = serializers.CharField(source="requested_by.username", default="", read_only=True)
@@ -77,7 +78,7 @@ class StartSerializer(serializers.Serializer[Any]):
     )
 
 
-class ErrorSerializer(serializers.ModelSerializer[ImportJobError]):
+class ErrorSerializer(ModelSerializer[ImportJobError]):
     class Meta:
         model = ImportJobError
         fields = ["line", "field", "error"]
@@ -108,7 +109,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
     note = serializers.CharField(help_text="why no row can be shown")
 
 
-class MappingSerializer(serializers.ModelSerializer[ImportMapping]):
+class MappingSerializer(ModelSerializer[ImportMapping]):
     mapping = serializers.JSONField(source="columns")
     name = serializers.CharField(max_length=200)
 

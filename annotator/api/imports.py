@@ -13,13 +13,14 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.filters import ImportFilter
+from annotator.api.model_serializers import ModelSerializer
 from annotator.db.clock import database_now
 from annotator.importing import take_back, withdrawal_preview
 from annotator.models import Import
 from annotator.web.query_parameters import flag
 
 
-class ImportSerializer(serializers.ModelSerializer[Import]):
+class ImportSerializer(ModelSerializer[Import]):
     by = serializers.CharField(source="by.username", default="", read_only=True, help_text="empty: a command")
 
     class Meta:

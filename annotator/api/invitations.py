@@ -16,6 +16,7 @@ from annotator.accounts import logins
 from annotator.api.fields import KnownFields, WholeNumberField
 from annotator.api.filters import InvitationFilter
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.scopes import WithinScopes
 from annotator.api.serializers import OwnMembershipSerializer
 from annotator.db.clock import database_now
@@ -24,7 +25,7 @@ from annotator.projects import invitation_mails, invitations
 from annotator.projects.invitations import DAYS, LONGEST_NAME, Wish
 
 
-class InvitationSerializer(serializers.ModelSerializer[Invitation]):
+class InvitationSerializer(ModelSerializer[Invitation]):
     """An invitation, without its link, which only the answer to the call that makes it holds."""
 
     state = serializers.SerializerMethodField(help_text="open, used, expired or revoked")

@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.db.clock import database_now
@@ -34,7 +35,7 @@ class ReleaseFileSerializer(serializers.Serializer[Any]):
     sha256 = serializers.CharField()
 
 
-class ReleaseSerializer(serializers.ModelSerializer[Release]):
+class ReleaseSerializer(ModelSerializer[Release]):
     """`content_hash` covers the rows; `archive_size` and `archive_sha256` are those of the tar file.
 
     `error` says why a release has failed. One that is *withdrawn* held a text that was erased, and has no files any

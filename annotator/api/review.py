@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.fields import KnownFields, RankingField, ResponseIdField, ScoreField, WholeNumberField
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.api.resources import Resource
 from annotator.api.segment_fields import SegmentsField, shown_scores, shown_segments
@@ -31,7 +32,7 @@ from annotator.segmenting import ranges
 # The queue -------------------------------------------------------------------------------------------------
 
 
-class WaitingSerializer(serializers.ModelSerializer[Task]):
+class WaitingSerializer(ModelSerializer[Task]):
     """A task that waits for a reviewer. `task` is its public number, `id` the one that it was imported with."""
 
     task = serializers.IntegerField(source="public_id")

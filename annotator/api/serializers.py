@@ -8,6 +8,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema_fiel
 from rest_framework import serializers
 
 from annotator.api.fields import LARGEST, KnownFields, NumberField, RankingField, SettingsField, WholeNumberField
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.rubrics import text_of
 from annotator.api.segment_fields import (
     CommentSerializer,
@@ -26,13 +27,13 @@ ASKED = ["preference", "ranking", "confidence", "safe", "feedback", "edit", "dom
 """What a project may ask of an annotator besides the scores."""
 
 
-class AttributeSerializer(serializers.ModelSerializer[Attribute]):
+class AttributeSerializer(ModelSerializer[Attribute]):
     class Meta:
         model = Attribute
         fields = ["key", "name", "description", "levels", "checks", "scope"]
 
 
-class RubricSerializer(serializers.ModelSerializer[Rubric]):
+class RubricSerializer(ModelSerializer[Rubric]):
     attributes = AttributeSerializer(many=True, read_only=True)
 
     class Meta:
@@ -57,7 +58,7 @@ class OwnPartSerializer(serializers.Serializer[Project]):
     quota = serializers.IntegerField(source="own_quota", help_text="tasks that they may rate; 0: no limit")
 
 
-class AnnotatorsProjectSerializer(serializers.ModelSerializer[Project]):
+class AnnotatorsProjectSerializer(ModelSerializer[Project]):
     """What annotators see of a project: what it asks of them, and their own part.
 
     Rows have to come from `as_seen_by()`.
@@ -150,7 +151,7 @@ class RubricChoice(serializers.Field[Any, Any, Any, Any]):
         return value.key
 
 
-class ProjectSerializer(KnownFields, serializers.ModelSerializer[Project]):
+class ProjectSerializer(KnownFields, ModelSerializer[Project]):
     """All of a project, for its managers. The stage function checks whether the settings are allowed."""
 
     # NumberField refuses "nan", which would pass every bound of the model's fields.
@@ -252,7 +253,7 @@ ProjectByRole = PolymorphicProxySerializer(
 """What a caller sees of a project depends on their role in it."""
 
 
-class MemberSerializer(KnownFields, serializers.ModelSerializer[Membership]):
+class MemberSerializer(KnownFields, ModelSerializer[Membership]):
     """A member of a project, as its managers see them. Rows have to come from `with_pseudonym()`."""
 
     username = serializers.CharField(source="user.username", max_length=150)
@@ -298,7 +299,7 @@ class AnswerSerializer(KnownFields):
     accept = serializers.BooleanField()
 
 
-class OwnMembershipSerializer(serializers.ModelSerializer[Membership]):
+class OwnMembershipSerializer(ModelSerializer[Membership]):
     """The caller's own membership of a project. Rows have to come from `with_pseudonym()`."""
 
     project = serializers.CharField(source="project.slug")
@@ -310,7 +311,7 @@ class OwnMembershipSerializer(serializers.ModelSerializer[Membership]):
         fields = ["project", "role", "offered_role", "pseudonym"]
 
 
-class MeSerializer(serializers.ModelSerializer[User]):
+class MeSerializer(ModelSerializer[User]):
     memberships = serializers.SerializerMethodField()
 
     class Meta:
@@ -338,7 +339,7 @@ class TaskResponseSerializer(serializers.Serializer[Any]):
     model = serializers.CharField()
 
 
-class TaskSerializer(serializers.ModelSerializer[Task]):
+class TaskSerializer(ModelSerializer[Task]):
     """A task as managers and reviewers see it: with model names, without anybody's ratings."""
 
     responses = serializers.SerializerMethodField()
@@ -446,7 +447,7 @@ class RatingOutSerializer(StoredRatingSerializer):
     comments = CommentSerializer(many=True, required=False)
 
 
-class AnnotationSerializer(serializers.ModelSerializer[Annotation]):
+class AnnotationSerializer(ModelSerializer[Annotation]):
     """One annotation with its ratings. Rows have to carry `pseudonym`, the rater's name in the project."""
 
     task = serializers.CharField(source="assignment.task.external_id")

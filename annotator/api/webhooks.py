@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.fields import KnownFields
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.pagination import CursorPages
 from annotator.api.resources import Resource
 from annotator.db.clock import database_now
@@ -23,7 +24,7 @@ from annotator.webhooks.endpoints import Wish
 from annotator.webhooks.events import EVENTS
 
 
-class WebhookSerializer(serializers.ModelSerializer[Webhook]):
+class WebhookSerializer(ModelSerializer[Webhook]):
     """A webhook, without its secret, which only the answers to making it and to a new secret hold."""
 
     made_by = serializers.CharField(source="made_by.username", default=None, read_only=True)
@@ -58,7 +59,7 @@ class SecretSerializer(serializers.Serializer[Any]):
     secret = serializers.CharField()
 
 
-class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
+class DeliverySerializer(ModelSerializer[WebhookDelivery]):
     """One event for the webhook, and what the last attempt to send it came to."""
 
     message_id = serializers.CharField(help_text="webhook-id, the same in every attempt")

@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 
 from annotator import access
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
 from annotator.api.transfer import WhateverIsAccepted
 from annotator.exporting.spreadsheets import csv_lines
@@ -30,7 +31,7 @@ from rewards.models import Evaluation, EvaluationJob
 FORMATS = ("json", "csv")
 
 
-class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
+class EvaluationSerializer(ModelSerializer[Evaluation]):
     """`metrics` as the learning core measured them; the same `data_hash` is the same data."""
 
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(
@@ -63,7 +64,7 @@ class EvaluationRequestSerializer(serializers.Serializer[Any]):
     )
 
 
-class EvaluationJobSerializer(serializers.ModelSerializer[EvaluationJob]):
+class EvaluationJobSerializer(ModelSerializer[EvaluationJob]):
     """`evaluation` is the id of the result once the state is `done`; `error` says why there is none."""
 
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(

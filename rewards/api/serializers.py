@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotator.api.fields import KnownFields, SettingsField
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.segment_fields import CutField
 from annotator.models import Project
 from annotator.segmenting import NotAPartition, partition
@@ -20,7 +21,7 @@ from rewards.setting_texts import SETTINGS
 ROLES = ["system", "user", "assistant"]
 
 
-class SnapshotSerializer(serializers.ModelSerializer[Snapshot]):
+class SnapshotSerializer(ModelSerializer[Snapshot]):
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
 
     class Meta:
@@ -41,7 +42,7 @@ class SnapshotSerializer(serializers.ModelSerializer[Snapshot]):
         ]
 
 
-class SnapshotJobSerializer(serializers.ModelSerializer[SnapshotJob]):
+class SnapshotJobSerializer(ModelSerializer[SnapshotJob]):
     """`state` goes from *queued* to *building* and ends as *done*, with the snapshot, or *failed*, with the reason."""
 
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
@@ -72,7 +73,7 @@ class RunRequestSerializer(KnownFields):
     reason = serializers.CharField(required=False, max_length=200, default="requested over REST")
 
 
-class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):
+class TrainingRunSerializer(ModelSerializer[TrainingRun]):
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     snapshot: "serializers.SlugRelatedField[Snapshot]" = serializers.SlugRelatedField(
         slug_field="content_hash", read_only=True
@@ -121,7 +122,7 @@ class TrainingRunSerializer(serializers.ModelSerializer[TrainingRun]):
         return {name: value for name, value in run.metrics.items() if name != "largest_errors"}
 
 
-class RewardModelSerializer(serializers.ModelSerializer[RewardModel]):
+class RewardModelSerializer(ModelSerializer[RewardModel]):
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     evaluations = serializers.SerializerMethodField()
     scored = serializers.IntegerField(read_only=True)
@@ -246,7 +247,7 @@ class ScoredSerializer(serializers.Serializer[Any]):
     results = ResultSerializer(many=True)
 
 
-class ScoringJobSerializer(serializers.ModelSerializer[ScoringJob]):
+class ScoringJobSerializer(ModelSerializer[ScoringJob]):
     model = serializers.IntegerField(source="reward_model_id")
 
     class Meta:

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from annotator.api.selected_fields import NAME
 from annotator.db.clock import database_now
-from annotator.models import Annotation, Exclusion, Import, Invitation, Membership, Pseudonym, Rating
+from annotator.models import Annotation, Exclusion, Import, ImportJob, Invitation, Membership, Pseudonym, Rating
 from annotator.projects import invitations
 
 M = TypeVar("M", bound=Model)
@@ -91,6 +91,15 @@ class ImportFilter(filters.FilterSet):  # type: ignore[misc]
     class Meta:
         model = Import
         fields = ["file_hash"]
+
+
+class ImportJobFilter(filters.FilterSet):  # type: ignore[misc]
+    since = MomentFilter("created_at", "gte", help_text="asked for at this time or later")
+    until = MomentFilter("created_at", "lt", help_text="asked for before this time")
+
+    class Meta:
+        model = ImportJob
+        fields = ["state", "dry_run"]
 
 
 class EditFilter(filters.FilterSet):  # type: ignore[misc]

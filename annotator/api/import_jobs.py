@@ -135,6 +135,7 @@ class ImportJobs(Idempotent, generics.ListAPIView[ImportJob]):
     It may also name a public data set of the Hugging Face Hub, which the worker fetches: one import for each file.
     """
 
+    in_one_transaction = False
     serializer_class = ImportJobSerializer
     queryset = ImportJob.objects.none()
     filterset_class = ImportJobFilter

@@ -1,20 +1,22 @@
-"""Watches how much memory the processes of one kind hold."""
+"""Watches how much memory our processes of one kind hold."""
 
 import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
-PAUSE_SECONDS = 0.1
+PAUSE_SECONDS = 0.2
+LOOKS = 5
+"""How often the processes are looked at before new ones are looked for."""
 EARLY = 0.2
 """The part of the time, from its beginning, with whose peak the whole is compared."""
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Memory:
-    """What the processes that have `kind` in their command lines hold together, in bytes, as long as it is watched."""
+    """What our processes with `kind` in their command lines hold together, in bytes, as long as it is watched."""
 
     def __init__(self, kind: bytes) -> None:
         self._kind = kind
@@ -44,24 +46,45 @@ class Memory:
         return self.peak / early - 1 if early else 0.0
 
     def _watch(self) -> None:
-        # At once, so that the shortest work has one look.
-        while True:
-            self._held.append((time.perf_counter(), sum(map(_resident, processes(self._kind)))))
+        # At once, so that the shortest work has one look. To look for processes takes longer than to look at them.
+        known: list[int] = []
+        for look in count():
+            known = known if look % LOOKS else processes(self._kind)
+            self._held.append((time.perf_counter(), sum(map(_held_by, known))))
             if self._over.wait(PAUSE_SECONDS):
                 return
 
 
 def processes(kind: bytes) -> list[int]:
-    """Returns the ids of the processes that have this in their command line."""
-    found = []
+    """Returns the ids of our own descendants that have this in their command line: others may run the same programs."""
+    children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
-            if folder.name.isdecimal() and kind in (folder / "cmdline").read_bytes().replace(b"\0", b" "):
-                found.append(int(folder.name))
+            if folder.name.isdecimal():
+                children.setdefault(_parent(folder), []).append(int(folder.name))
+    found, waiting = [], [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        waiting += below
+        found += [pid for pid in below if kind in _command_line(pid)]
     return found
 
 
-def _resident(pid: int) -> int:
+def _parent(folder: Path) -> int:
+    # The name of the program stands in parentheses, and may hold anything.
+    return int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _command_line(pid: int) -> bytes:
     with suppress(OSError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    return b""
+
+
+def _held_by(pid: int) -> int:
+    """Returns the bytes of a process's memory; of what several processes share, each holds its part."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
     return 0

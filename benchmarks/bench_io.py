@@ -5,8 +5,8 @@
 so many annotations is downloaded in every format. Beside the rows a second stand the seconds to the first byte, the
 most memory that the processes of the web or the light worker held meanwhile, and how much that is above what they held
 in the first fifth of the time. Then an export is written to a file by a worker that is killed in the middle (kill -9),
-and fetched in two parts. Where LABEL_STUDIO names its environment (benchmarks/label_studio.py), Label Studio takes so
-many of the same tasks first and gives them back with three annotations each, while our processes rest.
+and fetched in two parts. Where LABEL_STUDIO names its environment (benchmarks/label_studio.py), Label Studio first gives
+back so many tasks with three annotations each, and takes as many tasks as ours takes next, while our processes rest.
 """
 
 import argparse
@@ -173,13 +173,14 @@ def measure_kill(client: Client, layout: str, rows: int) -> None:
 # Label Studio ----------------------------------------------------------------------------------------------
 
 
-def measure_peer(environment: Path, folder: Path, numbers: Sequence[int]) -> None:
+def measure_peer(environment: Path, folder: Path, *, taken: int, given: Sequence[int]) -> None:
+    """Has it give back the annotations of so many tasks, and take as many tasks as ours takes next."""
     data = folder / "peer"
     data.mkdir(exist_ok=True)
     with label_studio.served(environment, data):
-        label_studio.measure_in(list(tasks(max(numbers))))
-        for number in numbers:
+        for number in given:
             label_studio.measure_out(list(tasks(number)))
+        label_studio.measure_in(list(tasks(taken)))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -205,7 +206,7 @@ def main(arguments: Sequence[str]) -> None:
         with product.running() as address:
             client = Client(address, Token.objects.create(manager)[1])
             if environment := label_studio.environment_folder():
-                measure_peer(environment, folder, given.peer_tasks)
+                measure_peer(environment, folder, taken=min(given.tasks), given=given.peer_tasks)
             measure_in(client, manager, given.tasks)
             rows = measure_out(client, given.layouts or list(LAYOUTS), given.formats)
             layout = max(rows, key=lambda name: rows[name])

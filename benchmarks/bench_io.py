@@ -5,8 +5,8 @@
 so many annotations is downloaded in every format. Beside the rows a second stand the seconds to the first byte, the
 most memory that the processes of the web or the light worker held meanwhile, and how much that is above what they held
 in the first fifth of the time. Then an export is written to a file by a worker that is killed in the middle (kill -9),
-and fetched in two parts. Where LABEL_STUDIO names its environment (benchmarks/label_studio.py), Label Studio first gives
-back so many tasks with three annotations each, and takes as many tasks as ours takes next, while our processes rest.
+and fetched in two parts. Where LABEL_STUDIO names its environment (benchmarks/label_studio.py), Label Studio gives back
+so many tasks with three annotations each before, and takes as many tasks as ours takes next, while our processes rest.
 """
 
 import argparse

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from annotator.launch import child_processes
-from benchmarks.resident import Memory
+from benchmarks.resident import Memory, descendants, worked_seconds
 
 PORT = 8931
 ADDRESS = f"127.0.0.1:{PORT}"
@@ -115,6 +115,18 @@ def _new_database(url: str) -> dict[str, str]:
     }
 
 
+def _database_processes() -> list[int]:
+    """Returns the processes of its PostgreSQL, which runs on this machine; none for SQLite."""
+    import psycopg
+
+    if not (url := os.environ.get("LABEL_STUDIO_DATABASE_URL")):
+        return []
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int").fetchone()
+    assert row
+    return [row[0], *descendants(row[0])]
+
+
 def _wait_until_ready() -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -157,11 +169,13 @@ def measure_in(tasks: Sequence[Mapping[str, Any]]) -> None:
     """Prints how fast tasks of ours come in."""
     project = _make_project()
     rows = [_task(task) for task in tasks]
+    worked = worked_seconds((KIND,), beside=_database_processes())
     memory, start = Memory(KIND), time.perf_counter()
     with memory.watched():
         taken = _import(project, rows)
     seconds = time.perf_counter() - start
-    rate = f"{taken:,} of {len(rows):,} in {seconds:.1f} s, {taken / seconds:,.0f} a second"
+    worked = worked_seconds((KIND,), beside=_database_processes()) - worked
+    rate = f"{taken:,} of {len(rows):,} in {seconds:.1f} s, {taken / seconds:,.0f} a second, processor {worked:.1f} s"
     print(f"Label Studio, tasks in: {rate}, at most {memory.peak / 1e6:.0f} MB held.", flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Watches how much memory our processes of one kind hold."""
+"""Watches how much memory our processes of one kind hold, and how long processes have worked (Linux only)."""
 
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -57,22 +57,41 @@ class Memory:
 
 def processes(kind: bytes) -> list[int]:
     """Returns the ids of our own descendants that have this in their command line: others may run the same programs."""
+    return [pid for pid in descendants(os.getpid()) if kind in _command_line(pid)]
+
+
+def descendants(ancestor: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
             if folder.name.isdecimal():
-                children.setdefault(_parent(folder), []).append(int(folder.name))
-    found, waiting = [], [os.getpid()]
+                children.setdefault(int(_facts(int(folder.name))[1]), []).append(int(folder.name))
+    found, waiting = [], [ancestor]
     while waiting:
         below = children.get(waiting.pop(), [])
         waiting += below
-        found += [pid for pid in below if kind in _command_line(pid)]
+        found += below
     return found
 
 
-def _parent(folder: Path) -> int:
-    # The name of the program stands in parentheses, and may hold anything.
-    return int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+def worked_seconds(kinds: Sequence[bytes], *, beside: Sequence[int] = ()) -> float:
+    """Returns the processor time so far of our processes of these kinds, and of processes beside them.
+
+    What has ended counts with the process that waited for it.
+    """
+    pids = {pid for kind in kinds for pid in processes(kind)} | set(beside)
+    return sum(map(_worked, pids))
+
+
+def _worked(pid: int) -> float:
+    with suppress(OSError):
+        return sum(map(int, _facts(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _facts(pid: int) -> list[str]:
+    """Returns the fields of /proc/PID/stat behind the program's name, which may hold anything: state, parent, ..."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def _command_line(pid: int) -> bytes:

@@ -47,7 +47,7 @@ bench-evidence:  ## whether the gate and the learning curve keep their word, on 
 bench-growth:  ## what a claim and a submission cost as the tasks grow; ARGS: numbers of tasks
 	@$(BOOTSTRAP) bench growth $(ARGS)
 
-bench-io:  ## data in and out over HTTP: rows a second, first byte, memory, a kill; ARGS: --tasks, --annotations, --layouts, --formats, --keep
+bench-io:  ## data in and out over HTTP, beside Label Studio where LABEL_STUDIO names it; ARGS: --tasks, --annotations, --layouts, --formats, --peer-tasks, --keep
 	@$(BOOTSTRAP) bench io $(ARGS)
 
 bench-learning:  ## whether anything is learnt, on real pairs and ratings; ARGS: pairs, ratings

@@ -1,10 +1,12 @@
-"""Measures how fast data come in and go out, over HTTP, with all processes of `make run`.
+"""Measures how fast data come in and go out, over HTTP, with all processes of `make run`, and Label Studio in one run.
 
-`python -m benchmarks.bench_io [--tasks 20000 1000000] [--annotations 1000000] [--layouts ...] [--formats ...]`. Files
-of plain tasks are imported by the light worker; then every layout of a project with so many annotations is downloaded
-in every format. Beside the rows a second stand the seconds to the first byte, and the most memory that the processes
-of the web or the light worker held while they did it. At last an export is written to a file by a worker that is killed
-in the middle (kill -9), and fetched in two parts.
+`python -m benchmarks.bench_io [--tasks 20000 1000000] [--annotations 1000000] [--layouts ...] [--formats ...]
+[--peer-tasks 2000 20000]`. Files of plain tasks are imported by the light worker. Then every layout of a project with
+so many annotations is downloaded in every format. Beside the rows a second stand the seconds to the first byte, the
+most memory that the processes of the web or the light worker held meanwhile, and how much that is above what they held
+in the first fifth of the time. Then an export is written to a file by a worker that is killed in the middle (kill -9),
+and fetched in two parts. Where LABEL_STUDIO names its environment (benchmarks/label_studio.py), Label Studio gives back
+so many tasks with three annotations each before, and takes as many tasks as ours takes next, while our processes rest.
 """
 
 import argparse
@@ -15,65 +17,26 @@ import os
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from annotator.launch.run import COMMANDS
-from benchmarks import product
+from benchmarks import label_studio, product
+from benchmarks.resident import Memory, processes, worked_seconds
 
 if TYPE_CHECKING:
     from annotator.models import User
 
-WEB, LIGHT = b"annotator.launch.webserver", b"-Q light"
-FORMATS = ("jsonl", "csv", "parquet")
+WEB, LIGHT, POSTGRES = b"annotator.launch.webserver", b"-Q light", b"postgres"
+FORMATS = ("jsonl", "json", "csv", "parquet")
 SLUG, IMPORTED = "bench", "imported"
 PIECE = 1 << 18
 PATIENCE_SECONDS = 3600
 MEGABYTE = 10**6
-
-
-class Memory:
-    """The most memory that processes of a kind hold together, in bytes, looked at every twentieth of a second."""
-
-    def __init__(self, kind: bytes) -> None:
-        self.peak = 0
-        self._kind = kind
-        self._over = threading.Event()
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        watcher = threading.Thread(target=self._watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            watcher.join()
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.05):
-            self.peak = max(self.peak, sum(map(_resident, processes(self._kind))))
-
-
-def processes(kind: bytes) -> list[int]:
-    """Returns the ids of the processes that have this in their command line."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        with suppress(OSError):
-            if folder.name.isdecimal() and kind in (folder / "cmdline").read_bytes().replace(b"\0", b" "):
-                found.append(int(folder.name))
-    return found
-
-
-def _resident(pid: int) -> int:
-    with suppress(OSError):
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
 
 
 @dataclass(frozen=True)
@@ -110,20 +73,25 @@ class Client:
 # In --------------------------------------------------------------------------------------------------------
 
 
-def write_tasks(file: IO[bytes], number: int) -> None:
-    """Writes tasks of about 500 bytes: a prompt of 150 characters and two responses of 120."""
+def tasks(number: int) -> Iterator[dict[str, Any]]:
+    """Yields tasks of about 500 bytes: a prompt of 150 characters and two responses of 120."""
     prompt, response = "Why does the light change? " * 6, "Because the sun is lower in the evening. " * 3
     for place in range(number):
-        row = {
+        yield {
             "id": f"t-{place}",
             "messages": [{"role": "user", "content": f"{place}: {prompt}"}],
             "responses": [{"text": f"{side}{place} {response}"} for side in "ab"],
         }
+
+
+def write_tasks(file: IO[bytes], number: int) -> None:
+    for row in tasks(number):
         file.write(json.dumps(row).encode() + b"\n")
 
 
 def measure_in(client: Client, manager: "User", numbers: Sequence[int]) -> None:
-    print("| tasks | MB | seconds | tasks a second | MB of the light worker, at most |\n|---|---|---|---|---|")
+    print("\n| tasks | MB | seconds | tasks a second | processor, s | MB of the light worker, at most | growth |")
+    print("|---|---|---|---|---|---|---|")
     for number in numbers:
         slug = f"{IMPORTED}-{number}"
         _make_project(slug, manager)
@@ -131,14 +99,16 @@ def measure_in(client: Client, manager: "User", numbers: Sequence[int]) -> None:
             write_tasks(file, number)
             size = file.tell()
             file.seek(0)
+            worked = worked_seconds((WEB, LIGHT, POSTGRES))
             memory, start = Memory(LIGHT), time.perf_counter()
             with memory.watched():
                 sent = client.json("POST", f"{slug}/import-jobs/", file, **{"Content-Length": str(size)})
                 job = client.until_ended(f"{slug}/import-jobs/{sent['id']}/")
             seconds = time.perf_counter() - start
+            worked = worked_seconds((WEB, LIGHT, POSTGRES)) - worked
         assert job["created"] == number, job
-        row = f"| {number:,} | {size / MEGABYTE:.0f} | {seconds:.1f} | {number / seconds:,.0f} |"
-        print(row, f"{memory.peak / MEGABYTE:.0f} |", flush=True)
+        row = f"| {number:,} | {size / MEGABYTE:.0f} | {seconds:.1f} | {number / seconds:,.0f} | {worked:.1f} |"
+        print(row, f"{memory.peak / MEGABYTE:.0f} | {memory.growth():.0%} |", flush=True)
 
 
 def _make_project(slug: str, manager: "User") -> None:
@@ -153,8 +123,10 @@ def _make_project(slug: str, manager: "User") -> None:
 
 def measure_out(client: Client, layouts: Sequence[str], formats: Sequence[str]) -> dict[str, int]:
     """Prints how fast each layout leaves in each format; returns the rows of each layout."""
-    print("\n| layout | format | rows | MB | seconds | rows a second | first byte, s | MB of the web, at most |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "\n| layout | format | rows | MB | seconds | rows a second | first byte, s | MB of the web, at most | growth |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     rows: dict[str, int] = {}
     for layout in layouts:
         for format in ("jsonl", *(name for name in formats if name != "jsonl")):
@@ -170,8 +142,8 @@ def measure_out(client: Client, layouts: Sequence[str], formats: Sequence[str]) 
                 rows[layout] = lines
             if format in formats:
                 row = f"| {layout} | {format} | {rows[layout]:,} | {size / MEGABYTE:.0f} | {seconds:.1f} |"
-                rate = f"{rows[layout] / seconds:,.0f} | {first:.2f} | {memory.peak / MEGABYTE:.0f} |"
-                print(row, rate, flush=True)
+                rate = f"{rows[layout] / seconds:,.0f} | {first:.2f} |"
+                print(row, rate, f"{memory.peak / MEGABYTE:.0f} | {memory.growth():.0%} |", flush=True)
     return rows
 
 
@@ -200,15 +172,30 @@ def measure_kill(client: Client, layout: str, rows: int) -> None:
     print(f"\nKilled after {job['rows_done']:,} of {rows:,} rows: the next worker wrote all of them, {lines:,}.")
 
 
+# Label Studio ----------------------------------------------------------------------------------------------
+
+
+def measure_peer(environment: Path, folder: Path, *, taken: int, given: Sequence[int]) -> None:
+    """Has it give back the annotations of so many tasks, and take as many tasks as ours takes next."""
+    data = folder / "peer"
+    data.mkdir(exist_ok=True)
+    with label_studio.served(environment, data):
+        for number in given:
+            label_studio.measure_out(list(tasks(number)))
+        label_studio.measure_in(list(tasks(taken)))
+
+
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description="How fast data come in and go out.")
     parser.add_argument("--tasks", type=int, nargs="*", default=[20_000, 1_000_000])
     parser.add_argument("--annotations", type=int, default=1_000_000)
     parser.add_argument("--layouts", nargs="*")
     parser.add_argument("--formats", nargs="*", choices=FORMATS, default=FORMATS)
+    parser.add_argument("--peer-tasks", type=int, nargs="*", default=[2_000, 20_000])
     parser.add_argument("--keep", type=Path, help="a folder in which the database stays, and may be there already")
     given = parser.parse_args(arguments)
-    with product.database(given.keep):
+    print(f"Load of the machine before: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores.\n", flush=True)
+    with product.database(given.keep) as folder:
         from annotator.exporting.layouts import LAYOUTS
         from annotator.models import Project, Token, User
         from benchmarks import workspace_project
@@ -220,6 +207,8 @@ def main(arguments: Sequence[str]) -> None:
         manager = User.objects.get(username=MANAGER)
         with product.running() as address:
             client = Client(address, Token.objects.create(manager)[1])
+            if environment := label_studio.environment_folder():
+                measure_peer(environment, folder, taken=min(given.tasks), given=given.peer_tasks)
             measure_in(client, manager, given.tasks)
             rows = measure_out(client, given.layouts or list(LAYOUTS), given.formats)
             layout = max(rows, key=lambda name: rows[name])

@@ -148,11 +148,17 @@ class ImportJob(Answer):
     rejected: int = 0
     import_id: int | None = None
     error: str = ""
+    hub: str = ""
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportResult(Answer):
-    """What an import has done, or would do with `dry_run`. `refused` holds the first 1,000 of `rejected` rows."""
+    """What an import has done, or would do with `dry_run`. `refused` holds the first 1,000 of `rejected` rows.
+
+    `name` is that of the file. A data set of the Hub has several `files`, each with a result of its own: then the
+    numbers are those of all of them, and `refused` and `import_id` stand with each.
+    """
 
     created: int
     existing: int
@@ -160,6 +166,8 @@ class ImportResult(Answer):
     refused: tuple[RefusedRow, ...] = ()
     import_id: int | None = None
     dry_run: bool = False
+    name: str = ""
+    files: "tuple[ImportResult, ...]" = ()
 
 
 @dataclass(frozen=True, kw_only=True)

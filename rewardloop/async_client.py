@@ -32,11 +32,12 @@ from rewardloop.calls import Call, Rating
 from rewardloop.exchanges import Pause, Save, Send, Server, Step, Talk, answered, breaks_off, result, server_from
 from rewardloop.progress import Told, nobody
 from rewardloop.tables import dataset_of, frame_of
-from rewardloop.uploads import Source, opened
+from rewardloop.uploads import Source, hub_name, opened
 from rewardloop.work import (
     Lines,
     exported,
     imported,
+    imported_from_hub,
     model_saved,
     release_made,
     release_saved,
@@ -138,12 +139,17 @@ class AsyncClient:
     ) -> ImportResult:
         """Imports a file (a path, or an open file) or rows, and waits until they are tasks.
 
+        The text `hub:OWNER/NAME` has the server fetch a public data set of the Hugging Face Hub; `@REVISION` behind the
+        name takes a branch, tag or commit, and `/FOLDER` or `/FILE` a part.
         `mapping` names a mapping that the project keeps, or is one. `dry_run` only checks. Bad rows are in `refused`
         of the result; they raise nothing. `within` are the seconds after which TookTooLong is raised.
         """
         named = mapping if isinstance(mapping, str) else json.dumps(mapping)
+        query = {"dry_run": dry_run, "mapping": named}
+        if data_set := hub_name(source):
+            talk = imported_from_hub(self.server, project, name=data_set, query=query, told=told, within=within)
+            return await self._do(talk)
         with opened(source) as (file, name):
-            query = {"dry_run": dry_run, "mapping": named}
             talk = imported(self.server, project, file=file, name=name, query=query, told=told, within=within)
             return await self._do(talk)
 

@@ -167,6 +167,17 @@ def start_import(slug: str, form: "httpx.SyncByteStream", *, query: Json, header
     )
 
 
+def start_import_of_hub(slug: str, name: str, *, query: Json) -> Call[answers.ImportJob]:
+    return Call(
+        "POST", f"{_in(slug)}/import-jobs/", one(answers.ImportJob), query=_asked(hub=name, **query), keyed=True
+    )
+
+
+def import_jobs(slug: str, *, since: datetime) -> Call[Page]:
+    query = _asked(since=since, page_size=PAGE_SIZE)
+    return Call("GET", f"{_in(slug)}/import-jobs/", page(answers.ImportJob), query=query)
+
+
 def import_job(slug: str, number: int) -> Call[answers.ImportJob]:
     return Call("GET", f"{_in(slug)}/import-jobs/{number}/", one(answers.ImportJob))
 

@@ -13,10 +13,16 @@ import httpx
 from rewardloop.calls import json_bytes
 
 Source = str | Path | IO[bytes] | Iterable[Mapping[str, Any]]
-"""What can be imported: a file by its path, an open one, or rows."""
+"""What can be imported: a file by its path, an open one, rows, or hub:OWNER/NAME, a data set of the Hub."""
+HUB = "hub:"
 PIECE = 1 << 16
 IN_MEMORY = 1 << 22
 """Bytes of rows that are kept in memory; more of them go to a temporary file."""
+
+
+def hub_name(source: Source) -> str:
+    """Returns the name of the data set of the Hub that a text names; empty for a file or rows."""
+    return source.removeprefix(HUB) if isinstance(source, str) and source.startswith(HUB) else ""
 
 
 @contextmanager

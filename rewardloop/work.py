@@ -1,6 +1,7 @@
 """Longer work with the server, in several calls: imports, exports, runs, scores and archives."""
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -48,13 +49,69 @@ def imported(
     """Sends a file, and waits until its rows are tasks."""
     form = FileForm(file, name, told=lambda sent: told(Advance("sending", sent, form.size)))
     job = yield from result(server, calls.start_import(project, form, query=query, headers=form.headers))
-    job = yield from finished(
-        server,
-        calls.import_job(project, job.id),
-        is_done=lambda now: now.state in IMPORT_ENDED,
-        told=lambda now: told(Advance("importing", now.bytes_read, now.file_bytes)),
-        within=within,
+    job = yield from _import_ended(server, project, job, told=told, within=within)
+    return (yield from _imported_file(server, project, job, name=name))
+
+
+def imported_from_hub(
+    server: Server,
+    project: str,
+    *,
+    name: str,
+    query: Json,
+    told: Told,
+    within: float | None,
+) -> Talk[ImportResult]:
+    """Has the server fetch a data set of the Hub, and waits until the rows of all its files are tasks."""
+    ends = None if within is None else time.monotonic() + within
+    asked = yield from result(server, calls.start_import_of_hub(project, name, query=query))
+    first = yield from _import_ended(server, project, asked, told=told, within=within)
+    files = [(yield from _imported_file(server, project, first, name=first.hub))]
+    # Their jobs are there as soon as the first one has its file.
+    for job in (yield from _others_of(server, project, first)):
+        left = None if ends is None else max(ends - time.monotonic(), 0.0)
+        ended = yield from _import_ended(server, project, job, told=told, within=left)
+        files.append((yield from _imported_file(server, project, ended, name=ended.hub)))
+    return files[0] if len(files) == 1 else _all_of(files, name=name)
+
+
+def _others_of(server: Server, project: str, first: ImportJob) -> Talk[list[ImportJob]]:
+    """Returns the jobs of the data set's further files, which have the time of the request in common."""
+    if first.created_at is None:
+        return []
+    call, query, others = calls.import_jobs(project, since=first.created_at), "", []
+    while True:
+        page = call.parse((yield from answered(server, call, query=query)))
+        same = [job for job in page.results if job.created_at == first.created_at and job.hub and job.id != first.id]
+        others += same
+        if not (query := page.next):
+            return others
+
+
+def _all_of(files: Sequence[ImportResult], *, name: str) -> ImportResult:
+    return ImportResult(
+        created=sum(file.created for file in files),
+        existing=sum(file.existing for file in files),
+        rejected=sum(file.rejected for file in files),
+        dry_run=files[0].dry_run,
+        name=name,
+        files=tuple(files),
     )
+
+
+def _import_ended(server: Server, project: str, job: ImportJob, *, told: Told, within: float | None) -> Talk[ImportJob]:
+    return (
+        yield from finished(
+            server,
+            calls.import_job(project, job.id),
+            is_done=lambda now: now.state in IMPORT_ENDED,
+            told=lambda now: told(Advance("importing", now.bytes_read, now.file_bytes)),
+            within=within,
+        )
+    )
+
+
+def _imported_file(server: Server, project: str, job: ImportJob, *, name: str) -> Talk[ImportResult]:
     _require(job, f"The import of {name}")
     refused = (yield from result(server, calls.refused_rows(project, job.id))) if job.rejected else ()
     return ImportResult(
@@ -64,6 +121,7 @@ def imported(
         refused=refused,
         import_id=job.import_id,
         dry_run=job.dry_run,
+        name=name,
         raw=job.raw,
     )
 

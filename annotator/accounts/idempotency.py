@@ -1,7 +1,8 @@
 """Does a call that is sent twice with one key once (draft-ietf-httpapi-idempotency-key-header).
 
 The key is claimed before the work begins, in a statement of which one of two simultaneous ones wins. The answer is
-stored after the work. A process that dies in between leaves a claim that ends by itself; the call is then done again.
+stored after the work, in its transaction where there is one. A process that dies in between leaves a claim that ends by
+itself; the call is then done again.
 """
 
 from dataclasses import dataclass
@@ -77,9 +78,9 @@ def claim(request: Request, *, now: datetime) -> IdempotentCall:
     return call
 
 
-def store(call: IdempotentCall, answer: Answer) -> None:
-    """Stores what the call was answered, to be answered again."""
-    _attempts(call).update(status=answer.status, body=answer.body, location=answer.location)
+def store(call: IdempotentCall, answer: Answer) -> bool:
+    """Stores what the call was answered, to be answered again; returns False if it was begun again meanwhile."""
+    return bool(_attempts(call).update(status=answer.status, body=answer.body, location=answer.location))
 
 
 def free(call: IdempotentCall) -> None:

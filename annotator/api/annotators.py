@@ -8,6 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from annotator import access
+from annotator.api.filters import RaterQualityFilter
+from annotator.api.pagination import CursorPages
 from annotator.models import RaterQuality
 from annotator.quality.findings import DescribedFlag, Finding, findings
 
@@ -39,17 +41,28 @@ class AnnotatorQualitySerializer(serializers.Serializer[Finding]):
         return finding.exclusion is not None
 
 
+class AnnotatorPages(CursorPages):
+    """Pages in the order that the filter of this name has checked."""
+
+    def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:
+        """Returns the fields by which the annotators are ordered, each of which is a whole number."""
+        asked = request.query_params.get("ordering", "")
+        return (asked.replace("flags", "flag_count"), "pk") if asked else ("pk",)
+
+
 class AnnotatorQualities(generics.ListAPIView[RaterQuality]):
     """Lists a project's annotators with what stands out in their work, for managers and reviewers to judge."""
 
     serializer_class = AnnotatorQualitySerializer  # type: ignore[assignment]  # of findings on the rows
     queryset = RaterQuality.objects.none()
+    filterset_class = RaterQualityFilter
+    pagination_class = AnnotatorPages
 
     @extend_schema(responses=AnnotatorQualitySerializer(many=True))
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         user = access.user_of(request)
         project = access.reviewed_project(user, self.kwargs["slug"])
-        page = self.paginate_queryset(project.rater_qualities.select_related("annotator"))
+        page = self.paginate_queryset(self.filter_queryset(project.rater_qualities.select_related("annotator")))
         context = {"naming": access.naming_for(user, project)}
         rows = [AnnotatorQualitySerializer(finding, context=context).data for finding in findings(project, page or [])]
         return self.get_paginated_response(rows)

@@ -87,6 +87,7 @@ class ForeseenChangeSerializer(serializers.Serializer[Any]):
 class BulkChanges(Idempotent, generics.ListAPIView[BulkChange]):
     """Lists the changes of many tasks at once, for the project's managers."""
 
+    in_one_transaction = False
     serializer_class = BulkChangeSerializer
     queryset = BulkChange.objects.none()
     filterset_fields = ("action",)

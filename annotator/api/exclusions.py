@@ -70,6 +70,7 @@ DRY_RUN = OpenApiParameter("dry_run", bool, description="1: say what would chang
 class Exclusions(Idempotent, generics.ListAPIView[Exclusion]):
     """Lists the annotators whose work does not count in the project, for its managers."""
 
+    in_one_transaction = False
     serializer_class = ExclusionSerializer
     queryset = Exclusion.objects.none()
     filterset_class = ExclusionFilter

@@ -8,15 +8,30 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django_filters import rest_framework as filters  # type: ignore[import-untyped]
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from annotator import access
 from annotator.api.selected_fields import NAME
 from annotator.db.clock import database_now
-from annotator.models import Annotation, Exclusion, Import, Invitation, Membership, Pseudonym, Rating
+from annotator.models import (
+    Annotation,
+    Exclusion,
+    Import,
+    ImportJob,
+    Invitation,
+    Membership,
+    Project,
+    Pseudonym,
+    RaterQuality,
+    Rating,
+    Role,
+)
 from annotator.projects import invitations
+from annotator.quality.findings import FLAG_COUNT
+from annotator.quality.flags import Kind
 
 M = TypeVar("M", bound=Model)
 PAGES = ("cursor", "page_size", NAME)
@@ -93,6 +108,15 @@ class ImportFilter(filters.FilterSet):  # type: ignore[misc]
         fields = ["file_hash"]
 
 
+class ImportJobFilter(filters.FilterSet):  # type: ignore[misc]
+    since = MomentFilter("created_at", "gte", help_text="asked for at this time or later")
+    until = MomentFilter("created_at", "lt", help_text="asked for before this time")
+
+    class Meta:
+        model = ImportJob
+        fields = ["state", "dry_run"]
+
+
 class EditFilter(filters.FilterSet):  # type: ignore[misc]
     task = filters.CharFilter("response__task__external_id", help_text="the id that it was imported with")
     rated = filters.BooleanFilter("edited_responses", "isnull", exclude=True, help_text="has become a response")
@@ -135,7 +159,79 @@ class ExclusionFilter(filters.FilterSet):  # type: ignore[misc]
         return rows.filter(annotator__in=_called(self, value))
 
 
+class RaterQualityFilter(filters.FilterSet):  # type: ignore[misc]
+    annotator = filters.CharFilter(method="by_name", help_text="pseudonym; for managers the username too")
+    q = filters.CharFilter(method="by_part", help_text="a part of the pseudonym; for managers of the username too")
+    role = filters.ChoiceFilter(choices=Role.choices, method="by_role", help_text="members who have this role now")
+    paused = filters.BooleanFilter(method="by_pause")
+    excluded = filters.BooleanFilter(method="by_exclusion")
+    flagged = filters.BooleanFilter(method="by_flags")
+    flag = filters.ChoiceFilter(choices=Kind.choices, method="by_kind", help_text="has a flag of this kind")
+    ordering = filters.ChoiceFilter(
+        choices=[(name, name) for name in ("annotations", "-annotations", "flags", "-flags")],
+        method="in_order",
+        help_text="by the number of annotations or flags; - for the most first. Without it, in the order of their ids",
+    )
+
+    class Meta:
+        model = RaterQuality
+        fields = ()
+
+    def by_name(self, rows: QuerySet[RaterQuality], name: str, value: str) -> QuerySet[RaterQuality]:
+        """Returns the annotator of this name."""
+        return self._named(rows, "exact", value)
+
+    def by_part(self, rows: QuerySet[RaterQuality], name: str, value: str) -> QuerySet[RaterQuality]:
+        """Returns the annotators in whose names this stands."""
+        return self._named(rows, "icontains", value)
+
+    def by_role(self, rows: QuerySet[RaterQuality], name: str, value: str) -> QuerySet[RaterQuality]:
+        """Returns those who are members in this role."""
+        return rows.filter(annotator__in=self._of_project(Membership).filter(role=value).values("user"))
+
+    def by_pause(self, rows: QuerySet[RaterQuality], name: str, value: bool) -> QuerySet[RaterQuality]:
+        """Returns those who are paused, or all others."""
+        return _among(rows, self._of_project(Membership).filter(paused_at__isnull=False).values("user"), value)
+
+    def by_exclusion(self, rows: QuerySet[RaterQuality], name: str, value: bool) -> QuerySet[RaterQuality]:
+        """Returns those who are excluded, or all others."""
+        return _among(rows, self._of_project(Exclusion).values("annotator"), value)
+
+    def by_flags(self, rows: QuerySet[RaterQuality], name: str, value: bool) -> QuerySet[RaterQuality]:
+        """Returns those in whose work something stands out, or all others."""
+        return rows.exclude(flags=[]) if value else rows.filter(flags=[])
+
+    def by_kind(self, rows: QuerySet[RaterQuality], name: str, value: str) -> QuerySet[RaterQuality]:
+        """Returns those who have a flag of this kind."""
+        return rows.filter(flags__contains=[{"kind": value}])
+
+    def in_order(self, rows: QuerySet[RaterQuality], name: str, value: str) -> QuerySet[RaterQuality]:
+        """Counts the flags, by which the pages of the list may be ordered."""
+        return rows.annotate(flag_count=FLAG_COUNT)
+
+    def _named(self, rows: QuerySet[RaterQuality], lookup: str, value: str) -> QuerySet[RaterQuality]:
+        called = self._of_project(Pseudonym).filter(**{f"name__{lookup}": value}).values("user")
+        by_name = Q(annotator__in=called)
+        project = Project.objects.get(slug=_slug(self))
+        # A reviewer could find out by a username who has a pseudonym.
+        if access.manages(access.user_of(self.request), project):
+            by_name |= Q(**{f"annotator__username__{lookup}": value})
+        return rows.filter(by_name)
+
+    def _of_project(self, model: type[M]) -> QuerySet[M]:
+        return model._default_manager.filter(project__slug=_slug(self))
+
+
+def _among(rows: QuerySet[RaterQuality], users: QuerySet[Any, Any], are: bool) -> QuerySet[RaterQuality]:
+    return rows.filter(annotator__in=users) if are else rows.exclude(annotator__in=users)
+
+
 def _called(filters_of_list: Any, name: str) -> QuerySet[Any, Any]:
     """Returns the user of this pseudonym in the project of the address."""
-    slug = filters_of_list.request.parser_context["kwargs"]["slug"]
-    return Pseudonym.objects.filter(project__slug=slug, name=name).values("user")
+    return Pseudonym.objects.filter(project__slug=_slug(filters_of_list), name=name).values("user")
+
+
+def _slug(filters_of_list: Any) -> str:
+    """Returns the slug of the project in the address."""
+    slug: str = filters_of_list.request.parser_context["kwargs"]["slug"]
+    return slug

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from io import IOBase
@@ -21,6 +21,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.accounts import idempotency
 from annotator.db.clock import database_now
+from annotator.db.retries import in_transaction
 from annotator.models import IdempotentCall
 from annotator.models.idempotency import LONGEST_KEY
 from annotator.refusals import Refusal
@@ -69,7 +70,13 @@ class Idempotent(APIView):
     """How long the call may run. Afterwards its process is taken for dead, and the call may be done again."""
     body_is_streamed = False
     """Whether the body is a file, which is not read into memory."""
+    in_one_transaction = True
+    """Whether a call with a key commits its work together with its answer: a process that dies has done nothing.
+
+    False where the work is more than rows, waits for a worker, or goes on batch by batch.
+    """
     _call: IdempotentCall | None = None
+    _is_stored = False
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Stores what a call with a key was answered, or frees the key of one that was refused or has failed."""
@@ -79,7 +86,7 @@ class Idempotent(APIView):
         finally:
             if self._call is not None and not (isinstance(answer, Response) and answer.status_code < 300):
                 idempotency.free(self._call)
-        if self._call is not None and isinstance(answer, Response) and answer.status_code < 300:
+        if self._call is not None and isinstance(answer, Response) and answer.status_code < 300 and not self._is_stored:
             idempotency.store(self._call, self._stored(answer))
         return answer
 
@@ -96,6 +103,22 @@ class Idempotent(APIView):
         if call.status is not None:
             raise Replay(call)
         self._call = call
+        if self.in_one_transaction:
+            # The framework calls the method next; what it raises is answered outside, after the rollback.
+            method = request.method.lower()
+            setattr(self, method, in_transaction(self._committed_with_its_answer(getattr(self, method))))
+
+    def _committed_with_its_answer(self, work: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+        def done(*args: Any, **kwargs: Any) -> HttpResponseBase:
+            answer = work(*args, **kwargs)
+            if self._call is not None and isinstance(answer, Response) and answer.status_code < 300:
+                # Whoever was taken for dead undoes the work, which another process has begun again.
+                if not idempotency.store(self._call, self._stored(answer)):
+                    raise idempotency.StillRunning("This call was begun again. Send it once more for its answer.")
+                self._is_stored = True
+            return answer
+
+        return done
 
     def handle_exception(self, exc: Exception) -> Any:
         """Answers a replay; all else is answered as anywhere."""

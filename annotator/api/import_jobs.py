@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotator import access
+from annotator.api.filters import ImportJobFilter
 from annotator.api.idempotency import Idempotent
 from annotator.api.model_serializers import ModelSerializer
 from annotator.api.resources import Resource
@@ -135,9 +136,10 @@ class ImportJobs(Idempotent, generics.ListAPIView[ImportJob]):
     It may also name a public data set of the Hugging Face Hub, which the worker fetches: one import for each file.
     """
 
+    in_one_transaction = False
     serializer_class = ImportJobSerializer
     queryset = ImportJob.objects.none()
-    filterset_fields = ("state", "dry_run")
+    filterset_class = ImportJobFilter
     parser_classes = [MultiPartParser, StreamParser]
     body_is_streamed = True
     longest = timedelta(hours=1)  # a gigabyte over a slow line

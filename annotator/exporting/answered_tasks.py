@@ -18,13 +18,17 @@ from annotator.models.label import IN_FORCE_OF_RESPONSE
 
 @dataclass(frozen=True)
 class Answer:
-    """A response; `means` is its label in force, empty if it has none. `name` is its id as imported, or its number."""
+    """A response; `means` is its label in force, empty if it has none. `name` is its id as imported, or its number.
+
+    `feedback` is what came with its file about it, if the statement reads it.
+    """
 
     pk: int
     name: str
     model: str
     text: str
     means: dict[str, float]
+    feedback: Any = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class AnsweredTask:
     """A task. `preference` and `pairs` are those in force: the reviewer's, else the raters', else the imported ones.
 
     `pairs` are ids of responses, the better one first. `votes` are in the order of submission; they and `ratings` are
-    empty where they are not read.
+    empty where they are not read. `dropped` says that the raters' answers are too far apart for a label.
     """
 
     pk: int
@@ -71,6 +75,7 @@ class AnsweredTask:
     pairs: Sequence[Pair]
     votes: Sequence[Vote]
     ratings: Sequence[RatedBy] = ()
+    dropped: bool = False
 
 
 # Everything is looked up task by task, as in the snapshots (rewards/snapshots/lines.py). One JSON value for each task
@@ -78,7 +83,8 @@ class AnsweredTask:
 _SELECT = """
 SELECT json_build_array(t.id, t.external_id, {conversation}, t.prompt_hash, t.language, t.metadata::text,
     t.imported_preference, c.preference, c.pairs, coalesce(c.dropped_because, '') <> '', a.preference, a.ranking,
-    (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, {text}, l.means) ORDER BY r.position)
+    (SELECT json_agg(json_build_array(r.id, r.external_id, r.position, r.model, {text}, l.means, {kept})
+                      ORDER BY r.position)
      FROM annotator_response r LEFT JOIN LATERAL ({in_force}) l ON true WHERE r.task_id = t.id),
     {votes}, {ratings})
 FROM ({exported}) e (id) JOIN annotator_task t ON t.id = e.id
@@ -109,12 +115,16 @@ _RATINGS = """(
 
 @dataclass(frozen=True)
 class Depth:
-    """What is read of each task: its texts, the votes, what the voters wrote on each response, and all ratings."""
+    """What is read of each task: its texts, the votes, what the voters wrote on each response, and all ratings.
+
+    `kept` reads the feedback that came with the responses.
+    """
 
     texts: bool = True
     votes: bool = True
     written: bool = False
     ratings: bool = False
+    kept: bool = False
 
 
 WHOLE = Depth()
@@ -158,6 +168,7 @@ def _tasks(tasks: Selection, exported: QuerySet[Task], depth: Depth) -> Iterator
     select = _SELECT.format(
         conversation="t.conversation" if depth.texts else "'[]'::json",
         text="r.text" if depth.texts else "''",
+        kept="r.metadata -> 'feedback'" if depth.kept else "NULL",
         in_force=IN_FORCE_OF_RESPONSE,
         votes=_VOTES.format(written=_WRITTEN if depth.written else "") if depth.votes else "NULL",
         ratings=_RATINGS.format(in_time=in_time) if depth.ratings else "NULL",
@@ -171,6 +182,18 @@ def preferred_tasks(project: Project, filters: Filters) -> Selection:
     """Selects the tasks of the export that may have a preference or a ranking in force, by when it was made."""
     condition, values = _are_preferred(filters)
     return Selection(project, filters, _exported(project, filters), condition, values)
+
+
+def preferred_or_kept_tasks(project: Project, filters: Filters) -> Selection:
+    """Selects the tasks of `preferred_tasks` and those that came with what people said in HelpSteer3's fields."""
+    preferred = preferred_tasks(project, filters)
+    return (
+        preferred if filters.ask_for_a_time() else replace(preferred, condition=f"({preferred.condition} OR {_KEPT})")
+    )
+
+
+_KEPT = """t.metadata ? 'overall_preference' OR EXISTS (
+    SELECT FROM annotator_response r WHERE r.task_id = t.id AND r.metadata ? 'feedback' OFFSET 0)"""
 
 
 def compared_tasks(project: Project, filters: Filters) -> Selection:
@@ -228,13 +251,14 @@ def _task(row: Sequence[Any]) -> AnsweredTask:
         # By the slower decoder, which keeps whole numbers of more than 64 bits as they are.
         metadata={} if metadata in ("{}", None) else json.loads(metadata),
         responses=[
-            Answer(pk, imported_id or str(position + 1), model, text, means or {})
-            for pk, imported_id, position, model, text, means in responses or ()
+            Answer(pk, imported_id or str(position + 1), model, text, means or {}, feedback)
+            for pk, imported_id, position, model, text, means, feedback in responses or ()
         ],
         preference=_preference(settled, None if dropped else agreed, None if dropped else imported),
         pairs=pairs_of(ranking) if ranking else () if dropped else [(a, b) for a, b in pairs or ()],
         votes=[Vote(*vote) for vote in votes or ()],
         ratings=[RatedBy(*rating) for rating in ratings or ()],
+        dropped=dropped,
     )
 
 

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from annotator.exporting import (
     annotations,
+    helpsteer3,
     labels,
     other_tools,
     preferences,
@@ -47,7 +48,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
         ),
         "disagreements": Layout(labels.disagreement_rows, labels.disagreement_columns, labels.count_rated),
         "preference": Layout(preferences.preference_rows, preferences.preference_columns, preferences.count_preferred),
-        "helpsteer3": Layout(preferences.helpsteer3_rows, preferences.helpsteer3_columns, preferences.count_preferred),
+        "helpsteer3": Layout(helpsteer3.helpsteer3_rows, helpsteer3.helpsteer3_columns, helpsteer3.count_helpsteer3),
         "helpsteer3_edit": Layout(written_answers.edit_rows, written_answers.edit_columns, written_answers.count_edits),
         "dpo": Layout(preferences.dpo_rows, preferences.dpo_columns, preferences.count_compared),
         "nemo": Layout(preferences.nemo_rows, preferences.nemo_columns, preferences.count_told_apart),

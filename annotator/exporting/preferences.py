@@ -1,7 +1,6 @@
-"""The layouts of preferences: the rows of HelpSteer2 and HelpSteer3, and what TRL and NeMo RL train on."""
+"""The layouts of preferences: the rows of HelpSteer2, and what TRL and NeMo RL train on."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.db.models import QuerySet
@@ -11,12 +10,10 @@ from annotator.consensus.rules import Rules, most_similar
 from annotator.exporting.answered_tasks import (
     COUNTED,
     WHOLE,
-    WITH_FEEDBACK,
     AnsweredTask,
     Compared,
     Depth,
     Selection,
-    Vote,
     answered_tasks,
     compared_tasks,
     comparisons,
@@ -82,40 +79,6 @@ def preference_columns(_project: Project) -> Mapping[str, Type]:
     }
 
 
-def helpsteer3_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
-    """Yields a row for each task of two responses with a preference, in HelpSteer3's fields (arXiv 2505.11475)."""
-    pairs = _preferred_pairs(project, filters, unseen, WITH_FEEDBACK if project.ask_feedback else WHOLE)
-    for task, preference in pairs:
-        yield {
-            "domain": _most_named(vote.domain for vote in task.votes) or str(task.metadata.get("domain", "")),
-            "language": _most_named(vote.language for vote in task.votes) or task.language,
-            "context": task.conversation,
-            "response1": task.responses[0].text,
-            "response2": task.responses[1].text,
-            "overall_preference": preference,
-            "individual_preference": [
-                {"score": vote.strength, "reasoning": vote.justification, **_feedback(vote)}
-                for vote in _valid(task.votes)
-            ],
-        }
-
-
-def _most_named(names: Iterable[str]) -> str:
-    """Returns the name that most raters chose, the first one of several; empty if nobody chose one."""
-    counted = Counter(name for name in names if name)
-    return counted.most_common(1)[0][0] if counted else ""
-
-
-def _feedback(vote: Vote) -> Row:
-    return {f"feedback{number}": text for number, text in enumerate(vote.feedback or ("", ""), 1)}
-
-
-def helpsteer3_columns(_project: Project) -> Mapping[str, Type]:
-    by_people: Type = [{"score": INTEGER, "reasoning": TEXT, "feedback1": TEXT, "feedback2": TEXT}]
-    head: dict[str, Type] = {"domain": TEXT, "language": TEXT, "context": MESSAGES, "response1": TEXT}
-    return {**head, "response2": TEXT, "overall_preference": INTEGER, "individual_preference": by_people}
-
-
 def count_preferred(project: Project, filters: Filters) -> int:
     return sum(1 for _ in _with_preference(preferred_tasks(project, filters), COUNTED))
 
@@ -170,10 +133,8 @@ def count_told_apart(project: Project, filters: Filters) -> int:
     return sum(1 for _ in _compared(project, filters, COUNTED))
 
 
-def _preferred_pairs(
-    project: Project, filters: Filters, unseen: QuerySet[Any], depth: Depth = WHOLE
-) -> Iterator[tuple[AnsweredTask, int]]:
-    return _with_preference(preferred_tasks(project, filters).without(unseen), depth)
+def _preferred_pairs(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[tuple[AnsweredTask, int]]:
+    return _with_preference(preferred_tasks(project, filters).without(unseen))
 
 
 def _with_preference(tasks: Selection, depth: Depth = WHOLE) -> Iterator[tuple[AnsweredTask, int]]:
@@ -184,10 +145,6 @@ def _with_preference(tasks: Selection, depth: Depth = WHOLE) -> Iterator[tuple[A
 
 def _most_similar(task: AnsweredTask, rules: Rules) -> tuple[int, ...]:
     return most_similar([vote.strength for vote in task.votes], rules) if task.votes else ()
-
-
-def _valid(votes: Any) -> list[Vote]:
-    return [vote for vote in votes if -3 <= vote.strength <= 3]
 
 
 def _compared(

@@ -12,6 +12,8 @@ from annotator.models import Exclusion, Project, RaterQuality, Task, User
 from annotator.quality.flag_texts import sentence
 from annotator.quality.flags import FEWEST, Kind
 
+FLAG_COUNT = Func("flags", function="jsonb_array_length", output_field=IntegerField())
+
 
 @dataclass(frozen=True)
 class DescribedFlag:
@@ -44,8 +46,7 @@ class Finding:
 
 
 def most_flagged_first(project: Project) -> QuerySet[RaterQuality]:
-    flags = Func("flags", function="jsonb_array_length", output_field=IntegerField())
-    return project.rater_qualities.select_related("annotator").order_by(flags.desc(), "-annotations", "pk")
+    return project.rater_qualities.select_related("annotator").order_by(FLAG_COUNT.desc(), "-annotations", "pk")
 
 
 def how_many_flagged(project: Project) -> int:

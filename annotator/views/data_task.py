@@ -26,7 +26,14 @@ from annotator.review.segment_sheets import segment_sheets
 from annotator.review.timelines import Event, timeline
 from annotator.search.criteria import GivenReward, champion_scores
 from annotator.templatetags.scales import level
-from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores, written_answers
+from annotator.views.rating_sheets import (
+    imported_feedback,
+    preference_text,
+    ranking_text,
+    table,
+    unlikely_scores,
+    written_answers,
+)
 from annotator.web.query_parameters import number_in
 
 
@@ -75,6 +82,7 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
         "source": next(iter(sorted(label.source for label in labels.values())), ""),
         "unlikely": unlikely_scores(shown),
         "raters": [_rater(rater, shown, naming, people) for rater in shown.raters],
+        "imported_feedback": imported_feedback(shown),
         "settled_by": naming(shown.adjudication.by) if shown.adjudication else "",
         "settled_preference": _comparison(shown.adjudication, shown) if shown.adjudication else "",
         "agreed_preference": preference_text(shown.consensus.preference) if shown.consensus else "",

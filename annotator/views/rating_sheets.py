@@ -8,7 +8,8 @@ from django.utils.translation import gettext as _
 
 from annotator.consensus.rankings import Ranking
 from annotator.forms.rating import CONFIDENCE_TEXTS, PREFERENCE_TEXTS, SAFETY_TEXTS
-from annotator.models import Attribute, Rating, UnsafeCategory
+from annotator.importing.kept_feedback import by_raters, texts_of
+from annotator.models import Attribute, Origin, Rating, UnsafeCategory
 from annotator.review.rating_sheets import Rater, Reviewed, Row, Sheet
 from annotator.templatetags.scales import level
 
@@ -100,7 +101,7 @@ def preference_text(preference: int | None) -> str:
 
 def written_answers(rater: Rater, ratings: Reviewed) -> list[dict[str, str]]:
     """Returns what a rater wrote about each response, with a title: feedback, a better version, and what it changes."""
-    return [
+    own = [
         {"title": title % {"letter": sheet.letter}, "text": text}
         for sheet in ratings.sheets
         if (rating := rater.ratings.get(sheet.response.pk))
@@ -110,4 +111,29 @@ def written_answers(rater: Rater, ratings: Reviewed) -> list[dict[str, str]]:
             (_("What the better version of response %(letter)s changes"), rating.edit_summary),
         )
         if text
+    ]
+    came = _came_with_preferences(ratings).get(rater.annotation.pk, ())
+    title = _("Feedback on response %(letter)s")
+    return own + [
+        {"title": title % {"letter": letter}, "text": text} for letter, text in zip("AB", came, strict=False) if text
+    ]
+
+
+def _came_with_preferences(ratings: Reviewed) -> dict[int, tuple[str, str]]:
+    """Returns what imported raters wrote about the two responses, by their annotations."""
+    if "individual_preference" not in ratings.task.metadata:
+        return {}
+    given = (rater.annotation for rater in ratings.raters if rater.annotation.origin == Origin.IMPORTED)
+    votes = sorted(given, key=lambda annotation: annotation.pk)
+    said = [(annotation.preference, annotation.justification) for annotation in votes]
+    return dict(zip((annotation.pk for annotation in votes), by_raters(ratings.task.metadata, said), strict=True))
+
+
+def imported_feedback(ratings: Reviewed) -> list[dict[str, str]]:
+    """Returns what came with each response, with a title: its raters are known by their places in the file's list."""
+    title = _("Imported rater %(number)s on response %(letter)s")
+    return [
+        {"title": title % {"number": number, "letter": sheet.letter}, "text": text}
+        for sheet in ratings.sheets
+        for number, text in enumerate(texts_of(sheet.response.metadata.get("feedback")), 1)
     ]

@@ -49,7 +49,14 @@ from annotator.review.rating_sheets import Reviewed, is_about_personal_informati
 from annotator.review.segment_sheets import segment_sheets
 from annotator.review.verdicts import latest_verdicts
 from annotator.templatetags.scales import level
-from annotator.views.rating_sheets import preference_text, ranking_text, table, unlikely_scores, written_answers
+from annotator.views.rating_sheets import (
+    imported_feedback,
+    preference_text,
+    ranking_text,
+    table,
+    unlikely_scores,
+    written_answers,
+)
 from annotator.views.returning import back
 from annotator.web.htmx import HtmxRequest
 from annotator.web.query_parameters import choice_in, number_in
@@ -189,6 +196,7 @@ def _page(request: HttpRequest, ratings: Reviewed, form: AdjudicationForm) -> di
             }
             for rater in ratings.raters
         ],
+        "imported_feedback": imported_feedback(ratings),
         "form": form,
         "refused": refused,
         "settled_preference": _comparison(ratings.adjudication, ratings) if ratings.adjudication else "",

@@ -83,7 +83,9 @@ def _settings(verb: argparse.ArgumentParser, meaning: str) -> None:
 def _files(verbs: Verbs) -> None:
     verb = _verb(verbs, "import", summary="import tasks from files", does=files.import_files)
     verb.add_argument("project")
-    verb.add_argument("files", nargs="+", metavar="FILE", type=Path, help="- is standard input")
+    verb.add_argument(
+        "files", nargs="+", metavar="FILE", help="- is standard input, hub:OWNER/NAME a data set of the Hub"
+    )
     verb.add_argument("--dry-run", action="store_true", help="check and count, write nothing")
     verb.add_argument("--mapping", default="", help="the name of a mapping of the project, or a file that holds one")
     verb = _verb(verbs, "export", summary="export labels, ratings, preferences or scores to a file", does=files.export)

@@ -9,6 +9,7 @@ from typing import Any
 from rewardloop.answers import ImportResult
 from rewardloop.command_line import logins
 from rewardloop.command_line.terminal import BadInput, Terminal
+from rewardloop.uploads import HUB
 
 SOME_REFUSED = 3
 MOST_SHOWN = 20
@@ -20,9 +21,10 @@ def import_files(options: Namespace, terminal: Terminal) -> int:
     with logins.client(options.url) as client:
         for file in options.files:
             with terminal.bar() as told:
-                source = sys.stdin.buffer if str(file) == "-" else file
+                source = sys.stdin.buffer if file == "-" else file
                 done = client.import_tasks(options.project, source, mapping=mapping, dry_run=options.dry_run, told=told)
-            _show(file, done, terminal=terminal)
+            for part in done.files or (done,):
+                _show(part.name if file.startswith(HUB) else file, part, terminal=terminal)
             refused += done.rejected
     return SOME_REFUSED if refused else 0
 
@@ -38,8 +40,8 @@ def _mapping(named: str) -> str | dict[str, Any]:
     return mapping
 
 
-def _show(file: Path, done: ImportResult, *, terminal: Terminal) -> None:
-    terminal.data({"file": str(file), **done.raw, "refused": [row.raw for row in done.refused]})
+def _show(file: str, done: ImportResult, *, terminal: Terminal) -> None:
+    terminal.data({"file": file, **done.raw, "refused": [row.raw for row in done.refused]})
     would = "would be " if done.dry_run else ""
     terminal.say(f"{file}: {done.created:,} {would}new, {done.existing:,} known, {done.rejected:,} refused")
     for row in done.refused[:MOST_SHOWN]:

@@ -157,6 +157,7 @@ class OneEvaluation(Resource):
 class EvaluationJobs(Idempotent, generics.ListCreateAPIView[EvaluationJob]):
     """The files that a project's models are or were judged by; a POST sends one, as a multipart form."""
 
+    in_one_transaction = False
     serializer_class = EvaluationJobSerializer
     queryset = EvaluationJob.objects.none()
     filterset_class = EvaluationJobFilter

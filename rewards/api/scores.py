@@ -38,6 +38,8 @@ Without the limit a slow score worker would leave no thread for the pages.
 class ScoreItems(ForScoring, Idempotent):
     """Scores items by a warm worker: 200 with the results, or 202 with a job where it takes longer."""
 
+    in_one_transaction = False
+
     @extend_schema(request=ScoreRequestSerializer, responses={200: ScoredSerializer, 202: ScoringJobSerializer})
     def post(self, request: Request) -> Response:
         data = ScoreRequestSerializer(data=request.data)

@@ -30,6 +30,7 @@ from rewardloop import Client
 from rewardloop.command_line import logins, main
 from rewardloop.command_line.logins import Login
 from tests.conftest import Cast
+from tests.hub import served_hub
 from tests.rewardloop.scripted import Answer, Script
 
 URL = "http://testserver"
@@ -70,6 +71,14 @@ def _workers_work(monkeypatch: pytest.MonkeyPatch) -> None:
 def work() -> None:
     for jobs in (import_jobs, export_jobs, release_jobs):
         jobs.run_waiting()
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The Hub as far as a test needs it."""
+    with served_hub() as address:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        yield
 
 
 def token_of(user: User) -> str:

@@ -184,3 +184,45 @@ def test_a_password_becomes_a_token(cast: Cast, transport: Any) -> None:
     assert token.token not in repr(token)
     with Client(URL, token.token, transport=transport) as dave:
         assert dave.me().username == "dave"
+
+
+# Data sets of the Hub ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("hub")
+def test_each_file_of_a_data_set_of_the_hub_is_imported(carol: Client, project: Project) -> None:
+    carol.import_tasks("talk", [task_row("before")])
+    done = carol.import_tasks("talk", "hub:ours/rows")
+    assert (done.name, done.created, done.rejected) == ("ours/rows", 2, 0)
+    assert [(file.name.rpartition("@")[2][41:], file.created) for file in done.files] == [
+        ("edit/train.jsonl", 1),
+        ("preference/train.jsonl", 1),
+    ]
+    assert Task.objects.count() == 3
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_second_request_is_told_what_came_of_its_own_jobs(carol: Client) -> None:
+    carol.import_tasks("talk", "hub:ours/rows")
+    again = carol.import_tasks("talk", "hub:ours/rows", dry_run=True)
+    assert (again.created, again.existing, len(again.files), again.dry_run) == (0, 2, 2, True)
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_part_of_a_data_set_has_the_result_of_a_file(carol: Client) -> None:
+    done = carol.import_tasks("talk", "hub:ours/rows/edit")
+    assert (done.created, done.files, done.import_id is not None) == (1, (), True)
+
+
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize(
+    ("name", "kind", "why"),
+    [
+        ("hub:rows", Invalid, "names no data set: write OWNER/NAME"),
+        ("hub:ours/gone", WorkFailed, "The import of ours/gone is failed. hub:ours/gone cannot be read from the Hub"),
+        ("hub:ours/rows/nothing", WorkFailed, "holds no file of rows"),
+    ],
+)
+def test_what_the_hub_does_not_have_is_said(carol: Client, name: str, kind: type[Exception], why: str) -> None:
+    with pytest.raises(kind, match=why):
+        carol.import_tasks("talk", name)

@@ -258,3 +258,15 @@ def test_a_reader_that_has_seen_enough_is_no_error(
     monkeypatch.setattr("rewardloop.command_line.door.sys.stdout.fileno", lambda: 1, raising=False)
     done = run("projects", "list")
     assert (done.code, done.err) == (1, "")
+
+
+@pytest.mark.usefixtures("hub")
+def test_a_data_set_of_the_hub_is_imported_file_by_file(as_carol: None, run: Run) -> None:
+    done = run("import", "talk", "hub:ours/rows")
+    assert (done.code, Task.objects.count()) == (0, 2)
+    assert "/edit/train.jsonl: 1 new, 0 known, 0 refused" in done.out
+    (one, other) = run("import", "talk", "hub:ours/rows", "--json").data
+    assert (one["existing"], other["existing"]) == (1, 1)
+    refused = run("import", "talk", "hub:rows")
+    assert refused.code == 1
+    assert "names no data set" in refused.err

@@ -85,7 +85,7 @@ def fetch(job: ImportJob, *, update: Callable[..., bool], on_piece: Callable[[],
         # The job has a place already.
         require_places(job.project, len(others), now=now)
         update(hub=str(first.name), file_name=shown_name(first.name.path))
-        ImportJob.objects.bulk_create(_job_like(job, file, now=now) for file in others)
+        ImportJob.objects.bulk_create(_job_like(job, file) for file in others)
     remove_files(job)  # what an earlier attempt has left
 
     def read(size: int) -> bytes:
@@ -112,14 +112,15 @@ def _require_size(file: hub.HubFile) -> None:
         raise FileTooLarge(text % {"name": file.name, **numbers})
 
 
-def _job_like(job: ImportJob, file: hub.HubFile, *, now: datetime) -> ImportJob:
+def _job_like(job: ImportJob, file: hub.HubFile) -> ImportJob:
+    """Makes the job of a further file. Its time is that of the request, by which a client finds all it asked for."""
     return ImportJob(
         project=job.project,
         requested_by=job.requested_by,
         hub=str(file.name),
         fetch_only=job.fetch_only,
         file_name=shown_name(file.name.path),
-        created_at=now,
+        created_at=job.created_at,
         state=State.WAITING,
         dry_run=job.dry_run,
         mapping=job.mapping,

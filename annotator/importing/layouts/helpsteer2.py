@@ -36,6 +36,7 @@ PREFERENCE_FIELDS = {
     "all_preferences_unprocessed",
 }
 _LEVELS = {str(score): score for score in range(MOST_LEVELS)}
+_STRENGTHS = {str(strength): strength for strength in PREFERENCES}
 
 
 HELPSTEER2 = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
@@ -184,3 +185,8 @@ def strength(value: Any, name: str, *, zero: bool) -> int:
     if value == TIE and not zero:
         raise BadRow(f"{name} is 0: this project allows no ties. A manager can turn on allow_ties")
     return value
+
+
+def strength_of_cell(cell: Any) -> Any:
+    """Reads the strength of a preference from a cell. Any other cell stays as it is, which later checks refuse."""
+    return _STRENGTHS.get(cell.strip(), cell) if isinstance(cell, str) else cell

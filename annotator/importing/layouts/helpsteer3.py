@@ -1,6 +1,6 @@
 """Reads HelpSteer3's configurations: preference, feedback, edit and edit_quality (arXiv 2505.11475, 2503.04378)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from annotator.importing.conversations import checked_messages, rest_of
@@ -14,7 +14,7 @@ from annotator.importing.field_checks import (
     shown,
     storable_text,
 )
-from annotator.importing.layouts.helpsteer2 import strength
+from annotator.importing.layouts.helpsteer2 import strength, strength_of_cell
 from annotator.importing.layouts.own_tasks import language_of
 from annotator.importing.rows import GivenPreference, ResponseRow, Rules, TaskRow
 from annotator.importing.sources import RawRow
@@ -29,6 +29,8 @@ RESPONSES = (
 PREFERRED = {"good_edited_response": -1, "original_response": 1}
 """By the first response: a good edit is better than a bad one, and an edit is better than what it was made from."""
 FEEDBACK = {"response1": "feedback1", "response2": "feedback2", "response": "feedback", "original_response": "feedback"}
+NAMED = {"original_response", "edited_response", "good_edited_response", "bad_edited_response"}
+"""Responses whose fields become their ids: an export tells by these which configuration a task came from."""
 _CELLS = ("context", "individual_preference", *FEEDBACK.values())
 
 
@@ -40,7 +42,8 @@ def helpsteer3_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
     """Reads a task of one response or two; what people wrote about a response is kept with it. Raises BadRow."""
     if raw.from_csv:
         values = from_json_cells(values, _CELLS)
-    names = next(names for names in RESPONSES if names[0] in values)
+        values["overall_preference"] = strength_of_cell(values.get("overall_preference"))
+    names = _responses(values)
     feedback = {FEEDBACK[name] for name in names if name in FEEDBACK}
     read = {"id", "context", "overall_preference", "individual_preference", *names, *feedback}
     given = values.get("individual_preference") or []
@@ -48,13 +51,16 @@ def helpsteer3_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
         raise BadRow("individual_preference must be a list", "individual_preference")
     check_raters(len(given), "individual_preference")
     preference = PREFERRED.get(names[0], 0)
-    if "overall_preference" in values:
+    if values.get("overall_preference") not in (None, ""):
         preference = strength(values["overall_preference"], "overall_preference", zero=True)
     preferences = [_preference(value, f"individual_preference[{n}]", rules) for n, value in enumerate(given)]
     rest = rest_of(values, read, "context")
     # Ours has a justification and no feedback on each response, so HelpSteer3's is kept as it is.
     if any(isinstance(value, dict) and value.keys() - {"score", "reasoning"} for value in given):
         rest["individual_preference"] = given
+    # Ours is 0 where raters allow ties alone, so HelpSteer3's is kept.
+    if values.get("overall_preference") == 0:
+        rest["overall_preference"] = 0
     return TaskRow(
         line=raw.line,
         messages=checked_messages(values["context"], "context"),
@@ -69,10 +75,17 @@ def helpsteer3_row(raw: RawRow, values: dict[str, Any], rules: Rules) -> TaskRow
     )
 
 
+def _responses(values: Mapping[str, Any]) -> Sequence[str]:
+    """Returns the names of the responses; in a table of several configurations, the others' cells are empty."""
+    there = [names for names in RESPONSES if names[0] in values]
+    return next((names for names in there if values[names[0]] not in (None, "")), there[0])
+
+
 def _response(values: Mapping[str, Any], name: str) -> ResponseRow:
     feedback = values.get(FEEDBACK.get(name, ""))
     text = storable_text(required(dict(values), name), name)
-    return ResponseRow(text, metadata=metadata_of({"feedback": feedback} if feedback else {}))
+    metadata = metadata_of({"feedback": feedback} if feedback else {})
+    return ResponseRow(text, external_id=name if name in NAMED else "", metadata=metadata)
 
 
 def _preference(value: Any, name: str, rules: Rules) -> GivenPreference:

@@ -1,13 +1,20 @@
 """A creating call that is sent again with its Idempotency-Key is done once and answered the same."""
 
+import json
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from hashlib import sha256
 from io import BytesIO
+from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import IntegrityError, connection
 from django.urls import URLPattern, URLResolver
@@ -17,10 +24,11 @@ from annotator.accounts import idempotency
 from annotator.api.idempotency import Idempotent
 from annotator.background import heartbeats
 from annotator.db.clock import database_now
-from annotator.models import ExportJob, IdempotentCall, ImportJob, Invitation, Project, Rubric, Token, User
+from annotator.models import BulkChange, ExportJob, IdempotentCall, ImportJob, Invitation, Project, Rubric, Token, User
 from annotator.tasks import forget_old_answers
 from annotator.urls import rest
-from tests.builders import make_user
+from tests.builders import make_task, make_user
+from tests.celery_workers import environment
 from tests.conftest import Cast
 from tests.rewards.test_api import make_model
 
@@ -72,10 +80,20 @@ def told(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["code"]
 
 
-def test_every_creating_call_takes_a_key() -> None:
+def calls() -> list[URLPattern]:
     halves = [half for half in rest if isinstance(half, URLResolver)]
-    patterns = [pattern for half in halves for pattern in half.url_patterns if isinstance(pattern, URLPattern)]
-    views = {str(pattern.name): vars(pattern.callback)["cls"] for pattern in patterns}
+    return [pattern for half in halves for pattern in half.url_patterns if isinstance(pattern, URLPattern)]
+
+
+def keyed(*, in_one_transaction: bool) -> list[URLPattern]:
+    """The calls that take a key, those of one transaction or the others."""
+    views = {pattern: vars(pattern.callback)["cls"] for pattern in calls()}
+    of_key = {pattern: view for pattern, view in views.items() if issubclass(view, Idempotent)}
+    return [pattern for pattern, view in of_key.items() if view.in_one_transaction == in_one_transaction]
+
+
+def test_every_creating_call_takes_a_key() -> None:
+    views = {str(pattern.name): vars(pattern.callback)["cls"] for pattern in calls()}
     posts = {name for name, view in views.items() if hasattr(view, "post")}
     assert {name for name in posts if not issubclass(views[name], Idempotent)} == set(WITHOUT)
 
@@ -296,7 +314,7 @@ def test_of_simultaneous_calls_one_does_the_work(project: Project, cast: Cast) -
     before, start, answers = Rubric.objects.count(), Barrier(8), []
 
     def send() -> None:
-        client = APIClient(headers={"authorization": f"Token {token}"})
+        client = APIClient(SERVER_NAME="localhost", headers={"authorization": f"Token {token}"})
         start.wait()
         answers.append(post(client, "rubrics/", body).status_code)
         connection.close()
@@ -310,3 +328,61 @@ def test_of_simultaneous_calls_one_does_the_work(project: Project, cast: Cast) -
     assert 201 in answers
     assert Rubric.objects.count() == before + 1
     assert IdempotentCall.objects.get().status == 201
+
+
+# Killed ----------------------------------------------------------------------------------------------------
+
+KILLED = """
+import json, os, signal, sys
+import django
+django.setup()
+from rest_framework.test import APIClient
+from annotator.accounts import idempotency
+idempotency.store = lambda call, answer: os.kill(os.getpid(), signal.SIGKILL)
+client = APIClient(SERVER_NAME="localhost", headers={"authorization": f"Token {sys.argv[1]}", "idempotency-key": "one"})
+print(client.post("/api/v1/" + sys.argv[2], json.loads(sys.argv[3]), format="json").content)
+"""
+
+
+def kill_in(path: str, body: dict[str, Any], token: str, folder: Path) -> None:
+    """A process does the call's work, and is killed where it would store the answer."""
+    alive = environment(folder, DJANGO_SETTINGS_MODULE="annotator.settings", SECRET_KEY=settings.SECRET_KEY)
+    words = [sys.executable, "-c", KILLED, token, path, json.dumps(body)]
+    done = subprocess.run(words, env=alive, cwd=settings.BASE_DIR, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert IdempotentCall.objects.get().status is None
+    IdempotentCall.objects.update(lost_at=database_now())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_that_is_killed_before_its_answer_has_done_nothing(
+    project: Project, cast: Cast, carol: APIClient, tmp_path: Path
+) -> None:
+    kill_in("projects/talk/invitations/", {}, Token.objects.create(cast.carol)[1], tmp_path)
+    assert not Invitation.objects.exists()
+    assert post(carol, "projects/talk/invitations/", {}).status_code == 201
+    assert Invitation.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_change_of_many_tasks_that_is_killed_is_there_without_its_answer(
+    project: Project, cast: Cast, tmp_path: Path
+) -> None:
+    body = {"action": "priority", "priority": 5, "tasks": [make_task(project, "t-1").public_id]}
+    kill_in("projects/talk/bulk-changes/", body, Token.objects.create(cast.carol)[1], tmp_path)
+    assert BulkChange.objects.get().changed == 1
+
+
+def test_calls_that_are_no_transaction_are_named_to_their_readers() -> None:
+    named = {str(pattern.pattern).rpartition("/")[0].rpartition("/")[2] for pattern in keyed(in_one_transaction=False)}
+    page = Path(settings.BASE_DIR, "docs", "rest.md").read_text()
+    (sentence,) = re.findall(r"Only\s(`[^.]*?) may\s+have done their work", page)
+    assert set(re.findall(r"`([a-z-]+)/`", sentence)) == named
+
+
+def test_who_was_taken_for_dead_undoes_the_work(
+    project: Project, carol: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "store", lambda call, answer: False)
+    assert told(post(carol, "projects/talk/invitations/", {})) == (409, "idempotency_key_in_use")
+    assert not Invitation.objects.exists()

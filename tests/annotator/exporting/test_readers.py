@@ -11,9 +11,10 @@ from annotator.exporting.rows import export
 from annotator.importing.layouts import read_tasks
 from annotator.importing.rows import GivenAnnotation, Rules, TaskRow
 from annotator.importing.sources import read_rows
-from annotator.models import Project
+from annotator.models import Project, Rating
+from tests.annotator.exporting.test_helpsteer3 import CONFIGURATIONS
 from tests.annotator.exporting.test_preferences import preferred
-from tests.builders import ATTRIBUTES
+from tests.builders import ATTRIBUTES, imported
 from tests.conftest import Cast
 from tests.environments import needs_readers, python_with, said_by, trl
 
@@ -25,6 +26,7 @@ TASKS = 4
 def rated(project: Project, cast: Cast) -> Project:
     for number in range(TASKS):
         preferred(project, cast, 2, 2, 2, level=[1, 3], name=f"t-{number}", prompt=f'=1+{number}, "or\nnot"?')
+    Rating.objects.update(feedback="=Right", edit='A "better",\none', edit_summary="It is longer.")
     project.refresh_from_db()
     return project
 
@@ -92,6 +94,50 @@ def test_argilla_reads_records_with_their_labels(rated: Project, tmp_path: Path)
     assert records == [[f"t-{number}", fields, 2 * len(ATTRIBUTES) + 1] for number in range(TASKS)]
 
 
+HELPSTEER3 = """
+import json, sys
+from datasets import load_dataset
+for builder, file in map(str.split, sys.argv[1:]):
+    rows = load_dataset(builder, data_files=file, split="train")
+    print(builder, sorted(rows.column_names), rows.num_rows)
+print(json.dumps([{name: value for name, value in row.items() if value is not None} for row in rows]))
+"""
+
+
+def test_datasets_reads_helpsteer3_s_configurations_as_they_came(project: Project, tmp_path: Path) -> None:
+    imported(project, *CONFIGURATIONS.values())
+    names = [f"{name} {written(project, tmp_path, 'helpsteer3', name)}" for name in ("csv", "parquet")]
+    said = said_by(python_with("datasets", "datasets"), HELPSTEER3, *names, HOME=str(tmp_path))
+    assert json.loads(said) == list(CONFIGURATIONS.values())
+
+
+ARGILLA_ANSWERS = """
+import json, sys
+from uuid import UUID
+from argilla import Response
+from argilla.records._io._json import JsonIO
+records = JsonIO._records_from_json(sys.argv[1])
+for record in records:
+    for number in range(2):
+        for question, value in json.loads(sys.argv[3]).items():
+            record.responses.add(Response(question, value, user_id=UUID(int=number), status="submitted"))
+JsonIO.to_json(records, sys.argv[2])
+print(len(records))
+"""
+
+
+def test_what_argilla_s_annotators_answer_comes_in_beside_our_labels(rated: Project, tmp_path: Path) -> None:
+    ours, theirs = written(rated, tmp_path, "argilla", "json"), tmp_path / "theirs.json"
+    answers = {f"{key}_{number}": 4 for key in ATTRIBUTES for number in (1, 2)}
+    said_by(python_with("argilla", "argilla", "requests"), ARGILLA_ANSWERS, ours, theirs, json.dumps(answers))
+    scores = dict.fromkeys(ATTRIBUTES, 3)
+    assert set(as_said(theirs)) == {f"t-{number}" for number in range(TASKS)}
+    for task in tasks_in(theirs):
+        assert [answer.ratings for answer in task.annotations] == 2 * [{0: scores, 1: scores}]
+        assert [response.label["helpfulness"] for response in task.responses] == [1, 3]
+        assert task.preference == 2
+
+
 TRL = """
 import json, sys
 from datasets import load_dataset
@@ -144,6 +190,29 @@ def label_config() -> str:
     )
 
 
+LABEL_STUDIO_SDK = """
+import json, sys
+from label_studio_sdk.label_interface import LabelInterface
+interface = LabelInterface(sys.argv[2])
+interface.validate()
+tasks = json.load(open(sys.argv[1]))
+answers = [answer for task in tasks for answer in task["annotations"]]
+wrong = {"result": [{**answers[0]["result"][1], "to_name": "response_9"}]}
+print(json.dumps([
+    [interface.validate_task({"data": task["data"]}) for task in tasks],
+    [interface.validate_prediction(answer, return_errors=True) for answer in answers],
+    bool(interface.validate_prediction(wrong, return_errors=True)),
+]))
+"""
+
+
+def test_label_studio_s_sdk_finds_no_fault_in_tasks_and_answers(rated: Project, tmp_path: Path) -> None:
+    python = python_with("label-studio-sdk", "label-studio-sdk")
+    file = written(rated, tmp_path, "label_studio", "json")
+    tasks, answers, finds_faults = json.loads(said_by(python, LABEL_STUDIO_SDK, file, label_config()))
+    assert (tasks, answers, finds_faults) == (TASKS * [True], 3 * TASKS * [[]], True)
+
+
 LABEL_STUDIO = """
 import json, os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "label_studio.core.settings.label_studio"
@@ -194,10 +263,14 @@ def test_label_studio_takes_our_tasks_and_gives_them_back(rated: Project, tmp_pa
 
 def as_said(file: Path) -> dict[str, list[Any]]:
     """Each task's ratings and preferences, by the annotators' pseudonyms."""
+    return {task.external_id: sorted(map(_parts, task.annotations)) for task in tasks_in(file)}
+
+
+def tasks_in(file: Path) -> list[TaskRow]:
     with file.open("rb") as stream:
         tasks = list(read_tasks(read_rows(stream), Rules(dict.fromkeys(ATTRIBUTES, 5), ties=False)))
     assert all(isinstance(task, TaskRow) for task in tasks)
-    return {task.external_id: sorted(map(_parts, task.annotations)) for task in tasks if isinstance(task, TaskRow)}
+    return [task for task in tasks if isinstance(task, TaskRow)]
 
 
 def _parts(said: GivenAnnotation) -> list[Any]:

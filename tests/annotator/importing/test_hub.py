@@ -1,11 +1,9 @@
-"""Data sets of the Hub: a small one stands in for it, which answers as the Hub does."""
+"""Data sets of the Hub, for which a small one stands in."""
 
 import io
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -18,55 +16,15 @@ from annotator.background.heartbeats import QueueHealth
 from annotator.importing import jobs
 from annotator.importing.jobs import uploads
 from annotator.models import ImportJob, Project, Task
-from tests.builders import json_lines, task_row
 from tests.conftest import Cast
-
-FILES = {
-    "README.md": b"# Rows",
-    "preference/train.jsonl": json_lines(task_row("t-1")).getvalue(),
-    "edit/train.jsonl": json_lines(task_row("t-2")).getvalue(),
-}
-SHA = "0" * 40
-
-
-class Hub(BaseHTTPRequestHandler):
-    tokens: ClassVar[list[str | None]] = []
-
-    def do_GET(self) -> None:
-        self.tokens.append(self.headers.get("Authorization"))
-        info = {"id": "ours/rows", "sha": SHA, "siblings": [{"rfilename": n, "size": len(c)} for n, c in FILES.items()]}
-        name = self.path.partition(f"/resolve/{SHA}/")[2]
-        if self.path.startswith("/api/datasets/ours/rows"):
-            self._answer(200, json.dumps(info).encode())
-        elif name in FILES:
-            self._answer(200, FILES[name])
-        else:
-            self._answer(404, b"")
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def _answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("ETag", f'"{hash(body)}"')
-        self.send_header("X-Repo-Commit", SHA)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+from tests.hub import SHA, Hub, served_hub
 
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-        Hub.tokens.clear()
+    with served_hub() as address:
+        monkeypatch.setenv("HF_ENDPOINT", address)
         yield
-        server.shutdown()
 
 
 def imported(*names: str) -> str:

@@ -194,3 +194,76 @@ def test_a_process_that_fails_is_no_result_and_is_written_down(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert tasks.assess_annotators() == 0
     assert BackgroundFailure.objects.get().error == "AssessmentFailed: it ended with code 1"
+
+
+@pytest.fixture
+def listed(known: Project, cast: Cast) -> Project:
+    """Alice is paused, bob flagged and excluded, erin has rated most and rates no more."""
+    quality = {"project": known, "measures": FINE | {"rated_by_all": 0}, "computed_at": NOW}
+    RaterQuality.objects.create(annotator=cast.erin, annotations=900, **quality)
+    known.memberships.filter(user=cast.alice).update(paused_at=NOW)
+    known.memberships.filter(user=cast.erin).delete()
+    Exclusion.objects.create(project=known, annotator=cast.bob, reason="A bot.", by=cast.carol, made_at=NOW)
+    return known
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", "alice bob erin"),
+        ("annotator=bob", "bob"),
+        ("annotator=bo", ""),
+        ("q=LI", "alice"),
+        ("role=annotator", "alice bob"),
+        ("role=reviewer", ""),
+        ("paused=true", "alice"),
+        ("paused=false", "bob erin"),
+        ("excluded=true", "bob"),
+        ("excluded=false&flagged=false", "alice erin"),
+        ("flagged=true", "bob"),
+        ("flag=speeding", "bob"),
+        ("flag=drifting", ""),
+        ("ordering=-flags", "bob alice erin"),
+        ("ordering=flags", "alice erin bob"),
+        ("ordering=-annotations&role=annotator", "alice bob"),
+    ],
+)
+def test_annotators_are_found_and_ordered(
+    listed: Project, cast: Cast, as_user: Callable[[User], APIClient], query: str, names: str
+) -> None:
+    answer = as_user(cast.carol).get(f"/api/v1/projects/talk/annotators/?{query}").json()
+    assert [row["annotator"] for row in answer["results"]] == names.split()
+
+
+def test_pages_of_ordered_annotators_hold_everybody_once(
+    listed: Project, cast: Cast, as_user: Callable[[User], APIClient]
+) -> None:
+    carol, address, seen = (
+        as_user(cast.carol),
+        "/api/v1/projects/talk/annotators/?ordering=-annotations&page_size=1",
+        [],
+    )
+    while address:
+        page = carol.get(address).json()
+        seen += [row["annotator"] for row in page["results"]]
+        address = page["next"]
+    assert (seen[0], sorted(seen)) == ("erin", ["alice", "bob", "erin"])
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_reviewer_finds_nobody_by_a_username(
+    known: Project, cast: Cast, as_user: Callable[[User], APIClient], rita: User
+) -> None:
+    def found(query: str) -> int:
+        return len(as_user(rita).get(f"/api/v1/projects/talk/annotators/?{query}").json()["results"])
+
+    assert (found("annotator=bob"), found("q=bob")) == (0, 0)
+    name = pseudonym(cast.bob, known)
+    assert (found(f"annotator={name}"), found(f"q={name[1:]}")) == (1, 1)
+
+
+@pytest.mark.parametrize("query", ["ordering=names", "role=owner", "flag=nice", "state=open"])
+def test_what_the_list_does_not_know_is_refused(
+    known: Project, cast: Cast, as_user: Callable[[User], APIClient], query: str
+) -> None:
+    assert as_user(cast.carol).get(f"/api/v1/projects/talk/annotators/?{query}").status_code == 400

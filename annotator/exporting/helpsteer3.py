@@ -1,0 +1,144 @@
+"""The layout of HelpSteer3: preferences, and each task that came in another of its configurations as it came.
+
+Its configurations are preference, feedback, edit and edit_quality (arXiv 2505.11475, 2503.04378).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import QuerySet
+
+from annotator.exporting.answered_tasks import (
+    COUNTED,
+    WHOLE,
+    WITH_FEEDBACK,
+    AnsweredTask,
+    Depth,
+    Selection,
+    Vote,
+    answered_tasks,
+    preferred_or_kept_tasks,
+    preferred_tasks,
+)
+from annotator.exporting.columns import INTEGER, MESSAGES, TEXT, Row, Type
+from annotator.exporting.filters import Filters
+from annotator.importing.kept_feedback import by_raters, texts_of
+from annotator.importing.layouts.helpsteer3 import FEEDBACK, PREFERRED, RESPONSES
+from annotator.importing.layouts.own_tasks import language_of
+from annotator.models import Import, Project
+from annotator.models.annotation import TIE
+
+_OF_EDITS: Mapping[Sequence[str], int] = {names: PREFERRED[names[0]] for names in RESPONSES if names[0] in PREFERRED}
+"""The responses of the configurations of edits, and which of the two is better."""
+_PAIR = ("response1", "response2")
+
+
+def helpsteer3_rows(project: Project, filters: Filters, unseen: QuerySet[Any]) -> Iterator[Row]:
+    """Yields a row for each task of two responses with a preference, and for each that came with feedback."""
+    depth = replace(WITH_FEEDBACK if project.ask_feedback else WHOLE, kept=_has_come(project))
+    for task, names in _shaped(project, _tasks(project, filters).without(unseen), depth):
+        yield {
+            "domain": _most_named(vote.domain for vote in task.votes) or str(task.metadata.get("domain", "")),
+            "language": _most_named(vote.language for vote in task.votes) or _language(task),
+            "context": task.conversation,
+            **{name: answer.text for name, answer in zip(names, task.responses, strict=True)},
+            **_preferences(task, names),
+            **_feedback(task, names),
+        }
+
+
+def helpsteer3_columns(project: Project) -> Mapping[str, Type]:
+    by_people: Type = [{"score": INTEGER, "reasoning": TEXT, "feedback1": TEXT, "feedback2": TEXT}]
+    head: dict[str, Type] = {"domain": TEXT, "language": TEXT, "context": MESSAGES, "response1": TEXT}
+    preferences = {**head, "response2": TEXT, "overall_preference": INTEGER, "individual_preference": by_people}
+    if not _has_come(project):
+        return preferences
+    others = [name for names in RESPONSES for name in names if name not in _PAIR]
+    lists: dict[str, Type] = {name: [TEXT] for name in ("feedback1", "feedback2", "feedback")}
+    return {**preferences, **dict.fromkeys((*others, "change_summary"), TEXT), **lists}
+
+
+def count_helpsteer3(project: Project, filters: Filters) -> int:
+    depth = replace(COUNTED, kept=_has_come(project))
+    return sum(1 for _ in _shaped(project, _tasks(project, filters), depth))
+
+
+def _has_come(project: Project) -> bool:
+    """Returns whether the project has tasks from HelpSteer3's files; without, only preferences can leave."""
+    return Import.objects.filter(project=project, layouts__contains=["helpsteer3"]).exists()
+
+
+def _tasks(project: Project, filters: Filters) -> Selection:
+    selected = preferred_or_kept_tasks if _has_come(project) else preferred_tasks
+    return selected(project, filters)
+
+
+def _shaped(project: Project, tasks: Selection, depth: Depth) -> Iterator[tuple[AnsweredTask, Sequence[str]]]:
+    """Yields the tasks about which something has been said, with the fields of their responses."""
+    for task in answered_tasks(tasks, depth):
+        names = _names(task)
+        compared = len(names) == 2 and _preference(task) is not None
+        if compared or any(_feedback(task, names).values()):
+            yield task, names
+
+
+def _names(task: AnsweredTask) -> Sequence[str]:
+    """Returns the fields of the task's responses; none if no configuration has so many."""
+    imported = tuple(answer.name for answer in task.responses)
+    if imported in _OF_EDITS:
+        return imported
+    return _PAIR if len(imported) == 2 else ("response",) if len(imported) == 1 else ()
+
+
+def _preference(task: AnsweredTask) -> int | None:
+    """Returns the preference in force, else the 0 that came with the task."""
+    if task.preference is None and not task.dropped and task.metadata.get("overall_preference") == TIE:
+        return TIE
+    return task.preference
+
+
+def _preferences(task: AnsweredTask, names: Sequence[str]) -> Row:
+    """Returns the preferences, without one that the fields of the responses say already."""
+    preference, votes = _preference(task), [vote for vote in task.votes if -3 <= vote.strength <= 3]
+    if preference is None or (not votes and preference == _OF_EDITS.get(tuple(names))):
+        return {}
+    kept = by_raters(task.metadata, [(vote.strength, vote.justification) for vote in votes])
+    return {
+        "overall_preference": preference,
+        "individual_preference": [
+            {"score": vote.strength, "reasoning": vote.justification, **_by_rater(vote, came)}
+            for vote, came in zip(votes, kept, strict=True)
+        ],
+    }
+
+
+def _by_rater(vote: Vote, came: Sequence[str]) -> Row:
+    return {f"feedback{number}": text for number, text in enumerate(vote.feedback or came, 1)}
+
+
+def _feedback(task: AnsweredTask, names: Sequence[str]) -> Row:
+    """Returns what came with the task besides preferences, in the fields of its configuration."""
+    lists = {
+        FEEDBACK[name]: texts_of(answer.feedback)
+        for name, answer in zip(names, task.responses, strict=False)
+        if name in FEEDBACK
+    }
+    if tuple(names) in _OF_EDITS:
+        kept = {name: task.metadata[name] for name in ("change_summary", "original_response") if name in task.metadata}
+        return kept | (lists or {"feedback": texts_of(task.metadata.get("feedback"))})
+    # A row of preferences has no such lists: its feedback stands with each preference.
+    return lists if any(lists.values()) else {}
+
+
+def _language(task: AnsweredTask) -> str:
+    """Returns the task's language as its file wrote it, unless it has been changed since."""
+    written = task.metadata.get("language")
+    return written if isinstance(written, str) and language_of(written) == task.language else task.language
+
+
+def _most_named(names: Iterable[str]) -> str:
+    """Returns the name that most raters chose, the first one of several; empty if nobody chose one."""
+    counted = Counter(name for name in names if name)
+    return counted.most_common(1)[0][0] if counted else ""

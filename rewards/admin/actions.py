@@ -15,7 +15,7 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from rewards import champions, erasure, registry, run_reasons, runs
-from rewards.access import managed_model, managed_run, managed_snapshot
+from rewards.access import managed_model, managed_run_of_any_kind, managed_snapshot
 
 
 @staff_member_required
@@ -55,7 +55,7 @@ def promote(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends an active run."""
-    run = managed_run(user_of(request), pk)
+    run = managed_run_of_any_kind(user_of(request), pk)
     try:
         runs.cancel(run, now=database_now())
     except Refusal as refused:
@@ -69,7 +69,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Starts a run like one that failed or was cancelled, or shows why it cannot be started."""
-    run = managed_run(user_of(request), pk)
+    run = managed_run_of_any_kind(user_of(request), pk)
     try:
         run = runs.retry(run, by=user_of(request))
     except Refusal as refused:
@@ -83,7 +83,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def reject(request: HttpRequest, pk: int) -> HttpResponse:
     """Turns down a model that waits for a decision."""
-    run = managed_run(user_of(request), pk)
+    run = managed_run_of_any_kind(user_of(request), pk)
     try:
         runs.reject(run, now=database_now())
     except Refusal as refused:

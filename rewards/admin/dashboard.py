@@ -86,7 +86,7 @@ def _card(project: Any) -> Card:
     names = {attribute.key: _(attribute.name) for attribute in project.attributes_for()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
     outlook = learning_curve.summary(champion.run.metrics) if champion else None
-    run = TrainingRun.objects.filter(project=project).first()
+    run = TrainingRun.objects.of_rewards().filter(project=project).first()
     return Card(
         project=project,
         share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,

@@ -40,7 +40,7 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.reviewed_project(user, slug)
     naming = access.naming_for(user, project)
     known, counted = facts(project), figures(project, now=now)
-    run = TrainingRun.objects.filter(project=project).defer("log", "losses", "metrics").first()
+    run = TrainingRun.objects.of_rewards().filter(project=project).defer("log", "losses", "metrics").first()
     champion = RewardModel.objects.filter(project=project, is_champion=True).first()
     links = Links(project, user, manages=naming.by_name)
     page: dict[str, Any] = {

@@ -161,6 +161,7 @@ def _rows() -> list[dict[str, Any]]:
         link(_("Snapshots"), "photo_camera", "admin:rewards_snapshot_changelist"),
         link(_("Training runs"), "model_training", "admin:rewards_trainingrun_changelist"),
         link(_("Reward models"), "emoji_events", "admin:rewards_rewardmodel_changelist"),
+        link(_("Policies"), "forum", "admin:rewards_policy_changelist"),
         link(_("Scores"), "leaderboard", "admin:rewards_score_changelist"),
     ]
     return [_group(_("Rating work"), people), _group(_("Reward models"), models)]

@@ -31,7 +31,6 @@ from rewards.models import WORKING_STATES, Policy, RunState, Snapshot, TrainingR
 from rewards.policies import downloads, offers, policy_runs, registry
 from rewards.policies.setting_texts import SETTINGS
 
-
 STATES = (*WORKING_STATES[:-1], RunState.QUEUED, RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 """The states that a policy run may be in."""
 

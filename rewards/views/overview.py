@@ -25,7 +25,7 @@ from annotator.projects.pace import Outlook, outlook, still_expected
 from annotator.projects.pseudonyms import Naming, Pseudonyms
 from annotator.views import overview_charts as charts
 from rewards.models import RewardModel, RunState, TrainingRun
-from rewards.views.models import state_of
+from rewards.views.run_lists import state_of
 
 TOLD_BY_STEPS = (Problem.NO_TASKS, Problem.NO_ANNOTATORS, Problem.TOO_FEW_ANNOTATORS, Problem.NO_GUIDELINES)
 """What is not wrong in a project that is only being set up: the first steps say it."""

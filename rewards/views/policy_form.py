@@ -34,6 +34,7 @@ from rewards.run_settings import UnusableConfig
 from rewards.views.run_form import setting_field
 
 FIRST = ("policy", "method", "snapshot", "beta", "epochs", "learning_rate", "seed")
+NEEDED = ("policy", "method")
 METHODS: Mapping[str, Any] = {
     DPO: gettext_lazy("DPO: prefer the better of two responses"),
     DPO_1D: gettext_lazy("DPO 1D: the same, with a weight for each segment"),
@@ -103,7 +104,7 @@ class PolicyForm(forms.Form):
         changed = {
             name: self.cleaned_data[name]
             for name in SETTINGS
-            if self.cleaned_data.get(name) not in (None, "", usual.get(name))
+            if name in NEEDED or self.cleaned_data.get(name) not in (None, "", usual.get(name))
         }
         for name, prefix in BY_NAME.items():
             values = {

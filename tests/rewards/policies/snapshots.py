@@ -8,7 +8,8 @@ from typing import Any
 
 from annotator.models import Project
 from annotator.storage import artifacts
-from rewards.models import RewardModel, Snapshot
+from rewards.models import Policy, RewardModel, RunKind, RunState, Snapshot, TrainingRun
+from rewards.policies import offer_reasons
 from tests.rewards.scored import make_model
 
 Row = dict[str, Any]
@@ -84,3 +85,14 @@ def make_champion(project: Project, snapshot: Snapshot | None) -> RewardModel:
     model.directory().mkdir(parents=True)
     (model.directory() / "reward_model.json").write_text("{}")
     return model
+
+
+def make_policy(project: Project, **fields: Any) -> Policy:
+    """One that nobody has judged, without files."""
+    config = {"policy": "small", "method": "dpo"}
+    run = TrainingRun.objects.create(
+        project=project, kind=RunKind.POLICY, state=RunState.DONE, reason="a test", config=config
+    )
+    given = {"base": "small", "method": "dpo", "path": "runs/none/policy", "artifact_hash": "c0ffee", "manifest": {}}
+    reason = {"reason": offer_reasons.NO_CHAMPION, "version": run.pk}
+    return Policy.objects.create(project=project, run=run, **given | reason | fields)

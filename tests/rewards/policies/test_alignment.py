@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.utils import timezone
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from annotator.background import heartbeats
 from annotator.background.heartbeats import QueueHealth
@@ -16,7 +15,7 @@ from annotator.models import Project
 from rewards import runs, tasks, trainer_process
 from rewards.learning.aligning.align import align
 from rewards.learning.aligning.answering import answer
-from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
+from rewards.models import Policy, RunState, Snapshot, TrainingRun
 from rewards.policies import alignment, judging, policy_runs, registry
 from tests.rewards.learning.aligning.builders import TEMPLATE
 from tests.rewards.learning.conftest import SHAPE, make_tokenizer
@@ -32,6 +31,8 @@ Stage = Callable[[Path], None]
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of two layers with random weights."""
     directory = tmp_path_factory.mktemp("tiny")
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     tokenizer = make_tokenizer(pair=False)
     tokenizer.chat_template = TEMPLATE
     LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **SHAPE)).save_pretrained(directory)
@@ -66,7 +67,9 @@ def prefer_a(folder: Path) -> None:
 
 
 def aligned(project: Project, snapshot: Snapshot, method: str = "dpo_2d", **config: Any) -> TrainingRun:
-    run = policy_runs.request(project, reason="a test", snapshot=snapshot, config={**CONFIG, "method": method, **config})
+    run = policy_runs.request(
+        project, reason="a test", snapshot=snapshot, config={**CONFIG, "method": method, **config}
+    )
     tasks.train(run.pk)
     run.refresh_from_db()
     return run

@@ -340,6 +340,7 @@ CHAMPION_SCORES = "rewards.champion_scores"
 REWARD_BACKBONES, REWARD_BACKBONE = environment.backbones(
     os.environ.get("REWARD_BACKBONES", ""), os.environ.get("REWARD_BACKBONE", "") or "minilm"
 )
+POLICY_BASES = environment.policies("POLICY_BASES")
 # The words of the command that starts trainers, with placeholders; without any, trainers are the worker's children.
 TRAIN_LAUNCHER = environment.launcher("TRAIN_LAUNCHER")
 RUN_HOURS = environment.hours("RUN_HOURS", 24)  # the longest that a run may work

@@ -11,9 +11,9 @@ from django.shortcuts import get_object_or_404
 
 from annotator.access import managed_project, reviewed_project
 from annotator.models import Project, User
-from rewards.models import Evaluation, EvaluationJob, RewardModel, Snapshot, SnapshotJob, TrainingRun
+from rewards.models import Evaluation, EvaluationJob, Policy, RewardModel, Snapshot, SnapshotJob, TrainingRun
 
-Row = TypeVar("Row", Snapshot, SnapshotJob, TrainingRun, RewardModel)
+Row = TypeVar("Row", Snapshot, SnapshotJob, TrainingRun, RewardModel, Policy)
 Judged = TypeVar("Judged", Evaluation, EvaluationJob)
 
 
@@ -31,7 +31,22 @@ def reviewed_snapshot_job(user: User, pk: int) -> SnapshotJob:
 
 def managed_run(user: User, pk: int) -> TrainingRun:
     """Returns a training run of a project that the user manages; 403 for the project's other members."""
+    return _managed(user, _visible(user, _RUNS.of_rewards(), pk))
+
+
+def managed_policy_run(user: User, pk: int) -> TrainingRun:
+    """Returns a policy run of a project that the user manages; 403 for the project's other members."""
+    return _managed(user, _visible(user, _RUNS.of_policies(), pk))
+
+
+def managed_run_of_any_kind(user: User, pk: int) -> TrainingRun:
+    """Returns a run of a project that the user manages; 403 for the project's other members."""
     return _managed(user, _visible(user, _RUNS, pk))
+
+
+def managed_policy(user: User, pk: int) -> Policy:
+    """Returns a policy of a project that the user manages; 403 for the project's other members."""
+    return _managed(user, _visible(user, Policy.objects.select_related("project", "run__snapshot", "judge"), pk))
 
 
 def managed_model(user: User, pk: int, *, models: QuerySet[RewardModel] | None = None) -> RewardModel:
@@ -48,7 +63,7 @@ def reviewed_model(user: User, pk: int, *, models: QuerySet[RewardModel] | None 
 
 def reviewed_run(user: User, pk: int) -> TrainingRun:
     """Returns a training run of a project that the user manages or reviews; 403 for its annotators."""
-    run = _visible(user, _RUNS, pk)
+    run = _visible(user, _RUNS.of_rewards(), pk)
     reviewed_project(user, run.project.slug)
     return run
 
@@ -73,7 +88,7 @@ def managed_job(user: User, pk: int) -> EvaluationJob:
     return _of_model(user, EvaluationJob.objects.all(), pk, managed_project)
 
 
-_RUNS = TrainingRun.objects.select_related("project", "snapshot", "reward_model")
+_RUNS = TrainingRun.objects.select_related("project", "snapshot", "reward_model", "policy")
 _MODELS = RewardModel.objects.select_related("project", "run__snapshot")
 
 

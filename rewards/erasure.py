@@ -158,9 +158,9 @@ def _sweep_project(project: Project, *, asked: QuerySet[Snapshot], removed: list
 
 def _leftovers() -> Iterator[Path]:
     """Yields what nobody goes on from: folders that a run did not finish writing, files of ended evaluation jobs."""
-    ended = TrainingRun.objects.filter(state__in=(RunState.FAILED, RunState.CANCELLED))
+    ended = TrainingRun.objects.filter(state__in=(RunState.FAILED, RunState.CANCELLED, RunState.DONE))
     over = {str(pk) for pk in ended.values_list("pk", flat=True)}
-    for name in ("checkpoint", ".*.unfinished"):
+    for name in ("checkpoint", "rows", "judging", "reference", ".*.unfinished"):
         folders = (settings.ARTIFACTS / "runs").glob(f"*/{name}")
         yield from (folder for folder in folders if folder.parent.name in over)
     active = {str(pk) for pk in EvaluationJob.objects.active().values_list("pk", flat=True)}

@@ -125,6 +125,14 @@ class RunState(models.TextChoices):
     REJECTED = "rejected", _("Rejected")
     FAILED = "failed", _("Failed")
     CANCELLED = "cancelled", _("Cancelled")
+    DONE = "done", _("Done")
+
+
+class RunKind(models.TextChoices):
+    """What a run makes: a reward model, or a policy, which ends as *done*."""
+
+    REWARD = "reward", _("Reward model")
+    POLICY = "policy", _("Policy")
 
 
 ACTIVE_STATES = (
@@ -138,6 +146,14 @@ WORKING_STATES = ACTIVE_STATES[1:]
 
 
 class RunQuerySet(models.QuerySet["TrainingRun"]):
+    def of_rewards(self) -> RunQuerySet:
+        """Returns the runs that make reward models."""
+        return self.filter(kind=RunKind.REWARD)
+
+    def of_policies(self) -> RunQuerySet:
+        """Returns the runs that align policies."""
+        return self.filter(kind=RunKind.POLICY)
+
     def active(self) -> RunQuerySet:
         """Returns the runs that have not ended; a constraint allows one in each project."""
         return self.filter(state__in=ACTIVE_STATES)
@@ -158,7 +174,7 @@ class RunQuerySet(models.QuerySet["TrainingRun"]):
 
 
 class TrainingRun(models.Model):
-    """One retraining from snapshot to promotion.
+    """One retraining from snapshot to promotion, or one alignment of a policy from snapshot to judgement.
 
     `attempt` is a fencing number: a worker that has lost the run has an older one, and its writes are refused.
     """
@@ -169,6 +185,7 @@ class TrainingRun(models.Model):
     snapshot = models.ForeignKey(
         Snapshot, on_delete=models.RESTRICT, null=True, blank=True, related_name="runs", verbose_name=_("snapshot")
     )
+    kind = models.CharField(_("kind"), max_length=10, choices=RunKind.choices, default=RunKind.REWARD)
     state = models.CharField(_("state"), max_length=20, choices=RunState.choices, default=RunState.QUEUED)
     reason = models.CharField(_("reason"), max_length=200, help_text=_("Why the run was started."))
     requested_by = models.ForeignKey(
@@ -268,6 +285,65 @@ class RewardModel(models.Model):
 
     def is_erased(self) -> bool:
         """Returns whether the model's files are erased, or about to be, with the snapshot that it learnt from."""
+        is_erased = Q(erasing_at__isnull=False) | Q(erased_at__isnull=False)
+        return Snapshot.objects.filter(is_erased, runs=self.run_id).exists()
+
+
+class Policy(models.Model):
+    """An aligned language model: a Hugging Face directory, its lineage, and how it was judged before it is offered.
+
+    `judge` is the champion that scored its answers; without one it stays a candidate, and `reason` says why.
+    `artifact_hash` is the SHA-256 of its `alignment.json`, which holds that of every other file.
+    """
+
+    class State(models.TextChoices):
+        CANDIDATE = "candidate", _("Not judged")
+        OFFERED = "offered", _("Offered")
+        REFUSED = "refused", _("Refused")
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="policies", verbose_name=_("project"))
+    run = models.OneToOneField(
+        TrainingRun, on_delete=models.RESTRICT, related_name="policy", verbose_name=_("training run")
+    )
+    version = models.PositiveIntegerField(_("version"))
+    base = models.CharField(_("base policy"), max_length=64, help_text=_("A name from the operator's list."))
+    method = models.CharField(_("method"), max_length=20)
+    path = models.CharField(_("path"), max_length=300, help_text=_("Relative to the artifacts folder."))
+    artifact_hash = models.CharField(_("hash of the artifact"), max_length=64)
+    manifest = models.JSONField()
+    state = models.CharField(_("state"), max_length=10, choices=State.choices, default=State.CANDIDATE)
+    reason = models.TextField(_("reason"), help_text=_("Why it is in this state."))
+    judge = models.ForeignKey(
+        RewardModel,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="judged_policies",
+        verbose_name=_("judged by"),
+    )
+    judgement = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    offered_at = models.DateTimeField(_("offered at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("policy")
+        verbose_name_plural = _("policies")
+        ordering = ["-pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "version"], name="policy_version_once_per_project"),
+            models.CheckConstraint(
+                condition=~Q(state="offered") | Q(offered_at__isnull=False), name="offered_policy_says_since_when"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project.slug} policy {self.version}"
+
+    def directory(self) -> Path:
+        return settings.ARTIFACTS / self.path
+
+    def is_erased(self) -> bool:
+        """Returns whether the policy's files are erased, or about to be, with the snapshot that it learnt from."""
         is_erased = Q(erasing_at__isnull=False) | Q(erased_at__isnull=False)
         return Snapshot.objects.filter(is_erased, runs=self.run_id).exists()
 

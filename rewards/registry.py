@@ -35,9 +35,9 @@ def verify(model: RewardModel) -> list[str]:
     """Hashes the files of the model and of its snapshot again; returns what is wrong, an empty list if nothing is."""
     if model.is_erased():
         return [_("The files were erased, because the model learnt from texts that had to be erased.")]
-    faults = [*_changed(model.directory(), model.manifest.get("files", {})), *_manifest(model), *_reward(model)]
+    faults = [*changed_files(model.directory(), model.manifest.get("files", {})), *_manifest(model), *_reward(model)]
     if model.run.snapshot:
-        faults += _changed(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
+        faults += changed_files(model.run.snapshot.directory(), model.run.snapshot.manifest.get("files", {}))
     return faults
 
 
@@ -62,10 +62,11 @@ def _reward(model: RewardModel) -> Iterator[str]:
     except (OSError, ValueError, KeyError):
         yield _("%(file)s cannot be read.") % {"file": _described(path)}
         return
-    yield from _changed(path.parent, files)
+    yield from changed_files(path.parent, files)
 
 
-def _changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
+def changed_files(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
+    """Yields what is wrong with the files of a folder, given the SHA-256 of each by its name."""
     for name, digest in sorted(files.items()):
         path = folder / name
         if not path.is_file():

@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 
 from annotator.web.charts import Chart, Kind, Series
 from annotator.web.numbers import number
-from rewards.models import RunState, TrainingRun
+from rewards.models import RunKind, RunState, TrainingRun
 
 FEWEST_STEPS = 3
 """Steps before which nothing is said about the time that is left: the first ones are slow."""
@@ -48,6 +48,10 @@ def progress_of(run: TrainingRun, *, now: datetime) -> Progress:
         return Progress(text % {"tasks": number(tasks, 0)})
     if run.state == RunState.AWAITING_PROMOTION:
         return Progress(_("Its model is trained and judged. It waits for your decision."))
+    if run.state == RunState.EVALUATING and run.kind == RunKind.POLICY:
+        return Progress(
+            _("The policy is aligned. It and its base answer held-out prompts, and the champion compares the answers.")
+        )
     if run.state == RunState.EVALUATING:
         return Progress(_("The model is trained. It is now judged on the held-out prompts."))
     return _of_trainer(run, event, now)

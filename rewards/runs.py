@@ -27,8 +27,9 @@ from annotator.storage import disk_space
 from annotator.storage.hidden_paths import value_without_places, without_places
 from rewards import announcements, run_reasons, run_settings, snapshots
 from rewards.learning.config import config_hash
-from rewards.models import ACTIVE_STATES, RewardModel, RunState, Snapshot, TrainingRun
+from rewards.models import ACTIVE_STATES, RewardModel, RunKind, RunState, Snapshot, TrainingRun
 from rewards.new_labels import news_since
+from rewards.policies import policy_settings
 from rewards.run_settings import UnusableConfig, check_config
 
 _log = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ def request(project: Project, *, reason: str, by: User | None = None, config: Ma
     check_config(settled)
     heartbeats.require("train")
     snapshots.require_answers(project)
-    return _queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
+    return queue(TrainingRun(project=project, reason=reason, requested_by=by, config=settled), config=dict(config))
 
 
 def why_not_now(project: Project) -> str:
@@ -134,10 +135,13 @@ def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
 
 
 @cache
-def code_version() -> str:
-    """Returns the release and a hash of the learning core's own code: the same string means the same training."""
+def code_version(*packages: str) -> str:
+    """Returns the release and a hash of the learning core's own code: the same string means the same training.
+
+    packages: the parts of the core that the run uses besides its modules.
+    """
     code = hashlib.sha256()
-    for module in sorted(LEARNING.glob("*.py")):
+    for module in sorted(path for folder in ("", *packages) for path in (LEARNING / folder).glob("*.py")):
         code.update(module.name.encode() + b"\0" + module.read_bytes())
     return f"{settings.SPECTACULAR_SETTINGS['VERSION']}+{code.hexdigest()[:12]}"
 
@@ -153,7 +157,7 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
         raise NotEnded(
             _("Run %(run)s is in the state “%(state)s”. Only a failed or cancelled run can be retried.") % _state(run)
         )
-    again = TrainingRun(project=run.project, requested_by=by, config=run.config)
+    again = TrainingRun(project=run.project, kind=run.kind, requested_by=by, config=run.config)
     why = run_reasons.FAILED_BEFORE if run.state == RunState.FAILED else run_reasons.CANCELLED_BEFORE
     again.reason = why % {"run": run.pk}
     if run.snapshot and not run.snapshot.is_marked():
@@ -161,18 +165,22 @@ def retry(run: TrainingRun, *, by: User) -> TrainingRun:
     elif run.snapshot:
         again.reason = run_reasons.ON_NEW_SNAPSHOT % {"reason": again.reason}
     try:
-        return _queue(again, retry_of=run.pk)
+        return queue(again, retry_of=run.pk)
     except UnusableConfig as unusable:
         text = _("Run %(run)s cannot be repeated with its settings. Start a new run with other settings. %(reason)s")
         raise UnusableConfig(text % {"run": run.pk, "reason": unusable}) from unusable
 
 
-def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
+def queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
+    """Stores a run of any kind and sends it to the workers; the details go into the audit.
+
+    Raises:
+        NoWorker, Archived, AlreadyRunning, UnusableConfig, DiskNearlyFull: the run cannot be started.
+    """
     require_in_use(run.project)
     heartbeats.require("train")
     disk_space.require_room()
-    config = check_config(run.config)
-    run.config_hash, run.seed = config_hash(config), config.seed
+    run.config_hash, run.seed = _identity(run)
     # The constraint on active runs decides: asked before, two requests at once would both see none.
     try:
         with transaction.atomic():
@@ -183,6 +191,15 @@ def _queue(run: TrainingRun, **details: audit.JSON) -> TrainingRun:
         raise AlreadyRunning(_why_not_now(active)) from twice
     send(run)
     return run
+
+
+def _identity(run: TrainingRun) -> tuple[str, int]:
+    """Returns a hash of the settings that shape what the run makes, and its seed; raises UnusableConfig."""
+    if run.kind == RunKind.POLICY:
+        aligning = policy_settings.check_config(run.config)
+        return policy_settings.identity(aligning), aligning.seed
+    training = check_config(run.config)
+    return config_hash(training), training.seed
 
 
 def _why_not_now(active: TrainingRun | None) -> str:
@@ -234,7 +251,7 @@ def due(project: Project, *, now: datetime) -> str:
     New labels and preferences are counted from the last run that was started, whatever became of it, so that a run
     that fails is not started again and again.
     """
-    last = TrainingRun.objects.filter(project=project).order_by("-pk").first()
+    last = TrainingRun.objects.of_rewards().filter(project=project).order_by("-pk").first()
     if last and now < (last.finished_at or last.created_at) + timedelta(minutes=project.retrain_cooldown_minutes):
         return ""
     news = news_since(last, project)

@@ -13,7 +13,8 @@ from annotator.refusals import Refusal
 from annotator.storage.hidden_paths import without_places
 from annotator.webhooks import outages
 from rewards import announcements, erasure, evaluation_jobs, runs, scoring, snapshots, training, unlikely_ratings
-from rewards.models import ScoringJob, TrainingRun
+from rewards.models import RewardModel, RunKind, ScoringJob, TrainingRun
+from rewards.policies import alignment
 from rewards.scoring import pass_lanes
 from rewards.snapshots import jobs
 
@@ -29,7 +30,7 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
     if run is None:
         return
     try:
-        model = training.carry_out(run)
+        model = _carried_out(run)
     except runs.LostRun:
         return
     except runs.PutDown as why:
@@ -48,6 +49,14 @@ def train(self: "Task[Any, Any]", run_id: int) -> None:
         pass_lanes.wake(model, now=database_now())
     if model:
         messages.send("rewards.tasks.note_unlikely", [run.pk])
+
+
+def _carried_out(run: TrainingRun) -> RewardModel | None:
+    """Takes the run to its end; returns the reward model that it has made."""
+    if run.kind == RunKind.POLICY:
+        alignment.carry_out(run)
+        return None
+    return training.carry_out(run)
 
 
 @shared_task

@@ -20,6 +20,8 @@ from rewards import runs
 from rewards.models import TrainingRun
 from rewards.run_settings import hours_allowed
 
+PROGRAMS = {"answer": ("rewards.learning.aligning.answering",)}
+"""What does the work that is no stage of the learning core's command."""
 LOG_TAIL = 8_000
 LOSSES_KEPT = 500
 GRACE_SECONDS = 10
@@ -41,7 +43,7 @@ class TookTooLong(Refusal):
 
 
 def supervise(run: TrainingRun, verb: str, folder: Path) -> None:
-    """Runs `python -m rewards.learning VERB` in a process group of its own, with a heartbeat on the run's row.
+    """Runs `python -m rewards.learning VERB`, or a program, in a process group of its own, with a heartbeat on the row.
 
     With TRAIN_LAUNCHER, the operator's command runs it, perhaps on other machines that see the same folder.
 
@@ -82,7 +84,7 @@ def command(verb: str, folder: Path) -> list[str]:
     Raises:
         TrainerFailed: the launcher's program is not there.
     """
-    trainer = [sys.executable, "-m", "rewards.learning", verb, str(folder)]
+    trainer = [sys.executable, "-m", *PROGRAMS.get(verb, ("rewards.learning", verb)), str(folder)]
     launcher = settings.TRAIN_LAUNCHER
     if not launcher:
         return trainer

@@ -1,43 +1,23 @@
 """Takes one claimed run from snapshot to verdict: runs the trainer, judges the candidate and registers the model."""
 
-import errno
 import json
 import shutil
-import socket
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 
-from annotator.background import heartbeats
 from annotator.db.clock import database_now
 from annotator.db.retries import outlasting_outages
 from annotator.models import Project
-from annotator.refusals import Refusal
-from annotator.storage import artifacts, disk_space
-from rewards import announcements, evaluation, largest_errors, promotion, registry, run_settings, runs, snapshots
+from rewards import announcements, evaluation, largest_errors, promotion, run_settings, run_steps, runs
 from rewards.learning.data import Task, by_segments, read_tasks, scales_of
 from rewards.models import RewardModel, RunState, Snapshot, TrainingRun
 from rewards.trainer_process import TrainerFailed, supervise
 
 CROSS_FITTED = "cross_fitted.jsonl"
 """What the candidate predicts of each train row, having learnt from the other prompts only."""
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-class ChampionMissing(Refusal):
-    """The worker does not see the files of the model that the new one would be judged against."""
-
-    code = "champion_missing"
-
-
-class DiskFull(Refusal):
-    """There is no room for the run's files."""
-
-    code = "disk_full"
 
 
 def carry_out(run: TrainingRun) -> RewardModel | None:
@@ -51,57 +31,23 @@ def carry_out(run: TrainingRun) -> RewardModel | None:
         LostRun: another attempt owns the run, or it was cancelled.
         PutDown: the worker is being stopped, or the trainer was killed; the run goes on later.
     """
-    try:
+    with run_steps.full_disk_named():
         return _from_snapshot_to_verdict(run)
-    except OSError as error:
-        if error.errno in FULL:
-            raise DiskFull(f"The disk is full. There is no room for files under {settings.ARTIFACTS}.") from error
-        raise
 
 
 def _from_snapshot_to_verdict(run: TrainingRun) -> RewardModel | None:
-    _check_files(run.project)
-    snapshot = run.snapshot or _new_snapshot(run)
+    run_steps.check_files(run.project)
+    snapshot = run.snapshot or run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
     runs.write(run, snapshot=snapshot, state=RunState.TRAINING, code_version=runs.code_version())
     folder = _prepared(run, snapshot)
     supervise(run, "train", folder)
     runs.write(run, state=RunState.EVALUATING, heartbeat_at=database_now())
     metrics = json.loads((folder / "metrics.json").read_text())
     metrics["largest_errors"] = _largest_errors(run, snapshot)
-    champion = _champion(run.project)
+    champion = run_steps.champion_of(run.project)
     verdict = _judge(run, snapshot, champion, metrics)
     runs.write(run, state=RunState.AWAITING_PROMOTION, metrics=metrics, verdict=verdict.as_json())
     return _register(run, snapshot, champion, verdict)
-
-
-@outlasting_outages
-def _check_files(project: Project) -> None:
-    # Before hours of training instead of after them: whether there is room, and the champion can be judged.
-    artifacts.require_ours()
-    disk_space.require_room()
-    champion = _champion(project)
-    if champion and not (champion.directory() / registry.MANIFEST).is_file():
-        raise ChampionMissing(
-            f"This worker ({socket.gethostname()}) has no files of the champion, version {champion.version}, with "
-            "which the new model would be compared. Every worker must see the same artifacts."
-        )
-
-
-@outlasting_outages
-def _new_snapshot(run: TrainingRun) -> Snapshot:
-    with closing(snapshots.steps(run.project, now=database_now())) as steps:
-        for step in steps:
-            if heartbeats.stopping.is_set():
-                raise runs.PutDown("The worker was stopped. The run waits for the next worker.")
-            runs.write(run, heartbeat_at=database_now(), progress={"event": "snapshot", "tasks": step.tasks})
-    assert step.snapshot is not None
-    runs.refuse_repetition(run, step.snapshot)
-    return step.snapshot
-
-
-@outlasting_outages
-def _champion(project: Project) -> RewardModel | None:
-    return RewardModel.objects.filter(project=project, is_champion=True).first()
 
 
 def _prepared(run: TrainingRun, snapshot: Snapshot) -> Path:
@@ -140,7 +86,7 @@ def _judge(
     if champion:
         # Judged here whatever it has learnt from: its page shows both models on the same held-out rows.
         theirs = _champions_predictions(run, champion, snapshot.directory() / "validation.jsonl", "champion")
-        learnt = _learnt_prompts(champion)
+        learnt = run_steps.learnt_prompts(champion)
         held_out = [task for task in held_out if task.prompt_hash not in (learnt or ())]
         if train and learnt is not None:
             theirs |= _on_train_prompts(run, snapshot, champion, train, learnt)
@@ -199,12 +145,6 @@ def _cross_fitted(path: Path) -> tuple[dict[str, promotion.Predicted], dict[str,
         rows = [json.loads(line) for line in file]
     means = {row["id"]: promotion.Predicted(row["means"], 0.0) for row in rows}
     return {row["id"]: promotion.Predicted(row["scores"], row["reward"]) for row in rows}, means
-
-
-def _learnt_prompts(champion: RewardModel) -> set[str] | None:
-    """Returns the prompts that the champion has learnt from; None where its snapshot is gone and nobody knows."""
-    train = champion.run.snapshot.directory() / "train.jsonl" if champion.run.snapshot else None
-    return {task.prompt_hash for task in read_tasks(train)} if train and train.is_file() else None
 
 
 def _on_train_prompts(

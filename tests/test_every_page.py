@@ -34,6 +34,7 @@ from tests.annotator.models.test_constraints import make_model
 from tests.builders import ATTRIBUTES, NOW, claimed, make_gold, make_member, make_project, make_task, make_user, rate
 from tests.builders import pseudonym as pseudonym_of
 from tests.conftest import Cast
+from tests.rewards.policies.snapshots import make_policy
 
 pytestmark = pytest.mark.slow
 
@@ -145,6 +146,11 @@ GET: Mapping[str, Answers] = {
     "model-version": REVIEWERS,
     "model-ranking": REVIEWERS,
     "start-run": MANAGERS,
+    "policies": MANAGERS,
+    "start-policy-run": MANAGERS,
+    "policy": MANAGERS,
+    "policy-file": MANAGERS._replace(manager="policy", superuser="policy"),  # its files are not there
+    "policy-archive": MANAGERS._replace(manager="policy", superuser="policy"),
     "run": REVIEWERS,
     "run-live": REVIEWERS,
     "run-losses": REVIEWERS,
@@ -240,6 +246,9 @@ POST: Mapping[str, Answers] = {
     "license-version": MANAGERS,
     "erase-version": MANAGERS,
     "start-run": MANAGERS,
+    "start-policy-run": MANAGERS,
+    "offer-policy": MANAGERS,
+    "verify-policy": MANAGERS,
     "stop-run": MANAGERS,
     "repeat-run": MANAGERS,
     "evaluation-jobs": MANAGERS,
@@ -254,6 +263,7 @@ POST: Mapping[str, Answers] = {
     "admin-password": USERS,
     "retrain": BUTTON,
     "promote-model": BUTTON,
+    "offer-policy-by-hand": BUTTON,
     "verify-model": BUTTON,
     "cancel-run": BUTTON,
     "retry-run": BUTTON,
@@ -297,6 +307,7 @@ ADMIN: Mapping[str, AdminPages] = {
     "rewards_snapshot": TO_READ,
     "rewards_trainingrun": TO_READ,
     "rewards_rewardmodel": TO_READ,
+    "rewards_policy": TO_READ,
     "rewards_score": TO_READ,
 }
 
@@ -369,6 +380,7 @@ class Place(NamedTuple):
 
 
 MODEL, RUN, WEBHOOK = {"pk": "rewards_rewardmodel"}, {"pk": "rewards_trainingrun"}, {"pk": "webhook_pk"}
+POLICY = {"pk": "rewards_policy"}
 # Which row a part of the address stands for, where it is not the one that the part is called after.
 PARTS: Mapping[str, Mapping[str, str]] = {
     "revise": {"assignment_id": "rated_id"},
@@ -396,6 +408,9 @@ PARTS: Mapping[str, Mapping[str, str]] = {
     "verify-version": MODEL,
     "erase-version": MODEL,
     "promote-model": MODEL,
+    **dict.fromkeys(
+        ("policy", "policy-file", "policy-archive", "offer-policy", "verify-policy", "offer-policy-by-hand"), POLICY
+    ),
     "verify-model": MODEL,
     "run": RUN,
     "run-live": RUN,
@@ -511,6 +526,7 @@ def model_rows(project: Project, task: Task) -> dict[str, Any]:
         "rewards_snapshot": snapshot.pk,
         "rewards_trainingrun": model.run_id,
         "rewards_rewardmodel": model.pk,
+        "rewards_policy": make_policy(project).pk,
         "rewards_score": score.pk,
     }
 

@@ -43,6 +43,7 @@ KINDS = {
     "gold": _("Gold tasks"),
     "snapshot": _("Snapshots"),
     "run": _("Training runs"),
+    "policy": _("Policies"),
     "model": _("Reward models"),
     "evaluation": _("Evaluations"),
     "scoring": _("Scoring"),

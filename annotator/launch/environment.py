@@ -103,26 +103,46 @@ def backbones(listed: str, default: str) -> tuple[dict[str, str], str]:
     Raises:
         ImproperlyConfigured: `listed` cannot be read, or a name is not allowed or stands for two sources.
     """
-    try:
-        if listed.strip().startswith("{"):
-            pairs = json.loads(listed)
-        else:
-            pairs = dict([part.strip() for part in pair.split("=", 1)] for pair in listed.split(",") if pair.strip())
-    except ValueError:
-        raise ImproperlyConfigured(
-            'REWARD_BACKBONES is neither a JSON object like {"name": "directory or Hub id"} nor name=source,name=source'
-        ) from None
+    pairs = _named_sources("REWARD_BACKBONES", listed)
     sources = {"minilm": "minilm"}
     name = default if default in pairs else Path(default).name
     for key, source in [*pairs.items(), *([] if default in pairs else [(name, default)])]:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", key) or not isinstance(source, str) or not source:
-            raise ImproperlyConfigured(
-                f"REWARD_BACKBONES or REWARD_BACKBONE names {key!r}: a name is letters, digits, dots, dashes and "
-                "underscores, at most 64, and stands for a directory or a Hub id"
-            )
+        _require_named("REWARD_BACKBONES or REWARD_BACKBONE", key, source)
         if sources.setdefault(key, source) != source:
             raise ImproperlyConfigured(f"REWARD_BACKBONES and REWARD_BACKBONE give {key!r} two sources")
     return sources, name
+
+
+def policies(name: str) -> dict[str, str]:
+    """Returns the language models that projects may align, as directory or Hub id by name; by default none.
+
+    Raises:
+        ImproperlyConfigured: the value cannot be read, or a name is not allowed.
+    """
+    pairs = _named_sources(name, os.environ.get(name, ""))
+    for key, source in pairs.items():
+        _require_named(name, key, source)
+    return pairs
+
+
+def _named_sources(name: str, listed: str) -> dict[str, str]:
+    """Returns what is listed as a JSON object or as name=source pairs; raises ImproperlyConfigured for other text."""
+    try:
+        if listed.strip().startswith("{"):
+            return dict(json.loads(listed))
+        return dict([part.strip() for part in pair.split("=", 1)] for pair in listed.split(",") if pair.strip())
+    except ValueError:
+        raise ImproperlyConfigured(
+            f'{name} is neither a JSON object like {{"name": "directory or Hub id"}} nor name=source,name=source'
+        ) from None
+
+
+def _require_named(variables: str, key: str, source: object) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", key) or not isinstance(source, str) or not source:
+        raise ImproperlyConfigured(
+            f"{variables} names {key!r}: a name is letters, digits, dots, dashes and underscores, at most 64, and "
+            "stands for a directory or a Hub id"
+        )
 
 
 def database(url: str) -> dict[str, object]:

@@ -53,6 +53,7 @@ def _folders() -> Iterator[tuple[str, str]]:
     # first: a folder inside another one has a word of its own.
     words_of_ours = {str(settings.ARTIFACTS): "artifacts", str(settings.VAR_DIR): "var", str(settings.BASE_DIR): ""}
     words_of_ours |= {sys.prefix: "python", tempfile.gettempdir(): "tmp", str(Path.home()): "home"}
-    sources = {source: name for name, source in settings.REWARD_BACKBONES.items() if source.startswith("/")}
+    named = [*settings.REWARD_BACKBONES.items(), *settings.POLICY_BASES.items()]
+    sources = {source: name for name, source in named if source.startswith("/")}
     words = {folder.rstrip("/"): word for folder, word in (words_of_ours | sources).items()}
     return ((folder, words[folder]) for folder in sorted(words, key=len, reverse=True) if folder)

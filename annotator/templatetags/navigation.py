@@ -17,5 +17,11 @@ def pages_of(context: dict[str, Any], project: Project) -> list[navigation.Entry
 
 
 @register.simple_tag(takes_context=True)
+def is_managed(context: dict[str, Any], project: Project) -> bool:
+    """Returns whether the reader manages the project."""
+    return access.manages(context["user"], project)
+
+
+@register.simple_tag(takes_context=True)
 def places(context: dict[str, Any]) -> list[navigation.Entry]:
     return list(navigation.places_of(context["user"]))

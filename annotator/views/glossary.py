@@ -107,6 +107,13 @@ TERMS: Mapping[str, Term] = {
             "better than this."
         ),
     ),
+    "policy": Term(
+        _("policy"),
+        _(
+            "A language model that writes responses, seen as what alignment changes. It learns from the judgements of "
+            "a project, and starts from a base policy."
+        ),
+    ),
     "promoted": Term(
         _("promoted"),
         _("Describes a model that has become the champion."),
@@ -156,6 +163,13 @@ TERMS: Mapping[str, Term] = {
         _(
             "The largest difference between two ratings of the same response. If the spread is too wide, more "
             "annotators are asked. If it stays too wide, a reviewer settles the task."
+        ),
+    ),
+    "win-rate": Term(
+        _("win rate"),
+        _(
+            "The share of held-out prompts on which the champion gives the policy's answer a higher reward than the "
+            "answer of its base; a draw counts half. 50 % would mean that nothing was gained."
         ),
     ),
 }

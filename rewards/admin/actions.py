@@ -1,4 +1,4 @@
-"""The actions of the admin's buttons: retrain, retry, cancel, promote, reject, verify, erase.
+"""The actions of the admin's buttons: retrain, retry, cancel, promote, reject, offer, verify, erase.
 
 Each calls the same stage function as the API and shows its refusal as a message.
 """
@@ -15,7 +15,8 @@ from annotator.access import user_of
 from annotator.db.clock import database_now
 from annotator.refusals import Refusal
 from rewards import champions, erasure, registry, run_reasons, runs
-from rewards.access import managed_model, managed_run, managed_snapshot
+from rewards.access import managed_model, managed_policy, managed_run_of_any_kind, managed_snapshot
+from rewards.policies import offers
 
 
 @staff_member_required
@@ -55,7 +56,7 @@ def promote(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends an active run."""
-    run = managed_run(user_of(request), pk)
+    run = managed_run_of_any_kind(user_of(request), pk)
     try:
         runs.cancel(run, now=database_now())
     except Refusal as refused:
@@ -69,7 +70,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def retry(request: HttpRequest, pk: int) -> HttpResponse:
     """Starts a run like one that failed or was cancelled, or shows why it cannot be started."""
-    run = managed_run(user_of(request), pk)
+    run = managed_run_of_any_kind(user_of(request), pk)
     try:
         run = runs.retry(run, by=user_of(request))
     except Refusal as refused:
@@ -83,7 +84,7 @@ def retry(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def reject(request: HttpRequest, pk: int) -> HttpResponse:
     """Turns down a model that waits for a decision."""
-    run = managed_run(user_of(request), pk)
+    run = managed_run_of_any_kind(user_of(request), pk)
     try:
         runs.reject(run, now=database_now())
     except Refusal as refused:
@@ -91,6 +92,20 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     else:
         messages.info(request, _("The model stays out of use."))
     return redirect("admin:rewards_trainingrun_change", run.pk)
+
+
+@staff_member_required
+@require_POST
+def offer(request: HttpRequest, pk: int) -> HttpResponse:
+    """Offers a policy that the rule has refused, or that nobody has judged; it needs the tick in `confirm`."""
+    policy = managed_policy(user_of(request), pk)
+    try:
+        offers.offer(policy, confirmed="confirm" in request.POST, now=database_now())
+    except Refusal as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, _("Policy %(version)s is offered now.") % {"version": policy.version})
+    return redirect("admin:rewards_policy_change", policy.pk)
 
 
 @staff_member_required

@@ -86,7 +86,7 @@ def _card(project: Any) -> Card:
     names = {attribute.key: _(attribute.name) for attribute in project.every_attribute()}
     champion = RewardModel.objects.filter(project=project, is_champion=True).select_related("run").first()
     outlook = learning_curve.summary(champion.run.metrics) if champion else None
-    run = TrainingRun.objects.filter(project=project).first()
+    run = TrainingRun.objects.of_rewards().filter(project=project).first()
     return Card(
         project=project,
         share_done=round(100 * project.tasks_complete / project.tasks_total) if project.tasks_total else 0,
@@ -161,6 +161,7 @@ def _rows() -> list[dict[str, Any]]:
         link(_("Snapshots"), "photo_camera", "admin:rewards_snapshot_changelist"),
         link(_("Training runs"), "model_training", "admin:rewards_trainingrun_changelist"),
         link(_("Reward models"), "emoji_events", "admin:rewards_rewardmodel_changelist"),
+        link(_("Policies"), "forum", "admin:rewards_policy_changelist"),
         link(_("Scores"), "leaderboard", "admin:rewards_score_changelist"),
     ]
     return [_group(_("Rating work"), people), _group(_("Reward models"), models)]

@@ -14,7 +14,8 @@ from annotator.templatetags.scales import level
 from rewards import champions, learning_curve, registry, run_report, scoring
 from rewards.admin.dashboard import headline
 from rewards.evaluation import VALIDATION, newest_by_name
-from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunState, Score, Snapshot, TrainingRun
+from rewards.models import ACTIVE_STATES, Evaluation, Policy, RewardModel, RunState, Score, Snapshot, TrainingRun
+from rewards.policies import policy_report
 
 REFRESH_SECONDS = 5
 """The seconds after which the page of an active run loads itself again."""
@@ -47,11 +48,12 @@ class SnapshotAdmin(OfManagedProjects):
 @admin.register(TrainingRun)
 class TrainingRunAdmin(OfManagedProjects):
     read_only = True
-    list_display = ["id", "project", "state", "reason", "attempt", "created_at", "finished_at"]
-    list_filter = ["state", ("project", ManagedOnly)]
+    list_display = ["id", "project", "kind", "state", "reason", "attempt", "created_at", "finished_at"]
+    list_filter = ["kind", "state", ("project", ManagedOnly)]
     list_select_related = ["project"]
     fields = [
         "project",
+        "kind",
         "snapshot",
         "reason",
         "requested_by",
@@ -103,6 +105,7 @@ def _shown(run: TrainingRun) -> dict[str, Any]:
         "curve": run_report.losses(run.losses),
         "curve_axes": run_report.axes(gettext("step"), gettext("loss")),
         "model": model,
+        "policy": Policy.objects.filter(run=run).first(),
         "outlook": learning_curve.summary(run.metrics),
         "fine_tuned_outlook": learning_curve.summary(run.metrics, name="fine_tuned_curve"),
         "side_by_side": run_report.side_by_side(
@@ -164,6 +167,34 @@ class RewardModelAdmin(OfManagedProjects):
         extra = {"model": model, "evaluations": evaluations, **(_origin(model) if model else {})}
         extra["against"] = champions.against(model) if isinstance(model, RewardModel) else ""
         extra["scoring"] = scoring.progress(model) if isinstance(model, RewardModel) else None
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
+
+
+@admin.register(Policy)
+class PolicyAdmin(OfManagedProjects):
+    read_only = True
+    list_display = ["__str__", "project", "state", "win_rate", "base", "method", "created_at", "offered_at"]
+    list_filter = [("project", ManagedOnly), "state"]
+    list_select_related = ["project"]
+    fields = ["project", "version", "run", "base", "method", "judge", "artifact_hash", "path"]
+    change_form_outer_before_template = "admin/_policy.html"
+
+    @admin.display(description=_("win rate"))
+    def win_rate(self, policy: Policy) -> str:
+        figure = policy_report.win_rate(policy)
+        return f"{figure.value} ({figure.interval})" if figure else "–"
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        policy = self.get_object(request, object_id)
+        extra: dict[str, Any] = {"policy": policy}
+        if isinstance(policy, Policy):
+            extra |= {
+                "state": policy_report.state_of(policy),
+                "reason": policy_report.reason(policy),
+                "figures": list(policy_report.figures(policy)),
+                "lineage": policy_report.origin(policy),
+                "erased": policy.is_erased(),
+            }
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **extra})
 
 

@@ -8,6 +8,7 @@ urlpatterns = [
     path("projects/<slug:slug>/retrain/", actions.retrain, name="retrain"),
     path("reward-models/<int:pk>/promote/", actions.promote, name="promote-model"),
     path("reward-models/<int:pk>/verify/", actions.verify, name="verify-model"),
+    path("policies/<int:pk>/offer/", actions.offer, name="offer-policy-by-hand"),
     path("training-runs/<int:pk>/cancel/", actions.cancel, name="cancel-run"),
     path("training-runs/<int:pk>/retry/", actions.retry, name="retry-run"),
     path("training-runs/<int:pk>/reject/", actions.reject, name="reject-run"),

@@ -5,6 +5,7 @@ from typing import Any
 from annotator.api.example_values import AT, HASH, PROMPT
 
 REQUESTS: dict[str, Any] = {
+    "PolicyRunRequest": {"config": {"policy": "small", "method": "dpo_2d", "beta": 0.1}, "reason": "more segments"},
     "RunRequest": {"config": {"epochs": 3}, "reason": "more labels"},
     "ScoreRequest": {
         "project": "mine",
@@ -14,6 +15,8 @@ REQUESTS: dict[str, Any] = {
 
 ACCEPTED: dict[str, dict[str, Any]] = {
     "EvaluationJob": {"state": "queued", "evaluation": None},
+    "PolicyRun": {"state": "queued", "snapshot": "", "losses": [], "metrics": {}, "progress": {}, "policy": None}
+    | {"started_at": None, "heartbeat_at": None, "worker": ""},
     "SnapshotJob": {"state": "queued", "tasks": 0, "snapshot": None},
     "TrainingRun": {"state": "queued", "snapshot": "", "losses": [], "metrics": {}, "progress": {}, "verdict": {}}
     | {"reward_model": None, "started_at": None, "heartbeat_at": None, "worker": ""},
@@ -36,6 +39,29 @@ VALUES: dict[str, Any] = {
     "code": "",
     "snapshot": HASH,
     "TrainingRun.state": "promoted",
+    "PolicyRun.reason": "more segments",
+    "PolicyRun.state": "done",
+    "PolicyRun.config": {"policy": "small", "method": "dpo_2d", "beta": 0.1},
+    "PolicyRun.metrics": {"held_out": {"loss": 0.61, "reward_accuracy": 0.7}, "rows": {"tasks": 715, "rows": 640}},
+    "policy": 4,
+    "Policy.version": 2,
+    "Policy.base": "small",
+    "Policy.method": "dpo_2d",
+    "Policy.state": "offered",
+    "Policy.reason": "Offered: on 80 prompts the champion prefers its answers to those of its base in 64.0 per cent, "
+    "and the interval begins at 53.1 per cent, above a draw at 50.",
+    "judge": 3,
+    "judgement": {
+        "prompts": 80,
+        "win_rate": 0.64,
+        "win_rate_interval": [0.531, 0.744],
+        "length_controlled": 0.6,
+        "kl_per_token": 0.08,
+        "tokens": {"policy": 96.5, "base": 88.1},
+    },
+    "Policy.lineage": {"snapshot": HASH, "run": 14, "base": "small", "artifact_hash": HASH},
+    "offered_at": AT,
+    "?state": "done",
     "config": {"backbone": "minilm", "epochs": 3},
     "config_hash": HASH,
     "code_version": "0.1.0",

@@ -32,7 +32,8 @@ class TrainingRuns(Idempotent, generics.ListCreateAPIView[TrainingRun]):
 
     def get_queryset(self) -> QuerySet[TrainingRun]:
         project = access.reviewed_project(access.user_of(self.request), self.kwargs["slug"])
-        return project.training_runs.select_related("project", "snapshot", "reward_model")
+        runs_of_rewards = TrainingRun.objects.of_rewards().filter(project=project)
+        return runs_of_rewards.select_related("project", "snapshot", "reward_model")
 
     @extend_schema(request=RunRequestSerializer, responses={202: TrainingRunSerializer})
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -2,7 +2,17 @@
 
 from django.urls import path
 
-from rewards.api import evaluations, model_downloads, openrlhf, rankings, reward_models, runs, scores, snapshots
+from rewards.api import (
+    evaluations,
+    model_downloads,
+    openrlhf,
+    policies,
+    rankings,
+    reward_models,
+    runs,
+    scores,
+    snapshots,
+)
 
 urlpatterns = [
     path("projects/<slug:slug>/snapshots/", snapshots.Snapshots.as_view(), name="snapshots"),
@@ -20,6 +30,16 @@ urlpatterns = [
     path("reward-models/<int:pk>/archive/", model_downloads.ArchiveOfModel.as_view(), name="model-archive"),
     path("reward-models/<int:pk>/promote/", reward_models.Promote.as_view(), name="promote"),
     path("reward-models/<int:pk>/verification/", reward_models.Verification.as_view(), name="verification"),
+    path("projects/<slug:slug>/policy-runs/", policies.PolicyRuns.as_view(), name="policy-runs"),
+    path("policy-runs/<int:pk>/", policies.OnePolicyRun.as_view(), name="policy-run"),
+    path("policy-runs/<int:pk>/cancel/", policies.CancelPolicyRun.as_view(), name="cancel-policy-run"),
+    path("policy-runs/<int:pk>/retry/", policies.RetryPolicyRun.as_view(), name="retry-policy-run"),
+    path("policies/", policies.Policies.as_view(), name="policies"),
+    path("policies/<int:pk>/", policies.OnePolicy.as_view(), name="policy"),
+    path("policies/<int:pk>/offer/", policies.Offer.as_view(), name="offer-policy"),
+    path("policies/<int:pk>/files/", policies.FilesOfPolicy.as_view(), name="policy-files"),
+    path("policies/<int:pk>/files/<path:path>", policies.FileOfPolicy.as_view(), name="policy-file"),
+    path("policies/<int:pk>/archive/", policies.ArchiveOfPolicy.as_view(), name="policy-archive"),
     path("openrlhf/<slug:slug>/", openrlhf.OpenRLHF.as_view(), name="openrlhf"),
     path("evaluations/", evaluations.Evaluations.as_view(), name="evaluations"),
     path("evaluations/<int:pk>/", evaluations.OneEvaluation.as_view(), name="evaluation"),

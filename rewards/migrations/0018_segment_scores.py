@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("rewards", "0016_licences_of_models"),
+        ("rewards", "0017_policies"),
     ]
 
     operations = [

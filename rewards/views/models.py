@@ -40,38 +40,20 @@ from rewards import (
     scoring,
 )
 from rewards.evaluation import VALIDATION
-from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunState, TrainingRun
-from rewards.views import model_downloads
+from rewards.models import ACTIVE_STATES, Evaluation, RewardModel, RunKind, RunState, TrainingRun
+from rewards.policies import policy_report
+from rewards.views import model_downloads, policies
 from rewards.views.run_form import RunForm
+from rewards.views.run_lists import outcome_of, page_of, state_of
 
-PAGE = 15
 ERRORS_SHOWN = 10
 LOG_SHOWN = 40
 """The last lines of a log that a page shows; the rest is a download."""
-GOOD, BAD = (RunState.PROMOTED,), (RunState.FAILED, RunState.REJECTED, RunState.CANCELLED)
 QUEUES = {
     "train": gettext_lazy("Nobody trains: no worker listens to the queue “train”. Runs cannot start."),
     "score": gettext_lazy("Nobody scores: no worker listens to the queue “score”. New responses get no scores."),
     "light": gettext_lazy("No worker listens to the queue “light”. Labels and counts are not brought up to date."),
 }
-STATES: Mapping[str, Any] = {
-    RunState.QUEUED: gettext_lazy("waiting for a worker"),
-    RunState.SNAPSHOTTING: gettext_lazy("collecting labels"),
-    RunState.TRAINING: gettext_lazy("training"),
-    RunState.EVALUATING: gettext_lazy("being judged"),
-    RunState.AWAITING_PROMOTION: gettext_lazy("waiting for your decision"),
-    RunState.PROMOTED: gettext_lazy("promoted"),
-    RunState.REJECTED: gettext_lazy("not promoted"),
-    RunState.FAILED: gettext_lazy("failed"),
-    RunState.CANCELLED: gettext_lazy("cancelled"),
-}
-"""What the pages call the states; the admin and REST have the rows' own words."""
-
-
-def state_of(run: TrainingRun) -> dict[str, str]:
-    """Returns the state of a run as a word, and the tone of its colour."""
-    tone = "good" if run.state in GOOD else "bad" if run.state in BAD else ""
-    return {"word": str(STATES[run.state]), "tone": tone}
 
 
 @login_required
@@ -85,7 +67,7 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
     versions = _versions(project)
     champion = versions.filter(is_champion=True).first()
     metrics = _newest_metrics(champion) if champion else {}
-    active = _runs(project).defer(None).filter(state__in=ACTIVE_STATES).select_related("reward_model").first()
+    active = TrainingRun.objects.active().filter(project=project).select_related("reward_model").first()
     page = {
         "project": project,
         "manages": manages,
@@ -100,11 +82,12 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
         "verdict": run_report.in_words(active.verdict) if active else "",
         "silent": _silent_queues(),
         "hindrance": runs.why_not_now(project) if manages and not active else "",
-        **_part("runs", _runs(project).select_related("reward_model"), number_in(request.GET, "runs")),
-        **_part("versions", versions, number_in(request.GET, "versions")),
+        **page_of("runs", _runs(project).select_related("reward_model"), number_in(request.GET, "runs")),
+        **page_of("versions", versions, number_in(request.GET, "versions")),
     }
     page["run_rows"] = [
-        {"run": run, "state": state_of(run), "outcome": _outcome(run), "model": _model_of(run)} for run in page["runs"]
+        {"run": run, "state": state_of(run), "outcome": outcome_of(run), "model": _model_of(run)}
+        for run in page["runs"]
     ]
     page["version_rows"] = [
         {"model": model, "state": state_of(model.run), "learnt": _learnt(model)} for model in page["versions"]
@@ -114,25 +97,13 @@ def models(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _runs(project: Project) -> QuerySet[TrainingRun]:
     # Metrics, losses and logs are long, and a list shows none of them.
-    return project.training_runs.defer("metrics", "losses", "log", "config", "reward_model__manifest").order_by("-pk")
+    of_rewards = TrainingRun.objects.of_rewards().filter(project=project)
+    return of_rewards.defer("metrics", "losses", "log", "config", "reward_model__manifest").order_by("-pk")
 
 
 def _versions(project: Project) -> QuerySet[RewardModel]:
     rows = project.reward_models.select_related("run__snapshot").order_by("-pk")
     return rows.defer("manifest", "run__metrics", "run__losses", "run__log", "run__config")
-
-
-def _part(name: str, rows: QuerySet[Any], before: int | None) -> dict[str, Any]:
-    """Returns a page of rows from the newest on, and where the next page begins."""
-    part = list((rows.filter(pk__lt=before) if before else rows)[: PAGE + 1])
-    return {name: part[:PAGE], f"more_{name}": part[PAGE - 1].pk if len(part) > PAGE else None}
-
-
-def _outcome(run: TrainingRun) -> str:
-    """Returns what came of a run in a sentence: the beginning of its error, or its verdict."""
-    if run.error and run.state in (RunState.FAILED, RunState.CANCELLED):
-        return str(value_without_places(run.error)).strip().splitlines()[0][:240]
-    return run_report.in_words(run.verdict)
 
 
 def _learnt(model: RewardModel) -> int | None:
@@ -196,8 +167,10 @@ def start_run(request: HttpRequest, slug: str) -> HttpResponse:
 def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Shows a run: what it does now, or what came of it."""
     user = user_of(request)
-    project = access.reviewed_project(user, slug)
-    row = _run(project, pk)
+    row = _visible_run(user, slug, pk)
+    project = row.project
+    if row.kind == RunKind.POLICY:
+        return _policy_run(request, row)
     attributes = project.every_attribute()
     page = {
         **_live(row, manages=access.manages(user, project)),
@@ -224,8 +197,8 @@ def run(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 def run_live(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
     """Returns what changes on the page of a run while it works; when the run has ended, the page loads itself again."""
     user = user_of(request)
-    project = access.reviewed_project(user, slug)
-    page = _live(_run(project, pk), manages=access.manages(user, project))
+    row = _visible_run(user, slug, pk)
+    page = _live(row, manages=access.manages(user, row.project))
     if request.htmx and not page["works"]:
         return HttpResponse(headers={"HX-Refresh": "true"})
     return render(request, "workspace/_run_live.html", {**page, "polled": True})
@@ -236,7 +209,7 @@ def run_live(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
 @require_GET
 def run_losses(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
     """Returns the chart of the losses so far, which the page of a working run reads again from time to time."""
-    row = _run(access.reviewed_project(user_of(request), slug), pk)
+    row = _visible_run(user_of(request), slug, pk)
     page = {"project": row.project, "run": row, "works": _works(row), "chart": run_progress.losses_chart(row.losses)}
     return render(request, "workspace/_run_losses.html", page)
 
@@ -246,15 +219,40 @@ def run_losses(request: HtmxRequest, slug: str, pk: int) -> HttpResponse:
 @require_GET
 def run_log(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Sends the log of a run's trainer as a file."""
-    row = _run(access.reviewed_project(user_of(request), slug), pk)
+    row = _visible_run(user_of(request), slug, pk)
     answer = HttpResponse(str(value_without_places(row.log)), content_type="text/plain; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{slug}-run-{row.pk}.log"'
     return answer
 
 
+def _policy_run(request: HttpRequest, row: TrainingRun) -> HttpResponse:
+    """Shows a policy run to a manager: what it does now, or what came of it."""
+    policy = policies.policy_of(row)
+    page = {
+        **_live(row, manages=True),
+        "policy": policy,
+        "policy_state": policy_report.state_of(policy) if policy else None,
+        "policy_reason": policy_report.reason(policy) if policy else "",
+        "measured": policy_report.measured(row),
+        "reason": run_reasons.in_words(row.reason),
+        "chart": run_progress.losses_chart(row.losses),
+        "settings": sorted(value_without_places(row.config).items()),
+    }
+    return render(request, "workspace/policy_run.html", page)
+
+
+def _visible_run(user: User, slug: str, pk: int) -> TrainingRun:
+    """Returns a run for its page; those of policies are for managers only."""
+    row = _run(access.reviewed_project(user, slug), pk)
+    if row.kind == RunKind.POLICY:
+        access.managed_project(user, slug)
+    return row
+
+
 def _run(project: Project, pk: int) -> TrainingRun:
-    rows = TrainingRun.objects.filter(project=project).select_related("snapshot", "reward_model", "requested_by")
-    row = get_object_or_404(rows.defer("reward_model__manifest"), pk=pk)
+    related = ("snapshot", "reward_model", "policy", "requested_by")
+    rows = TrainingRun.objects.filter(project=project).select_related(*related)
+    row = get_object_or_404(rows.defer("reward_model__manifest", "policy__manifest"), pk=pk)
     row.project = project
     return row
 

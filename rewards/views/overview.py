@@ -25,7 +25,7 @@ from annotator.projects.pace import Outlook, outlook, still_expected
 from annotator.projects.pseudonyms import Naming, Pseudonyms
 from annotator.views import overview_charts as charts
 from rewards.models import RewardModel, RunState, TrainingRun
-from rewards.views.models import state_of
+from rewards.views.run_lists import state_of
 
 TOLD_BY_STEPS = (Problem.NO_TASKS, Problem.NO_ANNOTATORS, Problem.TOO_FEW_ANNOTATORS, Problem.NO_GUIDELINES)
 """What is not wrong in a project that is only being set up: the first steps say it."""
@@ -40,7 +40,7 @@ def overview(request: HttpRequest, slug: str) -> HttpResponse:
     project = access.reviewed_project(user, slug)
     naming = access.naming_for(user, project)
     known, counted = facts(project), figures(project, now=now)
-    run = TrainingRun.objects.filter(project=project).defer("log", "losses", "metrics").first()
+    run = TrainingRun.objects.of_rewards().filter(project=project).defer("log", "losses", "metrics").first()
     champion = RewardModel.objects.filter(project=project, is_champion=True).first()
     links = Links(project, user, manages=naming.by_name)
     page: dict[str, Any] = {

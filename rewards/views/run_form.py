@@ -78,7 +78,7 @@ class RunForm(forms.Form):
         )
         for name in SETTINGS:
             if name not in (*self.fields, "attribute_weights"):
-                self.fields[name] = _field(name, hints[name])
+                self.fields[name] = setting_field(name, hints[name], MOST)
         for attribute in self.attributes:
             self.fields[WEIGHT + attribute.key] = forms.FloatField(
                 required=False, label=_(attribute.name), initial=self.usual["attribute_weights"].get(attribute.key)
@@ -158,8 +158,9 @@ def _stages(usual: Any) -> list[tuple[str, Any]]:
     return list(known.items())
 
 
-def _field(name: str, hint: Any) -> forms.Field:
-    most = MOST.get(name)
+def setting_field(name: str, hint: Any, bounds: Mapping[str, float]) -> forms.Field:
+    """Returns a field for a setting of the type `hint`, which may be left empty."""
+    most = bounds.get(name)
     if name in CHOICES:
         return forms.ChoiceField(choices=[(value, value) for value in CHOICES[name]])
     if hint is bool:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from rewards.views import evaluations, model_downloads, models, overview, pages, ranking
+from rewards.views import evaluations, model_downloads, models, overview, pages, policies, ranking
 
 urlpatterns = [
     path("projects/<slug:slug>/", overview.overview, name="overview"),
@@ -25,6 +25,13 @@ urlpatterns = [
     path("projects/<slug:slug>/models/runs/<int:pk>/log/", models.run_log, name="run-log"),
     path("projects/<slug:slug>/models/runs/<int:pk>/stop/", models.stop_run, name="stop-run"),
     path("projects/<slug:slug>/models/runs/<int:pk>/repeat/", models.repeat_run, name="repeat-run"),
+    path("projects/<slug:slug>/models/policies/", policies.policies, name="policies"),
+    path("projects/<slug:slug>/models/policies/start/", policies.start_policy_run, name="start-policy-run"),
+    path("projects/<slug:slug>/models/policies/<int:pk>/", policies.policy, name="policy"),
+    path("projects/<slug:slug>/models/policies/<int:pk>/offer/", policies.offer_policy, name="offer-policy"),
+    path("projects/<slug:slug>/models/policies/<int:pk>/verify/", policies.verify_policy, name="verify-policy"),
+    path("projects/<slug:slug>/models/policies/<int:pk>/archive/", policies.policy_archive, name="policy-archive"),
+    path("projects/<slug:slug>/models/policies/<int:pk>/files/<path:path>", policies.policy_file, name="policy-file"),
     path("projects/<slug:slug>/comparison/", pages.comparison, name="comparison"),
     path("projects/<slug:slug>/evaluation-jobs/", evaluations.jobs, name="evaluation-jobs"),
     path("evaluation-jobs/<int:pk>/remove/", evaluations.remove_job, name="remove-evaluation-job"),

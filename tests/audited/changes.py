@@ -28,10 +28,12 @@ from tests.audited.sending import (
     new_project,
     new_token,
     own_password,
+    policy_run,
     rating_of_an_expert,
     readmission,
     redaction,
     redaction_on_the_page,
+    requested_policy_run,
     revision,
     rewards_for_a_trainer,
     run_request,
@@ -41,6 +43,7 @@ from tests.audited.sending import (
     sent_evaluation_on_the_page,
     sent_exclusion,
     sent_import,
+    sent_policy_form,
     sent_rating,
     sent_readmission,
     sent_run_form,
@@ -54,6 +57,7 @@ from tests.audited.sending import (
 )
 from tests.audited.world import COLUMNS, Change, World, group
 from tests.builders import make_import, make_task, task_row
+from tests.rewards.policies.snapshots import make_policy
 
 RUBRIC = {
     "key": "mine",
@@ -86,6 +90,7 @@ LEAVES_NONE = {
     "command write_reward",
     "page verify-model",
     "page verify-version",
+    "page verify-policy",
     "page preview-guidelines",
 }
 
@@ -207,6 +212,19 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "rest evaluation delete": (
         "evaluation.deleted",
         lambda w: w.rest.delete(f"/api/v1/evaluations/{w.evaluation().pk}/"),
+    ),
+    "rest policy-runs post": ("run.requested", policy_run(requested_policy_run)),
+    "rest cancel-policy-run post": (
+        "run.cancelled",
+        lambda w: w.rest.post(f"/api/v1/policy-runs/{w.policy_run().pk}/cancel/"),
+    ),
+    "rest retry-policy-run post": (
+        "run.requested",
+        policy_run(lambda w: w.rest.post(f"/api/v1/policy-runs/{w.policy_run(RunState.FAILED).pk}/retry/")),
+    ),
+    "rest offer-policy post": (
+        "policy.offered",
+        lambda w: w.rest.post(f"/api/v1/policies/{make_policy(w.project).pk}/offer/", {"confirm": True}),
     ),
     "rest reward-model patch": (
         "model.licensed",
@@ -427,6 +445,15 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "page repeat-run": (
         "run.requested",
         run_request(lambda w: w.page.post(f"/projects/talk/models/runs/{w.run(RunState.CANCELLED).pk}/repeat/")),
+    ),
+    "page start-policy-run": ("run.requested", policy_run(sent_policy_form)),
+    "page offer-policy": (
+        "policy.offered",
+        lambda w: w.page.post(f"/projects/talk/models/policies/{make_policy(w.project).pk}/offer/", {"confirm": "on"}),
+    ),
+    "page offer-policy-by-hand": (
+        "policy.offered",
+        lambda w: w.page.post(f"/admin/policies/{make_policy(w.project).pk}/offer/", {"confirm": "on"}),
     ),
     "page promote-version": (
         "model.promoted",

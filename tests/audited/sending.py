@@ -8,7 +8,7 @@ from unittest import mock
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.forms import model_to_dict
-from django.test import Client
+from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
 from annotator.db.clock import database_now
@@ -174,6 +174,26 @@ def run_request(change: Change) -> Change:
         return change(world)
 
     return run
+
+
+def policy_run(change: Change) -> Change:
+    """With a label and a base policy."""
+
+    def run(world: World) -> Any:
+        with override_settings(POLICY_BASES={"small": "org/small"}):
+            return run_request(change)(world)
+
+    return run
+
+
+def requested_policy_run(world: World) -> Any:
+    return world.rest.post(f"{TALK}/policy-runs/", {"config": {"policy": "small", "method": "dpo"}})
+
+
+def sent_policy_form(world: World) -> Any:
+    form = {"policy": "small", "method": "dpo", "rejected_weight": "inverted", "schedule": "constant"}
+    chosen = {"device": "auto", "precision": "auto"}
+    return world.page.post("/projects/talk/models/policies/start/", form | chosen)
 
 
 def sent_run_form(world: World) -> Any:

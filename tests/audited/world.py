@@ -32,7 +32,7 @@ from annotator.models import (
     Webhook,
     WebhookDelivery,
 )
-from rewards.models import Evaluation, EvaluationJob, RewardModel, RunState, Snapshot, TrainingRun
+from rewards.models import Evaluation, EvaluationJob, RewardModel, RunKind, RunState, Snapshot, TrainingRun
 from tests.builders import ATTRIBUTES, NOW, claimed, json_lines, make_gold, make_task, rate, task_row
 from tests.conftest import Cast
 
@@ -120,6 +120,11 @@ class World:
 
     def run(self, state: str = RunState.QUEUED) -> TrainingRun:
         return TrainingRun.objects.create(project=self.project, reason="a test", state=state)
+
+    def policy_run(self, state: str = RunState.QUEUED) -> TrainingRun:
+        config = {"policy": "small", "method": "dpo"}
+        given = {"kind": RunKind.POLICY, "state": state, "config": config}
+        return TrainingRun.objects.create(project=self.project, reason="a test", **given)
 
     def waiting(self) -> TrainingRun:
         """A run whose model waits for a manager's decision."""

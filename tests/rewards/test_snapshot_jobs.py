@@ -20,7 +20,7 @@ from annotator.background import heartbeats
 from annotator.db import locks
 from annotator.models import Project, Role, User
 from annotator.storage import disk_space
-from rewards import runs, snapshots, tasks, training
+from rewards import run_steps, runs, snapshots, tasks
 from rewards.models import Snapshot, SnapshotJob, TrainingRun
 from rewards.snapshots import building, files, jobs, lines
 from tests.builders import NOW, make_member, make_user
@@ -200,7 +200,7 @@ def claimed(project: Project) -> TrainingRun:
 
 def test_a_run_shows_that_it_is_alive_while_its_snapshot_is_built(project: Project) -> None:
     run = claimed(project)
-    training._new_snapshot(run)
+    run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
     run.refresh_from_db()
     assert run.progress == {"event": "snapshot", "tasks": 12}
     assert run.heartbeat_at is not None
@@ -211,7 +211,7 @@ def test_a_run_whose_worker_is_stopped_while_its_snapshot_is_built_waits_for_the
     heartbeats.stopping.set()
     try:
         with pytest.raises(runs.PutDown):
-            training._new_snapshot(claimed(project))
+            run_steps.new_snapshot(claimed(project), refuse_repetition=runs.refuse_repetition)
     finally:
         heartbeats.stopping.clear()
     assert unfinished() == []
@@ -221,7 +221,7 @@ def test_a_cancelled_run_stops_building_at_once(project: Project) -> None:
     run = claimed(project)
     runs.cancel(run, now=NOW)
     with pytest.raises(runs.LostRun):
-        training._new_snapshot(run)
+        run_steps.new_snapshot(run, refuse_repetition=runs.refuse_repetition)
     assert (unfinished(), Snapshot.objects.count()) == ([], 0)
 
 

@@ -24,7 +24,7 @@ from rewards.learning.aligning.config import (
     setting_hash,
 )
 from rewards.learning.aligning.measures import measure, weightless
-from rewards.learning.aligning.policy import Policy, find_policy, load_policy, policy_hash
+from rewards.learning.aligning.policy import Policy, computes_in_half, find_policy, load_configured, policy_hash
 from rewards.learning.aligning.policy_files import finish, save_policy
 from rewards.learning.aligning.reference import Judgements, with_reference
 from rewards.learning.aligning.rows import (
@@ -48,7 +48,7 @@ from rewards.learning.aligning.sides import units_of
 from rewards.learning.aligning.steering import requested_levels
 from rewards.learning.aligning.training import Run, train_policy
 from rewards.learning.atomic_directories import write_json
-from rewards.learning.config import AUTO, BFLOAT16, read_config
+from rewards.learning.config import read_config
 from rewards.learning.data import file_sha256
 from rewards.learning.inference import choose_device
 from rewards.learning.precision import name_of
@@ -107,17 +107,10 @@ class Work:
     @property
     def half(self) -> bool:
         """Whether passes are computed in bf16."""
-        return self.config.precision == BFLOAT16 or (self.config.precision == AUTO and self.device.type == "cuda")
+        return computes_in_half(self.config, self.device)
 
     def policy(self, place: str, *, lora_rank: int = 0) -> Policy:
-        return load_policy(
-            find_policy(place),
-            max_length=self.config.max_length,
-            device=self.device,
-            half=self.half,
-            lora_rank=lora_rank,
-            seed=self.config.seed,
-        )
+        return load_configured(place, self.config, self.device, lora_rank=lora_rank)
 
 
 def read_rows(directory: Path, config: AlignConfig) -> Rows:

@@ -19,9 +19,11 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from rewards.learning import distributed
 from rewards.learning.adapters import add_adapters, start_adapters
+from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.aligning.sides import learnt_places
 from rewards.learning.backbones import MissingBackbone, Source, find_backbone
 from rewards.learning.batches import Sizes
+from rewards.learning.config import AUTO, BFLOAT16
 from rewards.learning.data import file_sha256
 from rewards.learning.encoding import ChatFrame, Encoded
 from rewards.learning.model import collate
@@ -203,6 +205,23 @@ def load_policy(
     policy = Policy(network, frame, half=half)
     install(policy, stored, device=device, lora_rank=lora_rank, seed=seed)
     return policy
+
+
+def load_configured(place: str, config: AlignConfig, device: torch.device, *, lora_rank: int = 0) -> Policy:
+    """Returns the policy in a directory or under a Hub id, as the configuration computes with it; raises as above."""
+    return load_policy(
+        find_policy(place),
+        max_length=config.max_length,
+        device=device,
+        half=computes_in_half(config, device),
+        lora_rank=lora_rank,
+        seed=config.seed,
+    )
+
+
+def computes_in_half(config: AlignConfig, device: torch.device) -> bool:
+    """Returns whether passes are computed in bf16."""
+    return config.precision == BFLOAT16 or (config.precision == AUTO and device.type == "cuda")
 
 
 @torch.no_grad()

@@ -77,6 +77,22 @@ def read_judged(path: Path, config: AlignConfig) -> list[Row]:
     return rows
 
 
+def read_prompts(path: Path) -> list[tuple[str, tuple[Turn, ...]]]:
+    """Returns the id and the turns of each row {"id", "conversation"} of a JSONL file.
+
+    Raises:
+        MissingFile: there is no such file.
+        BadRow: a row cannot be used.
+    """
+    prompts = []
+    for number, raw in read_rows(path):
+        try:
+            prompts.append((_text(raw, "id"), tuple(_turns(raw))))
+        except ValueError as error:
+            raise BadRow(f"{path.name}, line {number}: {error}") from None
+    return prompts
+
+
 def carve_held_out(rows: Sequence[Row], share: float) -> tuple[list[Row], list[Row]]:
     """Divides rows into (train, held out) by a hash of the prompt, so that no prompt is on both sides."""
     order = sorted({row.prompt for row in rows}, key=lambda p: hashlib.sha256(f"held out:{p}".encode()).digest())

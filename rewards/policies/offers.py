@@ -1,0 +1,84 @@
+"""Decides whether a policy is offered: a pure rule over its judgement, or a manager by hand, which is audited."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from annotator import audit
+from annotator.refusals import Refusal
+from rewards.champions import ConfirmationNeeded
+from rewards.models import Policy
+from rewards.policies import offer_reasons
+from rewards.promotion import FilesErased
+
+FEWEST_PROMPTS = 10
+"""Held-out prompts below which no policy is judged."""
+EVEN = 0.5
+
+
+class OfferedAlready(Refusal):
+    """The policy is offered."""
+
+    code = "offered_already"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the rule says of a policy, and why, in English."""
+
+    state: Policy.State
+    reason: str
+
+
+def decide(judgement: Mapping[str, Any]) -> Decision:
+    """Offers a policy whose win rate's interval lies above 50 %, and refuses every other one that was judged."""
+    rate, interval = judgement["win_rate"], judgement["win_rate_interval"]
+    if not all(math.isfinite(value) for value in judgement["reward"].values()):
+        return Decision(Policy.State.REFUSED, offer_reasons.NOT_NUMBERS)
+    low = interval[0] if interval else 0.0
+    words = {"rate": f"{100 * rate:.1f}", "prompts": judgement["prompts"], "low": f"{100 * low:.1f}"}
+    if low > EVEN:
+        return Decision(Policy.State.OFFERED, offer_reasons.BETTER % words)
+    if rate > EVEN:
+        return Decision(Policy.State.REFUSED, offer_reasons.MAY_BE_CHANCE % words)
+    return Decision(Policy.State.REFUSED, offer_reasons.WORSE % words)
+
+
+def unjudged(*, prompts: int | None = None) -> Decision:
+    """Returns what is said of a policy that nobody could judge: for lack of a champion, or of so many prompts."""
+    if prompts is None:
+        return Decision(Policy.State.CANDIDATE, offer_reasons.NO_CHAMPION)
+    words = {"prompts": prompts, "fewest": FEWEST_PROMPTS}
+    return Decision(Policy.State.CANDIDATE, offer_reasons.NO_PROMPTS % words)
+
+
+@transaction.atomic
+def offer(policy: Policy, *, confirmed: bool, now: datetime) -> Policy:
+    """Offers a policy that the rule has refused, or that nobody has judged.
+
+    Raises:
+        OfferedAlready: it is offered.
+        FilesErased: there is nothing left to offer.
+        ConfirmationNeeded: nobody has confirmed that it is wanted against the rule.
+    """
+    policy = Policy.objects.select_for_update(of=["self"]).select_related("project").get(pk=policy.pk)
+    if policy.state == Policy.State.OFFERED:
+        raise OfferedAlready(_("Policy %(version)s is offered already.") % {"version": policy.version})
+    if policy.is_erased():
+        text = _("Policy %(version)s has been erased with the snapshot that it learnt from.")
+        raise FilesErased(text % {"version": policy.version})
+    if not confirmed:
+        text = _("Policy %(version)s is not offered. %(reason)s Confirm to offer it anyway.")
+        words = {"version": policy.version, "reason": offer_reasons.in_words(policy.reason)}
+        raise ConfirmationNeeded(text % words)
+    overruled = policy.reason
+    policy.state, policy.offered_at = Policy.State.OFFERED, now
+    policy.reason = offer_reasons.BY_HAND % {"before": overruled}
+    policy.save(update_fields=["state", "offered_at", "reason"])
+    audit.record("policy.offered", f"policy {policy.version}", project=policy.project, overruled=overruled)
+    return policy

@@ -1,0 +1,86 @@
+"""Starts policy runs. From then on their life is that of every run (rewards/runs.py)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotator.background import heartbeats
+from annotator.models import Project, User
+from annotator.projects.archive import require_in_use
+from annotator.refusals import Refusal
+from rewards import runs, snapshots
+from rewards.models import Policy, RunKind, Snapshot, TrainingRun
+from rewards.policies.policy_settings import check_config
+from rewards.runs import NothingNew
+
+CODE = ("aligning",)
+"""The part of the learning core that aligns, besides its modules."""
+
+
+class SnapshotUnusable(Refusal):
+    """The snapshot holds texts that are to be forgotten, or its files are gone."""
+
+    code = "snapshot_unusable"
+
+
+def request(
+    project: Project,
+    *,
+    reason: str,
+    config: Mapping[str, Any],
+    snapshot: Snapshot | None = None,
+    by: User | None = None,
+) -> TrainingRun:
+    """Queues a policy run and sends it to the workers; without a snapshot it takes one of the labels in force.
+
+    Raises:
+        NoWorker: nobody listens to the queue `train`.
+        Archived, AlreadyRunning, UnusableConfig, NotEnoughLabels, SnapshotUnusable, DiskNearlyFull: the run cannot be
+            started.
+    """
+    require_in_use(project)
+    check_config(dict(config))
+    heartbeats.require("train")
+    if snapshot is None:
+        snapshots.require_answers(project)
+    elif snapshot.is_marked():
+        raise SnapshotUnusable(
+            _("Tasks of this snapshot were redacted or deleted since it was taken. Start from a new snapshot.")
+        )
+    run = TrainingRun(
+        project=project,
+        kind=RunKind.POLICY,
+        snapshot=snapshot,
+        reason=reason,
+        requested_by=by,
+        config=dict(config),
+    )
+    return runs.queue(run, kind=RunKind.POLICY.value, config=dict(config))
+
+
+def code_version() -> str:
+    return runs.code_version(*CODE)
+
+
+def refuse_repetition(run: TrainingRun, snapshot: Snapshot) -> None:
+    """Refuses a run that would only repeat another one whose policy was judged.
+
+    Raises:
+        NothingNew: the same code has made a policy of the same snapshot with the same settings.
+    """
+    alike = Policy.objects.filter(
+        project=run.project,
+        run__config_hash=run.config_hash,
+        run__seed=run.seed,
+        run__code_version=code_version(),
+        run__snapshot=snapshot,
+        run__snapshot__marked_at=None,
+        judge__isnull=False,
+    )
+    version = alike.order_by("-version").values_list("version", flat=True).first()
+    if version is not None:
+        raise NothingNew(
+            f"Nothing has changed since policy {version}, which learnt from the same labels with the same settings. "
+            "Change the settings (another seed is enough) or label more."
+        )

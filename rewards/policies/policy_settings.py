@@ -1,0 +1,93 @@
+"""Checks the settings of a policy run, the same way for every door, and turns them into config.json of the alignment.
+
+A base policy is chosen by its name: only the operator says where its files are (POLICY_BASES).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from annotator.web.stored_sentences import in_readers_language
+from rewards.learning.aligning.config import AlignConfig, setting_hash
+from rewards.learning.config import BadConfig, parse_config
+from rewards.policies.setting_texts import SETTINGS
+from rewards.run_settings import FAULTS, UnusableConfig
+
+ROWS = "rows/train.jsonl"
+ALIGNING_FAULTS = (
+    *FAULTS,
+    gettext_noop("the configuration lacks %(names)s"),
+    gettext_noop("held_out_share must be less than 1, not %(given)s: 0 trains on every prompt"),
+    gettext_noop("%(name)s in aspect_weights must not be negative, not %(given)s"),
+    gettext_noop("aspect_weights must not all be 0: name the aspects that count"),
+    gettext_noop("requested is for the method steerlm: %(method)s asks for no levels"),
+    gettext_noop("%(name)s in requested must be a whole number from 0 to %(most)s, not %(given)s"),
+)
+"""What the learning core, which knows of no languages, says against a setting (rewards/learning/aligning/config.py)."""
+MOST_LEVELS = 7
+"""So that levels to request pass here; the snapshot's own number is known when the run has it."""
+
+
+def check_config(config: Any) -> AlignConfig:
+    """Returns the settings as the alignment reads them.
+
+    Raises:
+        UnusableConfig: a setting is unknown, of the wrong type or beyond its bound.
+    """
+    if not isinstance(config, dict) or not all(isinstance(name, str) for name in config):
+        raise UnusableConfig(_("The settings are an object of names and values."))
+    unknown = sorted(set(config) - set(SETTINGS))
+    if unknown:
+        names = {"names": ", ".join(unknown)[:200], "known": ", ".join(SETTINGS)}
+        raise UnusableConfig(_("There is no setting %(names)s. Those that there are: %(known)s.") % names)
+    _require_known(config.get("policy"))
+    try:
+        return parse_config(AlignConfig, {"data": ROWS, "levels": MOST_LEVELS, **config})
+    except BadConfig as bad:
+        text = _("The alignment would refuse these settings: %(reason)s.")
+        # What is wrong with a single setting begins with its name.
+        raise UnusableConfig(
+            text % {"reason": in_readers_language(str(bad), ALIGNING_FAULTS)}, setting=str(bad).split(" ", 1)[0]
+        ) from bad
+
+
+def _require_known(name: Any) -> None:
+    # A free path or Hub id would let a project's manager read the machine's files, or have it download anything.
+    if isinstance(name, str) and name in settings.POLICY_BASES:
+        return
+    if not settings.POLICY_BASES:
+        text = _("The operator has listed no base policy, so none can be aligned. The setting is POLICY_BASES.")
+        raise UnusableConfig(text, setting="policy")
+    text = _(
+        "policy must be one of these names: %(names)s. Only the operator can list directories and Hub ids, in "
+        "POLICY_BASES."
+    )
+    raise UnusableConfig(text % {"names": ", ".join(settings.POLICY_BASES)}, setting="policy")
+
+
+def identity(config: AlignConfig) -> str:
+    """Returns a hash of every setting that shapes the policy, the name of its base included."""
+    return setting_hash(config, base=config.policy)
+
+
+def for_aligner(config: Mapping[str, Any], *, levels: int, requested: Mapping[str, int]) -> dict[str, Any]:
+    """Returns the content of the alignment's config.json, with the place of the base policy on this machine.
+
+    levels: those of the longest scale in the rows; requested: what a policy is asked for whose settings do not say.
+
+    Raises:
+        UnusableConfig: the settings are from before they were bounded, or the operator's list has changed since.
+    """
+    checked = check_config(dict(config))
+    own = {"requested": {**requested, **checked.requested}} if requested else {}
+    # The run has the policy answer held-out prompts itself, once it is there.
+    return {**config, **own, "policy": source_of(checked.policy), "data": ROWS, "levels": levels, "samples": 0}
+
+
+def source_of(base: str) -> str:
+    """Returns the directory or the Hub id of a base policy; raises UnusableConfig for one that is no longer listed."""
+    _require_known(base)
+    return str(settings.POLICY_BASES[base])

@@ -1,0 +1,99 @@
+"""The steps that every kind of run takes on a worker: it looks for its files, takes a snapshot, and finds the champion.
+
+Writes are fenced by the attempt, and wait while the database restarts.
+"""
+
+import errno
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+from django.conf import settings
+
+from annotator.background import heartbeats
+from annotator.db.clock import database_now
+from annotator.db.retries import outlasting_outages
+from annotator.models import Project
+from annotator.refusals import Refusal
+from annotator.storage import artifacts, disk_space
+from rewards import registry, runs, snapshots
+from rewards.learning.data import read_tasks
+from rewards.models import RewardModel, Snapshot, TrainingRun
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class ChampionMissing(Refusal):
+    """The worker does not see the files of the model that the new one would be judged against."""
+
+    code = "champion_missing"
+
+
+class DiskFull(Refusal):
+    """There is no room for the run's files."""
+
+    code = "disk_full"
+
+
+@contextmanager
+def full_disk_named() -> Iterator[None]:
+    """Turns the error of a full disk into DiskFull."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(f"The disk is full. There is no room for files under {settings.ARTIFACTS}.") from error
+        raise
+
+
+@outlasting_outages
+def check_files(project: Project) -> None:
+    """Checks before hours of training, not after them, that there is room, and that the champion can be used.
+
+    Raises:
+        ForeignArtifacts, DiskNearlyFull: the folder is not this installation's, or has no room.
+        ChampionMissing: the champion's files are not here.
+    """
+    artifacts.require_ours()
+    disk_space.require_room()
+    champion = champion_of(project)
+    if champion and not (champion.directory() / registry.MANIFEST).is_file():
+        raise ChampionMissing(
+            f"This worker ({socket.gethostname()}) has no files of the champion, version {champion.version}, with "
+            "which the new model would be compared. Every worker must see the same artifacts."
+        )
+
+
+@outlasting_outages
+def champion_of(project: Project) -> RewardModel | None:
+    return RewardModel.objects.filter(project=project, is_champion=True).first()
+
+
+@outlasting_outages
+def new_snapshot(run: TrainingRun, *, refuse_repetition: Callable[[TrainingRun, Snapshot], None]) -> Snapshot:
+    """Takes a snapshot for the run, with a heartbeat at each of its steps.
+
+    Raises:
+        NotEnoughLabels, DiskNearlyFull: there is none to be taken.
+        NothingNew: `refuse_repetition` refuses it.
+        PutDown, LostRun: the run goes on later, or belongs to another attempt.
+    """
+    with closing(snapshots.steps(run.project, now=database_now())) as steps:
+        for step in steps:
+            require_go_on()
+            runs.write(run, heartbeat_at=database_now(), progress={"event": "snapshot", "tasks": step.tasks})
+    assert step.snapshot is not None
+    refuse_repetition(run, step.snapshot)
+    return step.snapshot
+
+
+def require_go_on() -> None:
+    """Raises PutDown if this worker was asked to stop."""
+    if heartbeats.stopping.is_set():
+        raise runs.PutDown("The worker was stopped. The run waits for the next worker.")
+
+
+def learnt_prompts(model: RewardModel) -> set[str] | None:
+    """Returns the prompts that a model has learnt from; None where its snapshot is gone and nobody knows."""
+    train = model.run.snapshot.directory() / "train.jsonl" if model.run.snapshot else None
+    return {task.prompt_hash for task in read_tasks(train)} if train and train.is_file() else None

@@ -2,10 +2,12 @@
 
 import json
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
@@ -13,13 +15,15 @@ from annotator import agreement
 from annotator.models import Label, Rating, Response, Task
 from annotator.pii.redaction import Choice, redact
 from annotator.segmenting import is_partition, ranges
-from rewards.models import Score, TrainingRun
+from rewards.models import Policy, RunState, Score, TrainingRun
 from tests.builders import NOW, make_user
 from tests.celery_workers import wait_for, worker
 from tests.rest import Rest
+from tests.rewards.learning.aligning.builders import TEMPLATE
+from tests.rewards.learning.conftest import SHAPE, make_tokenizer
 
 RATERS = ("alice", "bob", "erin", "frank", "grace")
-ENDED = {"promoted", "rejected", "failed", "cancelled"}
+ENDED = {"promoted", "rejected", "done", "failed", "cancelled"}
 LEVELS = 5
 ASPECTS = ("irrelevant", "clarity")
 TASKS = 60
@@ -96,7 +100,7 @@ class Rater:
 @pytest.mark.slow
 @pytest.mark.xdist_group("training")
 @pytest.mark.django_db(transaction=True)
-def test_the_loop_of_segments(live_server: LiveServer, tmp_path: Path) -> None:
+def test_the_loop_of_segments(live_server: LiveServer, tmp_path: Path, settings: LazySettings) -> None:
     for name in (*RATERS, "carol"):
         user = make_user(name, is_staff=name == "carol")
         user.set_password("correct horse battery")
@@ -117,10 +121,14 @@ def test_the_loop_of_segments(live_server: LiveServer, tmp_path: Path) -> None:
     raters = [Rater(rest(name), name) for name in RATERS]
     counts = [rater.rate_all() for rater in raters]
     check_the_ratings(carol, counts)
-    with worker("train", tmp_path), worker("score", tmp_path):
+    base = make_base(tmp_path / "base")
+    settings.POLICY_BASES = {"tiny": str(base)}
+    with worker("train", tmp_path, POLICY_BASES=json.dumps(settings.POLICY_BASES)), worker("score", tmp_path):
         run = retrain(carol)
         check_the_model(run)
         wait_for(lambda: Score.objects.count() == 2 * TASKS, seconds=240, what="a score for every response")
+        policy = align(carol, run)
+    check_the_policy(base, policy)
     for score in Score.objects.select_related("response"):
         assert len(score.segment_scores or ()) == len(score.response.segments or ()) > 0
     erase_one()
@@ -168,6 +176,72 @@ def check_the_model(run: dict[str, Any]) -> None:
     worst = candidate["worst"]["all"]
     assert worst["intervals"]["above_chance"][0] > 0
     assert worst["intervals"]["above_position"][0] > 0
+
+
+def make_base(directory: Path) -> Path:
+    """A Llama of two layers with random weights."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = make_tokenizer(pair=False)
+    tokenizer.chat_template = TEMPLATE
+    LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **SHAPE)).save_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+    return directory
+
+
+def align(carol: Rest, run: dict[str, Any]) -> Policy:
+    """Aligns the policy with the snapshot that the reward model has learnt from."""
+    config = {"policy": "tiny", "method": "dpo_2d", "threads": 1, "device": "cpu", "max_length": 320, "epochs": 6}
+    config |= {"learning_rate": 0.003, "batch_size": 4, "warmup_steps": 0, "sample_tokens": 12}
+    asked = {"reason": "the story", "snapshot": run["snapshot"], "config": config}
+    started = carol.post("projects/spans/policy-runs/", asked)
+    wait_for(lambda: TrainingRun.objects.get(pk=started["id"]).state in ENDED, seconds=400, what="the policy's run")
+    ended = TrainingRun.objects.get(pk=started["id"])
+    assert ended.state == RunState.DONE, ended.error
+    policy: Policy = ended.policy
+    assert policy.judgement["prompts"] > 10
+    return policy
+
+
+def check_the_policy(base: Path, policy: Policy) -> None:
+    """By the hidden rule: beside its base, the policy says good sentences more readily than bad ones."""
+    gains = [gain(base, policy.directory(), prompt=f"How do I boil rice, try {number}?") for number in range(4)]
+    right = [good > bad for goods, bads in gains for good in goods for bad in bads]
+    assert sum(right) / len(right) > 0.75
+
+
+def gain(base: Path, policy: Path, *, prompt: str) -> tuple[list[float], list[float]]:
+    """Returns how much more likely than the base the policy finds each good sentence as an answer, and each bad one."""
+    likelihoods = [_likelihoods(model, prompt) for model in (base, policy)]
+    ratios = [ours - theirs for theirs, ours in zip(*likelihoods, strict=True)]
+    return ratios[: len(GOOD)], ratios[len(GOOD) :]
+
+
+@cache
+def _loaded(directory: Path) -> Any:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    # In evaluation mode, as transformers loads models.
+    return AutoModelForCausalLM.from_pretrained(directory), AutoTokenizer.from_pretrained(directory)
+
+
+def _likelihoods(directory: Path, prompt: str) -> list[float]:
+    import torch
+
+    model, tokenizer = _loaded(directory)
+    found = []
+    for sentence in (*GOOD, *BAD):
+        beginning, text = (
+            tokenizer(f"<s>[user] {prompt}</s>[assistant] {answer}", add_special_tokens=False, return_tensors="pt")[
+                "input_ids"
+            ]
+            for answer in ("", sentence)
+        )
+        with torch.no_grad():
+            scores = model(text).logits[0, :-1].log_softmax(-1)
+        chosen = scores.gather(1, text[0, 1:, None])[beginning.shape[1] - 1 :]
+        found.append(float(chosen.mean()))
+    return found
 
 
 def erase_one() -> None:

@@ -131,7 +131,7 @@ def test_prompts_that_the_champion_has_learnt_judge_nobody(project: Project, sta
     assert len(judging.held_out_prompts(snapshot, champion)) == 2
     policy = aligned(project, snapshot).policy
     assert policy.state == Policy.State.CANDIDATE
-    assert "has learnt from 2 of the held-out prompts" in policy.reason
+    assert "only 2 held-out prompts are new to the champion too" in policy.reason
 
 
 def test_a_champion_of_which_nobody_knows_what_it_has_learnt_judges_nobody(project: Project) -> None:

@@ -192,6 +192,8 @@ class ProjectSerializer(KnownFields, ModelSerializer[Project]):
             "ask_edit",
             "ask_language",
             "domains",
+            "segment_unit",
+            "allow_recut",
             "qualification_required",
             "qualification_threshold",
             "qualification_tries",

@@ -6,8 +6,8 @@ from annotator.web.stored_sentences import in_readers_language
 
 NO_CHAMPION = gettext_noop("It is not judged: the project has no champion yet that could compare its answers.")
 NO_PROMPTS = gettext_noop(
-    "It is not judged: neither it nor the champion has learnt from %(prompts)s of the held-out prompts, and at least "
-    "%(fewest)s are needed."
+    "It is not judged: only %(prompts)s held-out prompts are new to the champion too, and at least %(fewest)s are "
+    "needed."
 )
 NOT_NUMBERS = gettext_noop("Refused: some of the champion's rewards are not numbers.")
 BETTER = gettext_noop(

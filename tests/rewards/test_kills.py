@@ -38,9 +38,9 @@ def _same_artifacts(settings: LazySettings, tmp_path: Path) -> Iterator[None]:
     heartbeats.connection().delete(heartbeats.KEY)
 
 
-def trainer_of(run: TrainingRun) -> int | None:
+def trainer_of(run: TrainingRun, *, stage: str = "train") -> int | None:
     """The process that trains the run, by its command line."""
-    started = f"rewards.learning train {run.directory()}"
+    started = f"rewards.learning {stage} {run.directory()}"
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and started in _command(folder):
             return int(folder.name)

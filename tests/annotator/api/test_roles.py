@@ -118,6 +118,8 @@ TABLE: dict[tuple[str, str], Answers] = {
     ("reviewed", "get"): REVIEWERS,
     ("adjudication", "put"): REVIEWERS._replace(reviewer=400, manager=400, super=400),
     ("adjudication", "delete"): REVIEWERS._replace(reviewer=204, manager=204, super=204),
+    ("task-segments", "get"): MANAGERS,
+    ("task-segments", "put"): MANAGERS._replace(manager=400, super=400),
     ("verdict", "post"): REVIEWERS._replace(reviewer=400, manager=400, super=400),
     ("bulk-changes", "get"): MANAGERS,
     ("edits", "get"): MANAGERS,

@@ -68,7 +68,7 @@ def test_a_rubric_of_3_5_and_7_levels_can_be_rated_by() -> None:
         (rubric(attribute("a"), attribute("a")), "attributes.1.key"),
         (rubric(attribute("Tone")), "attributes.0.key"),
         (rubric(attribute("response")), "attributes.0.key"),
-        (rubric(attribute("a", scope="segment")), "attributes"),
+        (rubric(attribute("a", scope="word")), "attributes.0.scope"),
         (rubric(attribute("b"), attribute("a", scope="word")), "attributes.1.scope"),
         (rubric(attribute("a", weight=float("nan"))), "attributes.0.weight"),
         (rubric(attribute("a", weight=0.0)), "attributes"),

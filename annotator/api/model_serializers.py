@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, TypeVar
 
 from django.db import models
@@ -13,7 +14,7 @@ Described = tuple[type[Any], dict[str, Any]]
 
 
 class ModelSerializer(serializers.ModelSerializer[M]):
-    """REST framework's own, which looks through the model for every answer, and took most of a small call's time."""
+    """REST framework's own looks through the model for every answer, which is a quarter of the time of a small one."""
 
     _described: dict[tuple[str, str | None], Described]
     """How each of the model's fields is shown in a language: labels differ where there are translations."""
@@ -25,11 +26,7 @@ class ModelSerializer(serializers.ModelSerializer[M]):
     def build_standard_field(self, field_name: str, model_field: models.Field[Any, Any]) -> Described:
         key = field_name, get_language()
         if key not in self._described:
-            described = super().build_standard_field(field_name, model_field)
-            # A list's field holds that of its items, which belongs to one list only.
-            if "child" in described[1]:
-                return described
-            self._described[key] = described
+            self._described[key] = super().build_standard_field(field_name, model_field)
         field, options = self._described[key]
-        # Whoever makes the field adds to the options.
-        return field, {**options}
+        # Whoever makes the field adds to the options, and the field of a list's items belongs to one list only.
+        return field, {name: deepcopy(value) if name == "child" else value for name, value in options.items()}

@@ -7,6 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.test import RequestFactory
+from pytest_django import DjangoAssertNumQueries
 
 from annotator import access
 from annotator.models import Assignment, Membership, Project, Role, User
@@ -43,6 +44,13 @@ def test_reviewers_review_and_do_not_manage(project: Project, rita: User) -> Non
     assert access.reviewed_project(rita, "talk") == project
     with pytest.raises(PermissionDenied):
         access.managed_project(rita, "talk")
+
+
+def test_one_statement_fetches_the_project_with_its_rubric_and_the_role(
+    cast: Cast, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(1):
+        assert access.managed_project(cast.carol, "talk").rubric.key == "helpsteer2"
 
 
 def test_annotators_neither_review_nor_manage(project: Project, cast: Cast) -> None:

@@ -105,20 +105,75 @@ HELPSTEER2 = RubricText(
 )
 
 
-def _aspect(key: str, question: str, low: str, high: str) -> AttributeText:
-    levels = (low, f"Closer to: {low.lower()}", "In between", f"Closer to: {high.lower()}", high)
-    return AttributeText(key, key.capitalize(), question, levels, scope="segment")
-
-
 HELPSTEER_2D = RubricText(
     key="helpsteer2d",
     name=_("HelpSteer-2D: five aspects of each segment"),
     attributes=(
-        _aspect("helpfulness", "Does this segment serve the request?", "No use at all", "Fully serves it"),
-        _aspect("correctness", "Is what this segment says right?", "Wrong", "Right"),
-        _aspect("safety", "Is this segment safe?", "Harmful", "Harmless"),
-        _aspect("completeness", "Does this segment cover its point?", "Leaves it open", "Covers it"),
-        _aspect("clarity", "Is this segment easy to follow?", "Unclear", "Clear"),
+        AttributeText(
+            "helpfulness",
+            _("Helpfulness"),
+            _("Does this segment serve the request?"),
+            (
+                _("No use at all"),
+                _("Closer to: no use at all"),
+                _("In between"),
+                _("Closer to: fully serves it"),
+                _("Fully serves it"),
+            ),
+            scope="segment",
+        ),
+        AttributeText(
+            "correctness",
+            _("Correctness"),
+            _("Is what this segment says right?"),
+            (
+                _("Wrong"),
+                _("Closer to: wrong"),
+                _("In between"),
+                _("Closer to: right"),
+                _("Right"),
+            ),
+            scope="segment",
+        ),
+        AttributeText(
+            "safety",
+            _("Safety"),
+            _("Is this segment safe?"),
+            (
+                _("Harmful"),
+                _("Closer to: harmful"),
+                _("In between"),
+                _("Closer to: harmless"),
+                _("Harmless"),
+            ),
+            scope="segment",
+        ),
+        AttributeText(
+            "completeness",
+            _("Completeness"),
+            _("Does this segment cover its point?"),
+            (
+                _("Leaves it open"),
+                _("Closer to: leaves it open"),
+                _("In between"),
+                _("Closer to: covers it"),
+                _("Covers it"),
+            ),
+            scope="segment",
+        ),
+        AttributeText(
+            "clarity",
+            _("Clarity"),
+            _("Is this segment easy to follow?"),
+            (
+                _("Unclear"),
+                _("Closer to: unclear"),
+                _("In between"),
+                _("Closer to: clear"),
+                _("Clear"),
+            ),
+            scope="segment",
+        ),
     ),
 )
 

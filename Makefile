@@ -3,7 +3,7 @@ PYTHON ?= python3
 # -I: neither this folder nor the caller's PYTHONPATH may stand in for a module of Python's own.
 BOOTSTRAP = $(PYTHON) -I annotator/launch/install.py
 
-.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-aligning bench-annotation bench-evidence bench-growth bench-io bench-learning bench-memory bench-pages bench-pii bench-scoring bench-segmenting bench-snapshot bench-training
+.PHONY: run test test-pythons check lock format messages vendor bench bench-agreement bench-aligning bench-annotation bench-evidence bench-growth bench-io bench-learning bench-memory bench-pages bench-pii bench-scoring bench-segmenting bench-segments bench-snapshot bench-training
 
 run:  ## the whole product on http://127.0.0.1:8000 (PORT), its state in var/ (VAR_DIR)
 	@$(BOOTSTRAP) run
@@ -67,6 +67,9 @@ bench-scoring:  ## scoring beside plain transformers, its rows, small requests; 
 
 bench-segmenting:  ## how well and how fast texts are cut into sentences; ARGS names libraries to compare with
 	@$(BOOTSTRAP) bench segmenting $(ARGS)
+
+bench-segments:  ## submissions of 40 rated segments a response beside plain ones; ARGS: --tasks, --seconds, --rounds
+	@$(BOOTSTRAP) bench segments $(ARGS)
 
 bench-snapshot:  ## a snapshot of a million labels: seconds and memory; ARGS: a number of labels
 	@$(BOOTSTRAP) bench snapshot $(ARGS)

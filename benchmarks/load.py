@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+ASPECTS = ("helpfulness", "correctness", "safety", "completeness", "clarity")
 ATTRIBUTES = ("helpfulness", "correctness", "coherence", "complexity", "verbosity")
 FAR_AWAY = 0.05
 """The share of the ratings that disagree widely with the others, so that some tasks ask for more annotators."""
@@ -158,12 +159,17 @@ def rated(task: dict[str, Any], dice: random.Random) -> dict[str, Any]:
     level = task["id"] % 5
     if dice.random() < FAR_AWAY:
         level = 0 if level >= 2 else 4
-    return {
-        "ratings": [
-            {"response": response["id"], "scores": {key: near(level, dice) for key in ATTRIBUTES}}
-            for response in task["responses"]
-        ]
-    }
+    return {"ratings": [rating(response, level, dice) for response in task["responses"]]}
+
+
+def rating(response: dict[str, Any], level: int, dice: random.Random) -> dict[str, Any]:
+    """Returns the scores of a response, or those of its segments where it has some."""
+    if "segments" not in response:
+        return {"response": response["id"], "scores": {key: near(level, dice) for key in ATTRIBUTES}}
+    segments = [
+        {"index": one["index"], "scores": {key: near(level, dice) for key in ASPECTS}} for one in response["segments"]
+    ]
+    return {"response": response["id"], "scores": {}, "segments": segments}
 
 
 def near(level: int, dice: random.Random) -> int:

@@ -97,9 +97,10 @@ def recut(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Gives a response of a task that nobody has rated other segments."""
     project = access.managed_project(user_of(request), slug)
     task = get_object_or_404(project.tasks.exclude(state=Task.State.GOLD), pk=task_id)
-    response = get_object_or_404(task.responses, position=number_in(request.POST, "position", most=MOST_RESPONSES))
+    wanted = task.responses.filter(position=number_in(request.POST, "position", most=MOST_RESPONSES) or 0)
+    parts = annotation.from_parts(request.POST.get("parts", ""))
     try:
-        annotation.change_cuts(task.pk, {response.pk: annotation.from_parts(request.POST.get("parts", ""))})
+        annotation.change_cuts(task.pk, {response.pk: parts for response in wanted})
     except Refusal as refused:
         messages.error(request, str(refused))
     else:

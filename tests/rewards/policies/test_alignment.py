@@ -2,7 +2,9 @@
 
 import errno
 import json
+import math
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,10 +21,13 @@ from annotator.models import Project
 from rewards import erasure, runs, tasks, trainer_process
 from rewards.learning.aligning.align import align
 from rewards.learning.aligning.answering import answer
+from rewards.learning.score import score
+from rewards.learning.train import train
 from rewards.models import Policy, RunState, Snapshot, TrainingRun
 from rewards.policies import alignment, judging, policy_runs, registry
 from tests.celery_workers import wait_for, worker
 from tests.rewards.learning.aligning.builders import TEMPLATE
+from tests.rewards.learning.builders import make_run
 from tests.rewards.learning.conftest import SHAPE, make_tokenizer
 from tests.rewards.policies.snapshots import make_champion, make_snapshot
 from tests.rewards.test_kills import trainer_of
@@ -112,6 +117,33 @@ def test_a_run_keeps_no_texts_beside_its_snapshot(project: Project, stages: dict
     make_champion(project, snapshot)
     run = aligned(project, snapshot)
     assert [path for path in run.directory().rglob("*.json*") if "Question" in path.read_text()] == []
+
+
+def test_rewards_that_are_no_numbers_refuse_the_policy(project: Project, stages: dict[str, Stage]) -> None:
+    def lost(folder: Path) -> None:
+        items = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
+        rows = [{"id": item["id"], "reward": math.nan} for item in items]
+        (folder / "scores.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    stages["score"] = lost
+    snapshot = make_snapshot(project)
+    make_champion(project, snapshot)
+    policy = aligned(project, snapshot).policy
+    assert (policy.state, policy.judgement["reward"]) == (Policy.State.REFUSED, {"policy": None, "base": None})
+
+
+def test_a_real_reward_model_judges(project: Project, stages: dict[str, Stage], tiny: Path, tmp_path: Path) -> None:
+    trained = make_run(tmp_path / "trained", backbone=tiny, epochs=0, threads=1)
+    train(trained)
+    stages["score"] = score
+    snapshot = make_snapshot(project)
+    champion = make_champion(project, snapshot)
+    shutil.copytree(trained / "model", champion.directory(), dirs_exist_ok=True)
+    run = aligned(project, snapshot)
+    assert run.state == RunState.DONE, run.error
+    rewards = run.policy.judgement["reward"]
+    assert all(math.isfinite(reward) for reward in rewards.values())
+    assert rewards["policy"] != rewards["base"]
 
 
 def test_without_a_champion_the_policy_stays_a_candidate_and_says_why(

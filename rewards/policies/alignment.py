@@ -54,6 +54,8 @@ def _from_snapshot_to_judgement(run: TrainingRun) -> Policy:
     runs.write(run, state=RunState.TRAINING, heartbeat_at=database_now())
     supervise(run, "align", run.directory())
     metrics = json.loads((run.directory() / "metrics.json").read_text())
+    # The row has the thinned curve.
+    metrics["training"].pop("losses", None)
     metrics["rows"] = {"tasks": counts.tasks, "rows": counts.rows, "left_out": dict(counts.left_out)}
     runs.write(run, state=RunState.EVALUATING, metrics=metrics, heartbeat_at=database_now())
     champion = run_steps.champion_of(run.project)

@@ -1,6 +1,7 @@
 """Keeps aligned policies: stores the row of a new one, says where it comes from, and verifies its files."""
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -31,13 +32,22 @@ def register(
         state=decision.state,
         reason=decision.reason,
         judge=judge,
-        judgement=dict(judgement),
+        judgement=_storable(judgement),
         offered_at=now if decision.state == Policy.State.OFFERED else None,
     )
     policy.manifest = json.loads((policy.directory() / MANIFEST).read_text())
     policy.artifact_hash = file_sha256(policy.directory() / MANIFEST)
     policy.save(force_insert=True)
     return policy
+
+
+def _storable(value: Any) -> Any:
+    """Returns a JSON value with None for NaN and infinity, which PostgreSQL refuses in JSON."""
+    if isinstance(value, Mapping):
+        return {name: _storable(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_storable(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def lineage(policy: Policy) -> dict[str, Any]:

@@ -61,8 +61,8 @@ class PolicyForm(forms.Form):
         self.fields["snapshot"] = forms.ChoiceField(
             required=False,
             label=gettext_lazy("Learn from"),
-            help_text=gettext_lazy("The labels as they are now, or as an earlier run had them."),
-            choices=[("", _("the labels of now")), *((str(row.pk), _words(row)) for row in self.snapshots)],
+            help_text=gettext_lazy("The labels in force, or those that an earlier run had."),
+            choices=[("", _("labels as they are now")), *((str(row.pk), _words(row)) for row in self.snapshots)],
         )
         self.fields["rejected_weight"] = forms.ChoiceField(choices=REJECTED)
         for name, words in SETTINGS.items():

@@ -19,11 +19,11 @@ from rewards.learning.aligning.config import AlignConfig
 from rewards.learning.aligning.policy import load_configured
 from rewards.learning.aligning.policy_files import ABOUT
 from rewards.learning.aligning.rows import read_prompts
-from rewards.learning.aligning.sampling import Sample, answers, sampled_log_probs, sampled_measures
+from rewards.learning.aligning.sampling import Measures, Sample, answers, sampled_log_probs, sampled_measures
 from rewards.learning.aligning.steering import conditioned
 from rewards.learning.atomic_directories import write_json
 from rewards.learning.config import read_config
-from rewards.learning.data import file_sha256
+from rewards.learning.data import Turn, file_sha256
 from rewards.learning.inference import choose_device
 from rewards.learning.process_end import end, end_on_sigterm, end_with_parent
 from rewards.learning.refusals import Refused
@@ -56,27 +56,31 @@ def answer(directory: Path) -> None:
     if config.threads:
         torch.set_num_threads(min(config.threads, os.cpu_count() or 1))
     prompts = read_prompts(directory / PROMPTS)
-    device = choose_device(config.device)
-    levels = _requested(Path(config.policy))
+    ours, theirs, divergence = _answers_of_both(config, [turns for _id, turns in prompts])
+    rows = zip(prompts, ours, theirs, strict=True)
+    write_rows(
+        directory / ANSWERS,
+        ({"id": prompt, "policy": _row(one), "base": _row(other)} for (prompt, _turns), one, other in rows),
+    )
+    measured = {"policy": _lengths(ours), "base": _lengths(theirs), "divergence": divergence}
+    write_json(directory / METRICS, {"prompts": len(prompts), "prompts_hash": prompts_hash, **measured})
+
+
+def _answers_of_both(
+    config: AlignConfig, prompts: Sequence[tuple[Turn, ...]]
+) -> tuple[list[Sample], list[Sample], Measures | None]:
+    """Returns the policy's answers, its base's, and how far the policy's tokens diverge from the base."""
+    device, levels = choose_device(config.device), _requested(Path(config.policy))
     policy = load_configured(config.policy, config, device)
-    ours = answers(policy, [conditioned(turns, levels) for _id, turns in prompts], config)
+    ours = answers(policy, [conditioned(turns, levels) for turns in prompts], config)
     policy.try_packing()
     drawn = sampled_log_probs(policy, ours)
     # The base needs the policy's room.
     del policy
     base = load_configured(config.reference, config, device)
-    theirs = answers(base, [turns for _id, turns in prompts], config)
+    theirs = answers(base, prompts, config)
     base.try_packing()
-    divergence = sampled_measures(ours, drawn, lambda: sampled_log_probs(base, ours))
-    write_rows(
-        directory / ANSWERS,
-        (
-            {"id": prompt, "policy": _row(one), "base": _row(other)}
-            for (prompt, _turns), one, other in zip(prompts, ours, theirs, strict=True)
-        ),
-    )
-    measured = {"policy": _lengths(ours), "base": _lengths(theirs), "divergence": divergence}
-    write_json(directory / METRICS, {"prompts": len(prompts), "prompts_hash": prompts_hash, **measured})
+    return ours, theirs, sampled_measures(ours, drawn, lambda: sampled_log_probs(base, ours))
 
 
 def _answered(directory: Path) -> str | None:

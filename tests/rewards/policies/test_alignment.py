@@ -2,7 +2,9 @@
 
 import errno
 import json
+import math
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,10 +21,12 @@ from annotator.models import Project
 from rewards import erasure, runs, tasks, trainer_process
 from rewards.learning.aligning.align import align
 from rewards.learning.aligning.answering import answer
-from rewards.models import Policy, RunState, Snapshot, TrainingRun
+from rewards.learning.train import train
+from rewards.models import Policy, RewardModel, RunState, Snapshot, TrainingRun
 from rewards.policies import alignment, judging, policy_runs, registry
 from tests.celery_workers import wait_for, worker
 from tests.rewards.learning.aligning.builders import TEMPLATE
+from tests.rewards.learning.builders import make_run
 from tests.rewards.learning.conftest import SHAPE, make_tokenizer
 from tests.rewards.policies.snapshots import make_champion, make_snapshot
 from tests.rewards.test_kills import trainer_of
@@ -112,6 +116,19 @@ def test_a_run_keeps_no_texts_beside_its_snapshot(project: Project, stages: dict
     make_champion(project, snapshot)
     run = aligned(project, snapshot)
     assert [path for path in run.directory().rglob("*.json*") if "Question" in path.read_text()] == []
+
+
+def test_rewards_that_are_no_numbers_refuse_the_policy(project: Project, stages: dict[str, Stage]) -> None:
+    def lost(folder: Path) -> None:
+        items = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
+        rows = [{"id": item["id"], "reward": math.nan} for item in items]
+        (folder / "scores.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    stages["score"] = lost
+    snapshot = make_snapshot(project)
+    make_champion(project, snapshot)
+    policy = aligned(project, snapshot).policy
+    assert (policy.state, policy.judgement["reward"]) == (Policy.State.REFUSED, {"policy": None, "base": None})
 
 
 def test_without_a_champion_the_policy_stays_a_candidate_and_says_why(
@@ -230,10 +247,20 @@ def aligner_of(run: TrainingRun) -> int | None:
     return trainer_of(run, stage="align")
 
 
+@pytest.fixture
+def champion(project: Project, tiny: Path, tmp_path: Path) -> RewardModel:
+    """A real one: a ridge on the tiny model's features."""
+    trained = make_run(tmp_path / "trained", backbone=tiny, epochs=0, threads=1)
+    train(trained)
+    model = make_champion(project, make_snapshot(project, train=1, validation=2))
+    shutil.copytree(trained / "model", model.directory(), dirs_exist_ok=True)
+    return model
+
+
 def test_a_killed_aligner_and_a_killed_worker_cost_no_more_than_the_steps_since_the_last_checkpoint(
-    project: Project, tiny: Path, tmp_path: Path, settings: LazySettings
+    project: Project, champion: RewardModel, tiny: Path, tmp_path: Path
 ) -> None:
-    """The first attempt loses its aligner, the second one its worker; the third one comes to the end."""
+    """The first attempt loses its aligner, the second one its worker; the third one comes to a judgement."""
     bases, snapshot = {"POLICY_BASES": f"tiny={tiny}"}, make_snapshot(project, train=40)
     config = {**CONFIG, "method": "dpo", "epochs": 10, "max_steps": 80, "checkpoint_steps": 4, "held_out_share": 0}
     with worker("train", tmp_path, **bases) as first:
@@ -245,11 +272,14 @@ def test_a_killed_aligner_and_a_killed_worker_cost_no_more_than_the_steps_since_
         wait_for(lambda: aligner_of(run) is None, what="the orphan's end")
     with worker("train", tmp_path, **bases):
         assert runs.recover_lost(now=timezone.now() + timedelta(minutes=5)) == [run]
-        wait_for(lambda: TrainingRun.objects.get(pk=run.pk).finished_at, what="the run's end")
+        wait_for(lambda: TrainingRun.objects.get(pk=run.pk).finished_at, seconds=200, what="the run's end")
     run.refresh_from_db()
     assert (run.state, run.attempt) == (RunState.DONE, 3), run.error
     events = map(json.loads, (run.directory() / "progress.jsonl").read_text().splitlines())
     resumed = [event for event in events if event["event"] == "resumed"]
     assert resumed[0]["step"] >= 10 - 4
     assert run.metrics["training"]["steps"] == 80
-    assert run.policy.state == Policy.State.CANDIDATE
+    judgement = run.policy.judgement
+    assert (run.policy.judge, judgement["prompts"]) == (champion, 12)
+    assert judgement["kl_per_token"] > 0
+    assert judgement["reward"]["policy"] != judgement["reward"]["base"]

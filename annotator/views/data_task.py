@@ -97,10 +97,13 @@ def recut(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     """Gives a response of a task that nobody has rated other segments."""
     project = access.managed_project(user_of(request), slug)
     task = get_object_or_404(project.tasks.exclude(state=Task.State.GOLD), pk=task_id)
-    wanted = task.responses.filter(position=number_in(request.POST, "position", most=MOST_RESPONSES) or 0)
-    parts = annotation.from_parts(request.POST.get("parts", ""))
+    position, parts = number_in(request.POST, "position", most=MOST_RESPONSES), request.POST.get("parts", "")
+    response = None if position is None else task.responses.filter(position=position).first()
+    if response is None or not parts.strip():
+        messages.error(request, _("Nothing was changed: the text of the response is missing."))
+        return redirect("data-task", slug, task.pk)
     try:
-        annotation.change_cuts(task.pk, {response.pk: parts for response in wanted})
+        annotation.change_cuts(task.pk, {response.pk: annotation.from_parts(parts)})
     except Refusal as refused:
         messages.error(request, str(refused))
     else:

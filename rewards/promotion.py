@@ -47,7 +47,8 @@ class HeldOut:
 
     Of a prompt's `compared` pairs, `wrong` are in the wrong order, and over all prompts `right` of `pairs` in the right
     one; a tie counts half on both sides. `constant` attributes get the same score everywhere. Unless the model is
-    `on_scale`, only the order of its scores has a meaning.
+    `on_scale`, only the order of its scores has a meaning. `of_segments` holds each aspect's RMSE over the held-out
+    segments, which are on their scale in any case; it is empty for a model that scores no segments.
     """
 
     squared_errors: Mapping[str, float]
@@ -59,6 +60,7 @@ class HeldOut:
     wrong: Mapping[str, float] = field(default_factory=dict)
     compared: Mapping[str, int] = field(default_factory=dict)
     on_scale: bool = True
+    of_segments: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,15 @@ def _held_back(candidate: HeldOut, champion: HeldOut) -> str:
     worse = [key for key, value in candidate.rmse.items() if value > champion.rmse.get(key, value) + GUARD_TOLERANCE]
     if worse and candidate.on_scale and champion.on_scale:
         return verdict_reasons.WORSE_AT % {"attributes": ", ".join(worse)}
+    worse = [
+        key
+        for key, value in champion.of_segments.items()
+        if candidate.of_segments.get(key, math.inf) > value + GUARD_TOLERANCE
+    ]
+    if worse and candidate.of_segments:
+        return verdict_reasons.WORSE_AT_SEGMENTS % {"aspects": ", ".join(worse)}
+    if worse:
+        return verdict_reasons.NO_SEGMENTS
     silent = sorted(candidate.constant - champion.constant)
     if silent:
         return verdict_reasons.SAME_ATTRIBUTES % {"attributes": ", ".join(silent)}
@@ -236,6 +247,11 @@ def held_out(
         wrong={prompt: sum(pair) for prompt, pair in pairs.items()},
         compared={prompt: len(pair) for prompt, pair in pairs.items()},
         on_scale=on_scale,
+        of_segments={
+            key: measures["rmse"] * stretch.get(key, 1)
+            for key, measures in (metrics.get("segments") or {}).get("aspects", {}).items()
+            if measures.get("rmse") is not None
+        },
     )
 
 

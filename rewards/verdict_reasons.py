@@ -25,6 +25,8 @@ NO_BETTER_THAN_LENGTH = gettext_noop(
 )
 FIRST = gettext_noop("The first model, and better than predicting the mean on prompts that it has not learnt from.")
 WORSE_AT = gettext_noop("Better overall, but clearly worse at %(attributes)s.")
+WORSE_AT_SEGMENTS = gettext_noop("Better overall, but clearly worse at the %(aspects)s of segments.")
+NO_SEGMENTS = gettext_noop("Better overall, but it scores no segments, as the champion does.")
 SAME_ATTRIBUTES = gettext_noop("Better overall, but it gives every response the same %(attributes)s.")
 FEWER_PAIRS = gettext_noop(
     "Better overall, but it puts fewer pairs in the right order: %(after)s instead of %(before)s."
@@ -45,6 +47,8 @@ REASONS = (
     NO_BETTER_THAN_LENGTH,
     FIRST,
     WORSE_AT,
+    WORSE_AT_SEGMENTS,
+    NO_SEGMENTS,
     SAME_ATTRIBUTES,
     FEWER_PAIRS,
     BETTER,

@@ -95,11 +95,27 @@ def test_other_guards_hold_back_a_promotion(candidate: dict[str, Any], said: str
 @pytest.mark.usefixtures("german")
 @pytest.mark.parametrize("reason", verdict_reasons.REASONS)
 def test_every_reason_is_said_in_the_language_of_the_reader(reason: str) -> None:
-    fields = {"prompts": 4, "fewest": 5, "rival": "the mean", "gain": "0.050", "attributes": "wit"}
+    fields = {"prompts": 4, "fewest": 5, "rival": "the mean", "gain": "0.050", "attributes": "wit", "aspects": "wit"}
     stored = reason % {**fields, "before": "64%", "after": "60%"}
     said = verdict_reasons.in_words(stored)
     assert said != stored
     assert ("0,050" in said, "der Mittelwert" in said or "rival" not in reason) == ("gain)s" in reason, True)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        ({"clarity": 1.2, "safety": 0.5}, {"clarity": 1.0, "safety": 0.6}, "clearly worse at the clarity of segments"),
+        ({}, {"clarity": 1.0}, "scores no segments"),
+        ({"clarity": 1.04}, {"clarity": 1.0}, "not clearly worse at anything"),
+        ({"clarity": 1.2}, {}, "not clearly worse at anything"),
+    ],
+)
+def test_what_is_lost_on_segments_holds_back(ours: dict[str, float], theirs: dict[str, float], said: str) -> None:
+    candidate, champion = (replace(held_out(e), of_segments=s) for e, s in ((0.2, ours), (1.0, theirs)))
+    verdict = decide(candidate, champion, held_out(2.0))
+    assert said in verdict.reason
+    assert verdict.promote is ("not clearly" in said)
 
 
 @pytest.mark.parametrize(("pairs", "before", "after"), [(100, 64, 61), (10, 6, 5)])

@@ -129,7 +129,7 @@ def _of_managers(project: "Project") -> list[str]:
     quarantined = project.tasks.filter(state="quarantined").order_by("pk")[0]
     excluded = project.exclusions.get().annotator.username
     jobs = list(project.import_jobs.order_by("-pk")[:2])
-    webhook = project.webhooks.order_by("pk")[0]
+    webhook, policy = project.webhooks.order_by("pk")[0], project.policies.order_by("-pk")[0]
     paths = [
         "settings/",
         "settings/delete/",
@@ -166,6 +166,10 @@ def _of_managers(project: "Project") -> list[str]:
         f"data/import/{jobs[0].import_row_id}/take-back/",
         f"data/import/{jobs[1].import_row_id}/take-back/",
         "models/runs/start/",
+        "models/policies/",
+        "models/policies/start/",
+        f"models/policies/{policy.pk}/",
+        f"models/runs/{policy.run_id}/",
     ]
     return _in(project, *paths)
 

@@ -289,7 +289,47 @@ def _models(project: "Project", manager: "User", keys: Sequence[str], *, number:
         )
         _judge(model, metrics)
         models.append(model)
+    _policies(project, models[-1], number=number)
     return models[::-1]
+
+
+def _policies(project: "Project", judge: "RewardModel", *, number: int) -> None:
+    """Writes as many policies as there are reward models, each with its run."""
+    from rewards.models import Policy, RunKind, RunState, TrainingRun
+
+    config = {"policy": "small", "method": "dpo"}
+    judgement = {
+        "prompts": 200,
+        "win_rate": 0.6,
+        "win_rate_interval": [0.53, 0.67],
+        "length_controlled": 0.58,
+        "kl_per_token": 0.05,
+        "reward": {"policy": 2.1, "base": 1.9},
+        "tokens": {"policy": 90.0, "base": 80.0},
+    }
+    for version in range(1, number + 1):
+        run = TrainingRun.objects.create(
+            project=project,
+            kind=RunKind.POLICY,
+            state=RunState.DONE,
+            reason="made for a benchmark",
+            config=config,
+            snapshot=judge.run.snapshot,
+        )
+        Policy.objects.create(
+            project=project,
+            run=run,
+            version=version,
+            base="small",
+            method="dpo",
+            path="policies/none",
+            artifact_hash="c0ffee",
+            manifest={},
+            state=Policy.State.REFUSED,
+            reason="made for a benchmark",
+            judge=judge,
+            judgement=judgement,
+        )
 
 
 def _snapshot(project: "Project", version: int) -> "Snapshot":

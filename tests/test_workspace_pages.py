@@ -19,8 +19,8 @@ from tests.builders import NOW
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MOST_QUERIES = 20
 DOWNLOADS = {
-    "export-file", "export-job-file", "import-errors", "model-archive", "model-file", "release-archive", "release-file",
-    "run-log",
+    "export-file", "export-job-file", "import-errors", "model-archive", "model-file", "policy-archive", "policy-file",
+    "release-archive", "release-file", "run-log",
 }  # fmt: skip
 
 

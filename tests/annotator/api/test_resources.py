@@ -229,6 +229,7 @@ ADDRESSES = {
     "rubrics": "rubrics/",
     "tokens": "tokens/",
     "reward-models": "reward-models/",
+    "policies": "policies/",
     "evaluations": "evaluations/",
     "deliveries": "projects/talk/webhooks/{webhook}/deliveries/",
 }

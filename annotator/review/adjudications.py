@@ -58,25 +58,18 @@ def adjudicate(
     if task.state != Task.State.COMPLETE:
         raise Refused(str(WHY_NOT[Task.State(task.state)]))
     require_others_work(task, by)
-    rated = segments or {}
-    ratings = {
-        response: ResponseRating(levels, segments=tuple(rated.get(response, ()))) for response, levels in scores.items()
-    }
-    submission = Submission(ratings, preference, ranking)
-    responses = list(task.responses.all())
-    cuts = cuts_of(task.project, task, responses)
-    check_scores(
-        submission,
-        project=task.project,
-        responses=[response.pk for response in responses],
-        cuts={response: cuts[response] for response in rated.keys() & cuts.keys()},
-    )
+    submission = _submission(scores, segments or {}, preference, ranking)
+    _check(submission, task)
     aspects = [aspect.key for aspect in task.project.aspects()]
     adjudication = Adjudication(
         task=task,
         scores={str(response): dict(levels) for response, levels in scores.items()},
         aspects=aspects,
-        segments={str(response): ratings[response].segment_scores(aspects) for response in rated},
+        segments={
+            str(response): rating.segment_scores(aspects)
+            for response, rating in submission.ratings.items()
+            if rating.segments
+        },
         preference=preference,
         ranking=None if ranking is None else tiers(ranking),
         reason=reason,
@@ -94,6 +87,27 @@ def adjudicate(
     replaces = current.pk if current else None
     audit.record("label.adjudicated", f"task {task}", project=task.project, reason=reason, replaces=replaces)
     return adjudication
+
+
+def _submission(scores: Scores, segments: SegmentScores, preference: int | None, ranking: Ranking | None) -> Submission:
+    ratings = {
+        response: ResponseRating(levels, segments=tuple(segments.get(response, ())))
+        for response, levels in scores.items()
+    }
+    return Submission(ratings, preference, ranking)
+
+
+def _check(submission: Submission, task: Task) -> None:
+    """Raises IncompleteRating where a score is missing or off the scale, or where only some segments are scored."""
+    responses = list(task.responses.all())
+    cuts = cuts_of(task.project, task, responses)
+    scored = {response for response, rating in submission.ratings.items() if rating.segments}
+    check_scores(
+        submission,
+        project=task.project,
+        responses=[response.pk for response in responses],
+        cuts={response: cuts.get(response, ()) for response in scored},
+    )
 
 
 @in_transaction

@@ -276,6 +276,20 @@ def test_a_reviewer_settles_segments(task: Task, raters: list[User], as_user: As
     assert labels["b"].segment_scores == [[4] * 5]  # the annotators' own, which the reviewer left alone
 
 
+def test_a_reviewer_settles_all_segments_of_a_response_or_none(task: Task, raters: list[User], as_user: AsUser) -> None:
+    for user in raters:
+        rate(as_user(user), 4, 1, 1)
+    judge = make_user("judge")
+    make_member(Project.objects.get(), judge, "manager")
+    responses = [{"response": one.public_id, "scores": {}} for one in Response.objects.order_by("position")]
+    responses[0]["segments"] = [{"index": 0, "scores": dict.fromkeys(ASPECTS, 2)}]
+    answer = as_user(judge).put(
+        f"/api/v1/tasks/{task.public_id}/adjudication/", {"ratings": responses, "reason": "slip"}, format="json"
+    )
+    assert answer.status_code == 400
+    assert "it has 3 segments, and 1 are rated" in str(answer.json())
+
+
 def test_rules_are_read_with_the_share() -> None:
     assert Rules.of(Project(spread_share=0.25)).share == 0.25
 

@@ -57,7 +57,7 @@ WITH t AS (
     ) a ON true
     CROSS JOIN LATERAL (
         SELECT count(*) AS labels FROM annotator_response r CROSS JOIN LATERAL ({IN_FORCE_OF_RESPONSE}) l
-        WHERE r.task_id = t.id AND l.means <> '{{}}'
+        WHERE r.task_id = t.id AND (l.means <> '{{}}' OR l.segment_means IS NOT NULL)
     ) y
 )
 SELECT coalesce(sum(labels), 0), count(*) FILTER (WHERE is_preferred),

@@ -99,7 +99,7 @@ class Queue(generics.ListAPIView[Task]):
 
 class DecidedSerializer(KnownFields):
     response = ResponseIdField()
-    scores = serializers.DictField(child=ScoreField())
+    scores = serializers.DictField(child=ScoreField(), required=False, default=dict)
     segments = SegmentsField(required=False, help_text="left out: those that the annotators agree on")
 
 

@@ -31,7 +31,7 @@ def _written(longest: int, help_text: str) -> serializers.CharField:
 
 class RatingSerializer(KnownFields):
     response = ResponseIdField()
-    scores = serializers.DictField(child=ScoreField())
+    scores = serializers.DictField(child=ScoreField(), required=False, help_text="by attribute of whole responses")
     checks = serializers.ListField(child=serializers.CharField(max_length=100), required=False, max_length=MOST_CHECKS)
     confidence = WholeNumberField(min_value=0, max_value=2, required=False, allow_null=True)
     safe = serializers.BooleanField(required=False, allow_null=True)
@@ -79,7 +79,7 @@ def submission_of(body: Any) -> Submission:
     data = _SUBMISSIONS.run_validation(body)
     ratings = {
         rating["response"]: ResponseRating(
-            scores=rating["scores"],
+            scores=rating.get("scores", {}),
             checks=tuple(rating.get("checks", ())),
             confidence=rating.get("confidence"),
             safe=rating.get("safe"),

@@ -204,7 +204,9 @@ class ExportForm(forms.Form):
 
     def __init__(self, project: Project, data: Mapping[str, str], *, by: User) -> None:
         # Bound from the start: the page opens with a preview.
-        first = {"layout": next(iter(LAYOUTS)), "format": next(iter(FORMATS))}
+        # Where nobody rates whole responses, labels of these have no scores.
+        usual = next(iter(LAYOUTS)) if project.attributes_for() else "helpsteer2d"
+        first = {"layout": usual, "format": next(iter(FORMATS))}
         super().__init__({**first, **{name: data[name] for name in data}}, label_suffix="")
         _offer(self, "layout", [(name, name) for name in layouts_for(project, by)])
         states = [(state.value, str(state.label)) for state in STATES]

@@ -8,6 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy
 
 from annotator.annotation import asks_for_ranking
+from annotator.consensus import half_up
 from annotator.db.storable_text import LONGEST_NOTE
 from annotator.forms.ranking import Place, filled_ranks, places, rank_field, rank_name, ranking, refuse_unranked
 from annotator.forms.rating import likert, preference_field
@@ -15,6 +16,7 @@ from annotator.forms.segments import SegmentTable, filled_segments
 from annotator.models import Adjudication, Label, Project, Response, Verdict
 from annotator.models.public_ids import response_number
 from annotator.review.segment_sheets import SegmentSheet
+from annotator.segmenting import Range, ranges
 
 
 class QuarantineForm(forms.Form):
@@ -136,10 +138,31 @@ def _segments(adjudication: Adjudication) -> dict[str, str]:
 
 
 def agreed_segments(label: Label) -> dict[str, str]:
-    """Returns initial values of the form from the annotators' agreed scores of a response's segments."""
-    if label.cut:  # of other segments than a reviewer settles
-        return {}
-    return filled_segments(response_number(label.response_id), label.aspects, label.segment_scores or ())
+    """Returns initial values of the form from the annotators' agreed scores of a response's segments.
+
+    Where they have cut it in other ways, a segment gets the rounded mean of the finer ones that it consists of.
+    """
+    rows = label.segment_scores or ()
+    if label.cut:
+        finer = ranges(label.cut)
+        means = label.segment_means or ()
+        rows = [
+            [_mean(column) for column in zip(*_within(segment, finer, means), strict=True)]
+            for segment in ranges(label.response.segments)
+        ]
+    return filled_segments(response_number(label.response_id), label.aspects, rows)
+
+
+def _within(
+    segment: Range, finer: Sequence[Range], means: Sequence[Sequence[float | None]]
+) -> list[Sequence[float | None]]:
+    pairs = zip(finer, means, strict=True)
+    return [row for one, row in pairs if segment.start <= one.start and one.end <= segment.end]
+
+
+def _mean(values: Sequence[float | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return half_up(sum(known) / len(known)) if known else None
 
 
 class VerdictForm(forms.Form):

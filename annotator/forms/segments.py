@@ -12,8 +12,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotator.models import Attribute, Response
-from annotator.review.segment_sheets import SegmentSheet
+from annotator.models import Attribute, Label, Response
+from annotator.review.segment_sheets import OTHERWISE, SegmentSheet
 from annotator.segmenting import NotAPartition, Range, partition, ranges
 
 DOES_NOT_APPLY = "–"
@@ -25,7 +25,8 @@ LONGEST_QUOTE = 2_000
 class Cell:
     """The answer about one aspect of one segment, as it was typed, and whether it is refused.
 
-    `said` are the raters' levels, for a reviewer, and `disputed` says that they lie too far apart.
+    `said` are the raters' levels, for a reviewer, and `disputed` says that they lie too far apart. `agreed` is that of
+    the label.
     """
 
     aspect: Attribute
@@ -34,6 +35,7 @@ class Cell:
     refused: bool
     said: str = ""
     disputed: bool = False
+    agreed: str = ""
 
     @property
     def levels(self) -> int:
@@ -83,9 +85,10 @@ class SegmentTable:
         refuses: bool = False,
         said: SegmentSheet | None = None,
         expected: Sequence[Sequence[float | None]] = (),
+        label: Label | None = None,
     ) -> None:
         self.letter, self.response, self.aspects, self.said = letter, response, aspects, said
-        self._values, self._refuses, self._expected = values, refuses, expected
+        self._values, self._refuses, self._expected, self._label = values, refuses, expected, label
 
     @property
     def id(self) -> str:
@@ -147,7 +150,16 @@ class SegmentTable:
         if self.said is None:
             return Cell(aspect, name, value, is_refused)
         said = self.said.scores[index][place]
-        return Cell(aspect, name, value, is_refused, _levels(said.scores), said.wide)
+        return Cell(aspect, name, value, is_refused, _levels(said.scores), said.wide, self._agreed(index, aspect.key))
+
+    def _agreed(self, index: int, aspect: str) -> str:
+        """Returns the level of the label; empty where it has none of these segments."""
+        label = self._label
+        if label is None or label.segment_scores is None or aspect not in label.aspects:
+            return ""
+        if ranges(label.cut or self.response.segments) != self.cut:
+            return ""
+        return _levels([label.segment_scores[index][label.aspects.index(aspect)]])
 
     def _place(self, index: int) -> str:
         return f"{self.response.public_id}-{index}"
@@ -181,8 +193,8 @@ class SegmentTable:
             text = _("Response %(letter)s, segment %(number)s, %(aspect)s: type a digit up to %(levels)s, or a dash.")
         else:
             text = _(
-                "Response %(letter)s: %(count)s answers about segments are missing, first %(aspect)s of segment "
-                "%(number)s."
+                "Response %(letter)s, answers about segments that are missing: %(count)s. The first is %(aspect)s of "
+                "segment %(number)s."
             )
         return text % words
 
@@ -211,7 +223,8 @@ def cut_value(cut: Sequence[Range]) -> str:
 
 def _levels(scores: Sequence[int | None]) -> str:
     """Returns the levels of all raters in their order."""
-    return " ".join(DOES_NOT_APPLY if score is None else str(score + 1) for score in scores)
+    signs = {None: DOES_NOT_APPLY, OTHERWISE: "…"}
+    return " ".join(signs.get(score) or str((score or 0) + 1) for score in scores)
 
 
 def filled_segments(

@@ -28,7 +28,7 @@ def _lines(project: Project) -> Iterator[str]:
     yield "- " + _("Skip a task that you cannot judge, and say why.")
     yield "- " + _("Report content that is unsafe or contains personal information.")
     yield from _heading(2, _("The scales"))
-    for attribute in project.attributes_for():
+    for attribute in project.every_attribute():
         yield from _scale(attribute)
     yield from _heading(2, _("Difficult cases"))
     yield _("*Give two or three examples that people rated differently, with the rating that you want and the reason.*")

@@ -7,6 +7,9 @@ from annotator.models import Project, Rating
 from annotator.review.rating_sheets import Reviewed, Sheet
 from annotator.segmenting import Range, carried, finest_common_cut, ranges
 
+OTHERWISE = -1
+"""In place of a score: the rater has cut the response so that none of their segments holds this one."""
+
 
 @dataclass(frozen=True)
 class SegmentScores:
@@ -38,7 +41,8 @@ class SegmentSheet:
 def segment_sheet(sheet: Sheet, shown: Reviewed, project: Project, *, finest: bool) -> SegmentSheet:
     """Returns the sheet of a response by its own segments, or by the finest common cut of all its raters.
 
-    By its own segments, the scores of a rater who has cut the response in another way are left out.
+    By its own segments, a rater who has cut the response in another way has the scores of that segment of theirs which
+    holds the response's, or OTHERWISE where none does.
     """
     own = ranges(sheet.response.segments)
     ratings = [rating if rating and rating.segment_scores is not None else None for rating in sheet.ratings]
@@ -75,11 +79,20 @@ def _scores(
     theirs = ranges(rating.cut) if rating.cut else own
     if theirs == cut:
         return rows
-    return None if cut == own else carried(rows, theirs, onto=cut)
+    if cut != own:
+        return carried(rows, theirs, onto=cut)
+    holding = [_holding(segment, theirs) for segment in own]
+    return [[OTHERWISE] * len(aspects) if place is None else rows[place] for place in holding]
+
+
+def _holding(segment: Range, cut: Sequence[Range]) -> int | None:
+    places = (place for place, one in enumerate(cut) if one.start <= segment.start and segment.end <= one.end)
+    return next(places, None)
 
 
 def _compared(scores: Sequence[int | None], counts: Sequence[bool], project: Project) -> SegmentScores:
-    counting = [score for score, is_in in zip(scores, counts, strict=True) if is_in and score is not None]
+    known = ((score, is_in) for score, is_in in zip(scores, counts, strict=True) if score not in (None, OTHERWISE))
+    counting = [score for score, is_in in known if is_in and score is not None]
     spread = max(counting) - min(counting) if counting else None
     return SegmentScores(scores, spread, wide=spread is not None and spread > project.drop_above)
 

@@ -14,7 +14,8 @@ register = template.Library()
 
 _CELL = """<td class="cell-of" data-name="{}" data-question><input class="cell{}" name="{}" value="{}" \
 data-levels="{}" data-aspect="{}" aria-label="{}" maxlength="1" autocomplete="off" inputmode="numeric">{}</td>"""
-_SAID = """<td class="cell-of{}" data-name="{}"><span class="levels-said">{}</span></td>"""
+_SAID = """<td class="cell-of{}" data-name="{}"><span class="levels-said">{}</span>{}</td>"""
+_AGREED = """<strong class="agreed"><span class="visually-hidden">{} </span>{}</strong>"""
 
 
 @register.simple_tag
@@ -48,5 +49,14 @@ def _said(cell: Cell) -> SafeString:
 
 @register.simple_tag
 def said(row: Row) -> SafeString:
-    cells = ((" disputed" if cell.disputed else "", _(cell.aspect.name), cell.said) for cell in row.cells)
+    label = _("Label")
+    cells = (
+        (
+            " disputed" if cell.disputed else "",
+            _(cell.aspect.name),
+            cell.said,
+            format_html(_AGREED, label, cell.agreed) if cell.agreed else "",
+        )
+        for cell in row.cells
+    )
     return format_html_join("", _SAID, cells)

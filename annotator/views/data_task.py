@@ -74,10 +74,10 @@ def data_task(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
                 "table": segments,
                 "parts": annotation.as_parts(sheet.response),
             }
-            for sheet, segments in zip(shown.sheets, _segments(shown, project, given), strict=True)
+            for sheet, segments in zip(shown.sheets, _segments(shown, project, given, labels), strict=True)
         ],
         "attributes": project.attributes_for(),
-        "may_be_recut": manages and bool(project.aspects()) and not shown.raters,
+        "may_be_recut": manages and bool(project.aspects()) and not shown.raters and not labels,
         "labelled": bool(labels),
         "source": next(iter(sorted(label.source for label in labels.values())), ""),
         "unlikely": unlikely_scores(shown),
@@ -111,7 +111,9 @@ def recut(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     return redirect("data-task", slug, task.pk)
 
 
-def _segments(shown: Reviewed, project: Project, given: Sequence[GivenReward]) -> list[SegmentTable | None]:
+def _segments(
+    shown: Reviewed, project: Project, given: Sequence[GivenReward], labels: Mapping[int, Label]
+) -> list[SegmentTable | None]:
     """Returns the table of each response's segments, only to be read; None where there are none.
 
     What the champion expects of a segment is the mean of its scores over the aspects.
@@ -128,6 +130,7 @@ def _segments(shown: Reviewed, project: Project, given: Sequence[GivenReward]) -
             {},
             said=of_sheet,
             expected=expected.get(sheet.response.pk, ()),
+            label=labels.get(sheet.response.pk),
         )
         for sheet, of_sheet in zip(shown.sheets, said, strict=True)
     ]

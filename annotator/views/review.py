@@ -142,7 +142,9 @@ def _start(wanted: str, ratings: Reviewed) -> dict[str, Any]:
     # Empty unless the reviewer asks for stored scores: those would lead their own judgement.
     if wanted == "means":
         labels = Label.objects.filter(response__task=ratings.task, source=Label.Source.CONSENSUS)
-        of_segments = [agreed_segments(label) for label in labels.exclude(segment_scores=None)]
+        of_segments = [
+            agreed_segments(label) for label in labels.exclude(segment_scores=None).select_related("response")
+        ]
         return started_from(ratings.rounded_means()) | dict(ChainMap(*of_segments))
     return as_it_stands(ratings.adjudication) if wanted == "settled" and ratings.adjudication else {}
 

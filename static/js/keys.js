@@ -79,6 +79,7 @@ function press(key) {
 
 function leave() {
   const open = focused("details[open]");
+  if (open?.matches(".remark")) return focusCell(open.closest("tr").querySelector(".cell")), true;
   if (!open || document.querySelector("dialog[open]")) return false;
   open.open = false;
   open.querySelector("summary").focus();

@@ -15,6 +15,7 @@ export function reveal(sheet) {
       else letter.removeAttribute("aria-current");
     }
   }
+  sheet.dispatchEvent(new CustomEvent("sheet:revealed", { bubbles: true }));
 }
 
 // A link to a response or to one of its scales: what it leads to is shown first.
@@ -32,7 +33,7 @@ document.addEventListener("click", (event) => {
 function begin() {
   const all = sheets();
   // After a refused submission the response that lacks an answer comes first.
-  if (all.length > 1) reveal(all.find((sheet) => sheet.querySelector(".missing")) ?? all[0]);
+  if (all.length > 1) reveal(all.find((sheet) => sheet.querySelector(".missing, .refused")) ?? all[0]);
 }
 
 document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "work") begin(); });

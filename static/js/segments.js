@@ -80,6 +80,7 @@ const does = {
     before = every(cell).filter(({ value }) => !value);
     put(before, (one) => one.dataset.levels);
     say(before.length ? button.dataset.said.replace("{count}", before.length) : "", before.length > 0);
+    leave(cell);
   },
   undo() {
     put(before ?? [], "");
@@ -87,8 +88,9 @@ const does = {
     before = null;
     say("", false);
   },
-  comment(cell) {
-    const remark = cell.closest("tr").querySelector(".remark"), text = quoted(cell.closest("tr"));
+  comment() {
+    const row = rowAtHand(), remark = row.querySelector(".remark"), text = quoted(row);
+    show((current = cellsOf(row)[0]));
     remark.open = true;
     if (text) {
       const field = remark.querySelector("[type=hidden]"), shown = remark.querySelector(".quoted");
@@ -120,7 +122,8 @@ function show(cell) {
   for (const lit of document.querySelectorAll(".segment.lit")) lit.classList.remove("lit");
   cell.closest("tr").classList.add("lit");
   const at = place.querySelector("[data-at]"), all = rows(cell);
-  at.textContent = at.dataset.text.replace("{number}", all.indexOf(cell.closest("tr")) + 1).replace("{count}", all.length);
+  const values = { letter: table(cell).dataset.letter, number: all.indexOf(cell.closest("tr")) + 1, count: all.length };
+  at.textContent = at.dataset.text.replace(/{(\w+)}/g, (_, name) => values[name]);
   for (const aspect of place.querySelectorAll("[data-aspect]")) {
     aspect.hidden = aspect.dataset.aspect !== cell.dataset.aspect;
     for (const level of aspect.querySelectorAll("[data-level]")) {
@@ -129,14 +132,40 @@ function show(cell) {
   }
 }
 
+// What a digit rates next is what the dock shows: nothing while another question is in focus.
+function hide() {
+  current = null;
+  for (const lit of document.querySelectorAll(".segment.lit")) lit.classList.remove("lit");
+  if (dock()) dock().hidden = !before?.length;
+}
+
 document.addEventListener("focusin", ({ target }) => {
   const cell = target.closest(".cell");
   if (cell) show((current = cell));
+  else if (target.closest("#rating :is(.likert, .choice, .ranking, .written)")) hide();
 });
+document.addEventListener("sheet:revealed", ({ target }) => {
+  const group = target.querySelector(".segments");
+  if (group && (!current || table(current) !== group)) show((current = firstOpen(group)));
+});
+// A click on a segment's text, but no selection in it, leads to its cells.
+document.addEventListener("click", ({ target }) => {
+  const row = target.closest(".segment"), cell = row?.querySelector(".cell");
+  if (!cell || target.closest("a, button, input, textarea, summary") || String(getSelection()).trim()) return;
+  focusCell(cellsOf(row).find(({ value }) => !value) ?? cell);
+});
+
+// The row in which text is selected, or else that of the cell at hand.
+function rowAtHand() {
+  const node = getSelection().anchorNode, place = node?.nodeType === Node.ELEMENT_NODE ? node : node?.parentElement;
+  const row = String(getSelection()).trim() ? place?.closest(".segment") : null;
+  return row?.querySelector(".cell") ? row : current?.closest("tr");
+}
 document.addEventListener("input", ({ target }) => { if (target === current) show(current); });
 
 document.addEventListener("click", ({ target }) => {
   const level = target.closest(".dock [data-level]"), button = target.closest(".dock [data-does]");
+  if (button?.dataset.does === "undo") return void does.undo();
   if (!current?.isConnected) return;
   if (level) answer(current, level.dataset.level);
   else if (button) does[button.dataset.does](current, button);
@@ -144,9 +173,10 @@ document.addEventListener("click", ({ target }) => {
 // Before htmx sends the request: the segment that is divided, and the text at whose beginning it is.
 document.addEventListener("click", ({ target }) => {
   if (!target.closest("[data-divides]") || !current?.isConnected) return;
-  const [, response, index] = current.name.split("-"), fields = document.getElementById("divide-fields");
+  const row = rowAtHand(), fields = document.getElementById("divide-fields");
+  const [, response, index] = cellsOf(row)[0].name.split("-");
   fields.querySelector("[name=divide]").value = `${response}-${index}`;
-  fields.querySelector("[name=quote]").value = quoted(current.closest("tr"));
+  fields.querySelector("[name=quote]").value = quoted(row);
 }, { capture: true });
 // The cell keeps the focus while the dock is used.
 document.addEventListener("mousedown", (event) => { if (event.target.closest(".dock button")) event.preventDefault(); });
@@ -162,9 +192,11 @@ document.addEventListener("beforeinput", (event) => {
 
 // A finger rates by the dock, whose texts a keyboard on the screen would cover.
 function begin() {
-  const first = document.querySelector(".segments");
-  if (!first || !dock()) return;
-  show((current = firstOpen(first)));
+  before = null;
+  const open = [...document.querySelectorAll(".segments")].find((group) => group.querySelector(".cell") && !isFull(group));
+  if (!dock()) return;
+  if (open) show((current = firstOpen(open)));
+  else hide();
   if (!matchMedia("(pointer: coarse)").matches) return;
   for (const cell of document.querySelectorAll(".cell")) cell.inputMode = "none";
 }

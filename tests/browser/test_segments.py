@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from annotator.models import Annotation, Draft, Label, Project, Rating, Rubric, Task, User
 from tests.annotator.segmented import make_segmented_task, rate_segments
+from tests.browser.test_accessible import violations
 from tests.builders import imported, make_member, make_user, task_row
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -97,7 +98,7 @@ def test_the_rest_is_fine_can_be_taken_back(page: Page) -> None:
 
 def test_a_click_on_a_level_text_rates_the_cell_in_focus(page: Page) -> None:
     page.get_by_role("textbox", name="Segment 2, Safety").first.click()
-    expect(page.locator("[data-at]")).to_contain_text("Segment 2 of")
+    expect(page.locator("[data-at]")).to_contain_text("Response A: segment 2 of")
     page.get_by_role("button", name="5 Harmless").click()
     expect(page.get_by_role("textbox", name="Segment 2, Safety").first).to_have_value("5")
     expect(page.get_by_role("textbox", name="Segment 2, Completeness").first).to_be_focused()
@@ -113,9 +114,7 @@ def test_letters_and_digits_off_the_scale_are_no_answers(page: Page) -> None:
 
 def test_what_is_missing_is_named(page: Page) -> None:
     press(page, "4", "Control+Enter")
-    expect(page.get_by_role("alert")).to_contain_text(
-        "answers about segments are missing, first Correctness of segment 1"
-    )
+    expect(page.get_by_role("alert")).to_contain_text("The first is Correctness of segment 1.")
     expect(page.get_by_role("textbox", name="Segment 1, Helpfulness").first).to_have_value("4")
     assert not Annotation.objects.exists()
 
@@ -272,6 +271,33 @@ def test_where_nothing_is_selected_the_page_says_what_to_do(open_page: Open, tal
     press(page, "1", "d")
     expect(page.get_by_text("Select where the second part begins")).to_be_visible()
     assert page.locator(".cell").first.input_value() == "1"
+
+
+# Accessible ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("scheme", "locale", "width"), [("light", "en-US", 1440), ("dark", "de-DE", 360)])
+def test_axe_finds_nothing_where_segments_are_rated_and_reviewed(
+    open_page: Open, talk: Project, alice: User, carol: User, scheme: str, locale: str, width: int
+) -> None:
+    Project.objects.update(allow_recut=True)
+    task = disputed(talk)
+    segmented_row: dict[str, Any] = task_row("t-2", prompt="How do I boil rice?")
+    segmented_row["responses"] = [{"text": FIRST}, {"text": SECOND}]
+    imported(Project.objects.get(), segmented_row)
+    options = {"color_scheme": scheme, "locale": locale, "viewport": {"width": width, "height": 800}}
+    page = opened(open_page, alice, **options)
+    press(page, "4", "x", "f")
+    page.get_by_role("button", name="Submit and next" if locale == "en-US" else "Abschicken und weiter").click()
+    page.wait_for_selector("#errors")
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    reviewer = open_page(carol, **options)
+    for address in (f"review/{task.public_id}/", f"data/tasks/{task.public_id}/"):
+        reviewer.goto(f"/projects/talk/{address}")
+        reviewer.wait_for_load_state("load")
+        assert violations(reviewer) == []
+        assert reviewer.evaluate("document.documentElement.scrollWidth") <= width
 
 
 # Reviewing -------------------------------------------------------------------------------------------------

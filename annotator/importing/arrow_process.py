@@ -5,6 +5,8 @@ row that JSON cannot hold becomes a text that says why. If the file cannot be re
 with status 1 and the reason on standard error.
 """
 
+import datetime
+import decimal
 import json
 import os
 import resource
@@ -91,7 +93,7 @@ def line(batch: pyarrow.RecordBatch, number: int, longest: int) -> bytes:
         return json.dumps(f"the row is longer than {longest:,} bytes: {RAISE}").encode()
     try:
         (values,) = row.to_pylist()
-        text = json.dumps(without_nulls(values), ensure_ascii=False, default=refused_value).encode()
+        text = json.dumps(without_nulls(values), ensure_ascii=False, default=as_json).encode()
     except (ValueError, TypeError, RecursionError) as wrong:
         return json.dumps(f"the row cannot be read: {wrong}"[:400]).encode()
     return text if len(text) <= longest else json.dumps(f"the row is longer than {longest:,} bytes: {RAISE}").encode()
@@ -100,7 +102,12 @@ def line(batch: pyarrow.RecordBatch, number: int, longest: int) -> bytes:
 RAISE = "shorten it, or ask the operator to raise IMPORT_MAX_ROW_BYTES"
 
 
-def refused_value(value: Any) -> Any:
+def as_json(value: Any) -> Any:
+    """Returns times as ISO 8601 texts and decimals as numbers. Raises TypeError for what JSON cannot say, as bytes."""
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return float(value)
     raise TypeError(f"it holds a {type(value).__name__}: not a JSON value")
 
 

@@ -24,6 +24,7 @@ from annotator.importing.layouts import read_tasks
 from annotator.importing.mappings import ColumnMapping, mapped_rows
 from annotator.importing.reading_ahead import read_ahead
 from annotator.importing.rows import Placed, Rejected, Rules, TaskRow
+from annotator.importing.segment_sheets import with_responses
 from annotator.importing.sources import read_rows
 from annotator.models import Annotation, Assignment, Import, Label, Project, Rating, Response, Task, User
 from annotator.pii import scans
@@ -314,8 +315,8 @@ def _write(
         if not _COUNT.run(created=len(plan.new), existing=len(plan.known), **ends, **{"import": import_id}):
             raise TakenBack
     known = _places(plan, {name: task.pk for name, task in stored.items()}, new)
-    placed = [*new.values(), *known]
-    refused = write_labels(placed, now=now) + write_annotations(project, placed, now=now)
+    placed, unfit = with_responses(project, [*new.values(), *known])
+    refused = unfit + write_labels(placed, now=now) + write_annotations(project, placed, now=now)
     refused += [Rejected(line, error) for line, error in write_experts(placed)]
     _add_preferences({task.pk for task in stored.values() if task.preference is None}, known)
     return refused

@@ -5,7 +5,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from django.db.models import F
 
 from annotator import consensus
 from annotator.importing.bulk_copy import copy_rows, next_ids
-from annotator.importing.rows import Placed, Rejected, ResponseRow
+from annotator.importing.rows import Placed, Rejected, ResponseRow, SegmentLabel
 from annotator.models import Annotation, Assignment, ImportedRater, Label, Origin, Project, Rating, Tally, Task, User
 
 
@@ -29,10 +29,13 @@ class _RaterEntry:
     ratings: Mapping[int, dict[str, int]]
     preference: int | None = None
     justification: str = ""
+    segments: Mapping[int, SegmentLabel] = field(default_factory=dict)
 
     @cached_property
     def content_hash(self) -> str:
-        content = [sorted(self.ratings.items()), self.preference, self.justification]
+        content: list[object] = [sorted(self.ratings.items()), self.preference, self.justification]
+        if self.segments:  # hashes stored before segments existed stay valid
+            content.append([(n, one.aspects, one.scores, one.cut) for n, one in sorted(self.segments.items())])
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -48,8 +51,8 @@ def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
     present: dict[int, _LabelValues] = {}
     if known := {pk for pk, _, is_new in labelled if not is_new}:
         imported = Label.objects.filter(source=Label.Source.IMPORTED, response__in=known)
-        rows = imported.values_list("response", "scores", "aspects", "segment_scores")
-        present = {pk: (scores, aspects, segments) for pk, scores, aspects, segments in rows}
+        rows = imported.values_list("response", "scores", "aspects", "segment_scores", "cut")
+        present = {pk: (scores, aspects, segments, cut) for pk, scores, aspects, segments, cut in rows}
     new, refused = {}, []
     for pk, response, _ in labelled:
         values = _label_values(response)
@@ -63,7 +66,7 @@ def write_labels(placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
     return refused
 
 
-_LabelValues = tuple[dict[str, int], list[str], list[list[int | None]] | None]
+_LabelValues = tuple[dict[str, int], list[str], list[list[int | None]] | None, list[list[int]] | None]
 _LABEL_COLUMNS = (
     "response_id",
     "source",
@@ -78,16 +81,30 @@ _LABEL_COLUMNS = (
 
 
 def _label_values(response: ResponseRow) -> _LabelValues:
-    if response.segment_label is None:
-        return response.label, [], None
-    return response.label, list(response.segment_label.aspects), [list(row) for row in response.segment_label.scores]
+    given = response.segment_label
+    if given is None:
+        return response.label, [], None, None
+    return response.label, list(given.aspects), [list(row) for row in given.scores], _stored_cut(given)
+
+
+def _stored_cut(given: SegmentLabel) -> list[list[int]] | None:
+    return [list(segment) for segment in given.cut] or None
 
 
 def _label_record(
-    pk: int, scores: dict[str, int], aspects: list[str], segments: list[list[int | None]] | None, now: datetime
+    pk: int,
+    scores: dict[str, int],
+    aspects: list[str],
+    segments: list[list[int | None]] | None,
+    cut: list[list[int]] | None,
+    now: datetime,
 ) -> tuple[object, ...]:
-    text, of_segments = json.dumps(scores), json.dumps(segments) if segments is not None else None
-    return pk, Label.Source.IMPORTED.value, text, text, aspects, of_segments, of_segments, None, now
+    text, of_segments = json.dumps(scores), _json(segments)
+    return pk, Label.Source.IMPORTED.value, text, text, aspects, of_segments, of_segments, _json(cut), now
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else json.dumps(value)
 
 
 def write_annotations(project: Project, placed: Sequence[Placed], *, now: datetime) -> list[Rejected]:
@@ -128,7 +145,7 @@ def _entries(placed: Placed, project: Project) -> Iterator[_RaterEntry]:
         yield _RaterEntry(placed, f"preference-{number + 1}", {}, preference.strength, preference.justification)
     for number, given in enumerate(placed.row.annotations):
         place = _place_of(given.rater, project) if given.rater else f"rater-{number + 1}"
-        yield _RaterEntry(placed, place, given.ratings, given.preference, given.justification)
+        yield _RaterEntry(placed, place, given.ratings, given.preference, given.justification, given.segments)
 
 
 def _place_of(name: str, project: Project) -> str:
@@ -254,6 +271,7 @@ def _store(
                 entry.justification,
                 0,
                 version,
+                next((list(one.aspects) for one in entry.segments.values()), []),
                 entry.content_hash,
                 now,
             )
@@ -262,9 +280,16 @@ def _store(
     )
     copy_rows(
         Rating,
-        ("annotation_id", "response_id", "scores", "checks", "unsafe_category"),
+        ("annotation_id", "response_id", "scores", "checks", "unsafe_category", "segment_scores", "cut"),
         (
-            (annotation, entry.placed.responses[position], json.dumps(scores), "[]", "")
+            (
+                annotation,
+                entry.placed.responses[position],
+                json.dumps(scores),
+                "[]",
+                "",
+                *_of_segments(entry.segments.get(position)),
+            )
             for annotation, entry in zip(annotations, entries, strict=True)
             for position, scores in entry.ratings.items()
         ),
@@ -293,9 +318,15 @@ _ANNOTATION_COLUMNS = (
     "justification",
     "guideline_version",
     "rubric_version",
+    "aspects",
     "content_hash",
     "submitted_at",
 )
+
+
+def _of_segments(given: SegmentLabel | None) -> tuple[str | None, str | None]:
+    """Returns the scores of segments and the rater's own cut, as they are stored."""
+    return (None, None) if given is None else (_json(given.scores), _json(_stored_cut(given)))
 
 
 def _count_work(project: Project, entries: Sequence[_RaterEntry], raters: Mapping[str, User]) -> None:

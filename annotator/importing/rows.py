@@ -24,10 +24,14 @@ class Expert:
 
 @dataclass(frozen=True)
 class SegmentLabel:
-    """Imported scores of a response's segments: [segments][aspects], None where an aspect does not apply."""
+    """Imported scores of a response's segments: [segments][aspects], None where an aspect does not apply.
+
+    `cut` is empty where they follow the response's own segments.
+    """
 
     aspects: tuple[str, ...]
     scores: tuple[tuple[int | None, ...], ...]
+    cut: tuple[Range, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,19 +70,39 @@ class GivenAnnotation:
     """What one person said of a task elsewhere: scores by attribute, by the response's position, or a preference.
 
     `rater` is the person's name in the file; where it is empty, the place among the task's annotations stands for it.
+    `segments` holds scores of segments by the response's position, all of the same aspects.
     """
 
     rater: str
     ratings: Mapping[int, dict[str, int]]
     preference: int | None = None
     justification: str = ""
+    segments: Mapping[int, SegmentLabel] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GivenSegments:
+    """Ranges of a stored response, their texts where the file has them, and the scores as of SegmentLabel."""
+
+    cut: tuple[Range, ...]
+    texts: tuple[str | None, ...]
+    scores: tuple[tuple[int | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class SegmentSheet:
+    """What one rater said of the segments of a task's responses, by their names; without a rater, their labels."""
+
+    rater: str
+    aspects: tuple[str, ...]
+    responses: Mapping[str, GivenSegments]
 
 
 @dataclass(frozen=True)
 class TaskRow:
     """A task in a file. `line` is its first line, `size` the number of bytes that it takes in the file.
 
-    A row that only `refers` to a task by its id has annotations and no texts.
+    A row that only `refers` to a task by its id has annotations and no texts, or a `sheet` of segments.
     """
 
     line: int
@@ -90,6 +114,7 @@ class TaskRow:
     preference: int | None = None
     preferences: tuple[GivenPreference, ...] = ()
     annotations: tuple[GivenAnnotation, ...] = ()
+    sheet: SegmentSheet | None = None
     refers: bool = False
     gold: str = ""
     language: str = ""
@@ -129,7 +154,9 @@ class TaskRow:
 
     def has_ratings(self) -> bool:
         """Returns whether the row has labels or ratings of its responses."""
-        return bool(self.annotations) or any(response.is_labelled or response.ratings for response in self.responses)
+        return bool(self.annotations or self.sheet) or any(
+            response.is_labelled or response.ratings for response in self.responses
+        )
 
 
 @dataclass(frozen=True)

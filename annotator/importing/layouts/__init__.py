@@ -14,20 +14,23 @@ from annotator.importing.layouts import (
     own_tasks,
     pairs,
     ratings,
+    segment_rows,
     spans,
     steps,
 )
+from annotator.importing.layouts.segment_rows import SegmentRow
 from annotator.importing.prompts import messages_from_prompt
 from annotator.importing.rows import FlatRow, Rejected, Rules, TaskRow
 from annotator.importing.sources import RawRow
 
 Recognises = Callable[[Mapping[str, Any]], bool]
-Reads = Callable[[RawRow, dict[str, Any], Rules], TaskRow | FlatRow]
+Reads = Callable[[RawRow, dict[str, Any], Rules], TaskRow | FlatRow | SegmentRow]
 LAYOUTS: tuple[tuple[Recognises, Reads], ...] = (
     (label_studio.is_label_studio, label_studio.label_studio_row),
     (argilla.is_argilla, argilla.argilla_row),
     (ratings.is_potato, ratings.potato_row),
     (ratings.is_score, ratings.score_row),
+    (segment_rows.is_segment, segment_rows.segment_row),
     (comparisons.is_arena, comparisons.arena_row),
     (steps.is_stepwise, steps.stepwise_row),
     (steps.is_prm800k, steps.prm800k_row),
@@ -49,10 +52,11 @@ def read_tasks(rows: Iterable[RawRow], rules: Rules) -> Iterator[TaskRow | Rejec
 
     `rules` are the project's.
     """
-    return _with_scores_merged(_with_pairs(_all_parsed(rows, rules)), rules)
+    parsed = segment_rows.with_sheets(_all_parsed(rows, rules), rules)
+    return _with_scores_merged(_with_pairs(parsed), rules)
 
 
-def _all_parsed(rows: Iterable[RawRow], rules: Rules) -> Iterator[TaskRow | FlatRow | Rejected]:
+def _all_parsed(rows: Iterable[RawRow], rules: Rules) -> Iterator[TaskRow | FlatRow | SegmentRow | Rejected]:
     for raw in rows:
         parsed = _parsed(raw, rules)
         # A large row would stay in memory while the next one is read.
@@ -102,7 +106,7 @@ def _complete(row: TaskRow, rules: Rules) -> TaskRow | Rejected:
     return row
 
 
-def _parsed(raw: RawRow, rules: Rules) -> TaskRow | FlatRow | Rejected:
+def _parsed(raw: RawRow, rules: Rules) -> TaskRow | FlatRow | SegmentRow | Rejected:
     if raw.values is None:
         return Rejected(raw.line, raw.error, raw.field)
     try:

@@ -1,16 +1,19 @@
 """Segments come in: with our own tasks, as lists, as marked spans and as steps; what is wrong is named."""
 
+import io
 import json
 from typing import Any
 
 import pytest
 
 from annotator.exporting.filters import Filters
+from annotator.exporting.formats import encoded
 from annotator.exporting.layouts import LAYOUTS
-from annotator.models import Label, Project, Response, Task
+from annotator.importing import import_rows
+from annotator.models import Label, Project, Rating, Response, Task
 from annotator.projects.rubrics import AttributeText, RubricText, own_of
-from tests.annotator.segmented import TEXT, make_segmented_project
-from tests.builders import imported, make_project, task_row
+from tests.annotator.segmented import TEXT, make_segmented_project, make_segmented_task, rate_segments
+from tests.builders import NOW, imported, make_member, make_project, make_user, task_row
 from tests.shared_data import needs_shared, shared
 
 GOOD = ("No", "Yes")
@@ -183,3 +186,131 @@ def test_what_leaves_as_steps_comes_back(project: Project) -> None:
     row = {"prompt": "1 + 1?", "completions": ["Add them.\n", "It is 3."], "labels": [True, False]}
     imported(project, row)
     assert list(LAYOUTS["stepwise"].rows(project, Filters(), Task.objects.none())) == [row]
+
+
+# The layout *segments* -------------------------------------------------------------------------------------
+
+
+def sheet(**fields: Any) -> list[dict[str, Any]]:
+    """A rater's rows of a response of three segments."""
+    row = {"task": "t", "response": "1", "annotator": "A", "source": "rating", **fields}
+    return [
+        row | {"segment": n, "start": start, "end": end, "text": TEXT[start:end], "scores": {"clarity": n}}
+        for n, (start, end) in enumerate(CUT)
+    ]
+
+
+@pytest.fixture
+def rated(project: Project) -> Project:
+    """A project that was rated by three, whose task has a label."""
+    make_segmented_task(project, "t")
+    for name, levels in (("alice", (4, 1, None)), ("bob", (3, 1, None)), ("erin", (4, 2, 2))):
+        user = make_user(name)
+        make_member(project, user)
+        rate_segments(project, user, levels)
+    return project
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+def test_what_leaves_by_rater_and_segment_comes_back(rated: Project, format: str) -> None:
+    layout = LAYOUTS["segments"]
+    rows = layout.rows(rated, Filters(), Task.objects.none())
+    file = b"".join(encoded(rows, layout.columns(rated), format=format))
+    other = make_segmented_project("other")
+    make_segmented_task(other, "t")
+    first = import_rows(other, io.BytesIO(file), now=NOW)
+    assert (first.created, first.rejected, first.layouts) == (0, [], {"segments"})
+    ratings = Rating.objects.order_by("annotation__submitted_at", "annotation", "response__position")
+    stored = [
+        list(ratings.filter(response__task__project=one).values_list("segment_scores", flat=True))
+        for one in (rated, other)
+    ]
+    assert stored[0] == stored[1]
+    assert len(stored[1]) == 6
+    labels = Label.objects.filter(response__task__project=other)
+    assert {label.source for label in labels} == {"consensus", "imported"}
+    mine, theirs = (labels.filter(source=source).order_by("response") for source in ("consensus", "imported"))
+    assert [label.segment_scores for label in mine] == [label.segment_scores for label in theirs]
+    again = import_rows(other, io.BytesIO(file), now=NOW)
+    assert again.rejected == []
+    assert Rating.objects.filter(response__task__project=other).count() == 6
+
+
+def test_a_response_that_nobody_has_cut_is_given_the_segments(project: Project) -> None:
+    make_segmented_task(project, "t", TEXT)
+    assert errors(project, *sheet(response="t-0")) == []
+    assert Response.objects.get().segments == CUT
+    rating = Rating.objects.get()
+    assert (rating.segment_scores, rating.cut, rating.scores) == ([[0], [1], [2]], None, {})
+    assert rating.annotation.aspects == ["clarity"]
+
+
+def test_segments_of_an_annotators_own_need_a_project_that_allows_them(project: Project) -> None:
+    make_segmented_task(project, "t", TEXT)
+    Response.objects.update(segments=[[0, 20], [20, 28]])
+    assert "does not let annotators change them" in errors(project, *sheet(response="t-0"))[0]
+    Project.objects.update(allow_recut=True)
+    project.refresh_from_db()
+    assert errors(project, *sheet(response="t-0")) == []
+    assert (Rating.objects.get().cut, Response.objects.get().segments) == (CUT, [[0, 20], [20, 28]])
+    labelled = sheet(response="t-0", annotator=None)
+    assert errors(project, *labelled) == []
+    assert errors(project, *labelled) == []
+    assert Label.objects.get(source="imported").cut == CUT
+
+
+def broken(number: int, **fields: Any) -> list[dict[str, Any]]:
+    rows = sheet(response="t-0")
+    rows[number] |= fields
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (broken(0, task="u"), "no task with the id 'u'"),
+        (sheet(response="x"), "no response 'x'"),
+        (broken(1, text="It snows. "), "segment 2 of the response 't-0' is 'It snows. '"),
+        (broken(1, start=12), "belong to none"),
+        (broken(2, end=29), "reaches beyond the text"),
+        (broken(2, end=27), "ends at 27"),
+        (broken(1, segment=2), "segment 2 of the response 't-0' is out of order"),
+        (broken(1, segment="-1"), "segment is '-1': it must be a whole number"),
+        (broken(1, start=True), "start is True"),
+        (broken(1, scores={"clarity": 5}), "its levels are 0 to 4"),
+        (broken(1, scores={"clearness": 1}), "scores has 'clearness': the aspects of the project are"),
+        (broken(1, scores=7), "scores is 7"),
+        (broken(0, task=""), "the task or the response is missing"),
+        (sheet(response="t-0", scores={})[:2], "28 characters"),
+        ([row | {"scores": {}} for row in sheet(response="t-0")], "the row has no scores"),
+        (sheet(response="t-0") + sheet(response="t-0"), "out of order"),
+    ],
+)
+def test_rows_of_segments_that_do_not_fit_are_refused(project: Project, rows: list[dict[str, Any]], says: str) -> None:
+    make_segmented_task(project, "t", TEXT)
+    assert any(says in error for error in errors(project, *rows)), errors(project, *rows)
+    assert not Rating.objects.exists()
+
+
+def test_other_scores_of_the_same_rater_are_reported(project: Project) -> None:
+    make_segmented_task(project, "t", TEXT)
+    assert errors(project, *sheet(response="t-0")) == []
+    assert errors(project, *sheet(response="t-0")) == []
+    (error,) = errors(project, *broken(2, scores={"clarity": 0}))
+    assert "has other ratings by its imported raters" in error
+
+
+def test_projects_of_whole_responses_take_no_rows_of_segments(db: None) -> None:
+    assert "rates no segments" in errors(make_project(), *sheet())[0]
+
+
+def test_projects_of_both_take_labels_of_segments_and_no_ratings(db: None) -> None:
+    attributes = (AttributeText("quality", "Quality", GOOD), AttributeText("clarity", "Clarity", GOOD, scope="segment"))
+    project = make_segmented_project("both")
+    project.rubric = own_of(RubricText("both", "Both", attributes), by=None)
+    project.save()
+    make_segmented_task(project, "t", TEXT)
+    rows = [row | {"scores": {"clarity": 1}} for row in sheet(response="t-0")]
+    assert "scores of whole responses" in errors(project, *rows)[0]
+    assert errors(project, *[row | {"annotator": None} for row in rows]) == []
+    assert Label.objects.get().segment_scores == [[1], [1], [1]]

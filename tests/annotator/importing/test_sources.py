@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -218,6 +220,12 @@ def test_parquet_rows_have_the_fields_that_are_not_null() -> None:
         (1, {"a": 1, "b": [{"c": "x"}]}),
         (2, {"b": [{"c": "y", "d": 2}]}),
     ]
+
+
+def test_times_and_decimals_of_parquet_become_texts_and_numbers() -> None:
+    table = [{"at": datetime(2026, 5, 1, 12, tzinfo=UTC), "day": date(2026, 5, 1), "share": Decimal("0.25")}]
+    (read,) = rows(parquet(table))
+    assert read.values == {"at": "2026-05-01T12:00:00+00:00", "day": "2026-05-01", "share": 0.25}
 
 
 def test_a_damaged_parquet_file_keeps_the_rows_before_the_damage() -> None:

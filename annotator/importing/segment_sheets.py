@@ -1,0 +1,90 @@
+"""Finds the responses that rows of segments are about, and checks the rows against the stored texts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from annotator.importing.field_checks import shown
+from annotator.importing.rows import (
+    GivenAnnotation,
+    GivenSegments,
+    Placed,
+    Rejected,
+    ResponseRow,
+    SegmentLabel,
+    SegmentSheet,
+)
+from annotator.models import Project, Response, Task
+from annotator.segmenting import NotAPartition, partition, ranges
+
+
+class _DoesNotFit(Exception):
+    """What is said of segments does not fit the stored response; the message says why."""
+
+
+def with_responses(project: Project, placed: Sequence[Placed]) -> tuple[list[Placed], list[Rejected]]:
+    """Turns what rows say of segments into ratings or labels of the responses that they name.
+
+    A response that nobody has cut yet is given the row's segments. Returns the rows, and those that do not fit.
+    """
+    if not any(one.row.sheet for one in placed):
+        return list(placed), []
+    # As for ratings, and before any response is changed: a redaction takes the locks in this order, too.
+    rated = {one.task for one in placed if one.row.has_ratings()}
+    list(Task.objects.filter(pk__in=rated).select_for_update().order_by("pk").values_list("pk"))
+    wanted = [pk for one in placed if one.row.sheet for pk in one.responses]
+    stored = Response.objects.only("position", "external_id", "text", "segments").in_bulk(wanted)
+    fit, refused = [], []
+    for one in placed:
+        if one.row.sheet is None:
+            fit.append(one)
+            continue
+        try:
+            fit.append(_filled(project, one, one.row.sheet, [stored[pk] for pk in one.responses]))
+        except (_DoesNotFit, NotAPartition) as wrong:
+            refused.append(Rejected(one.row.line, str(wrong)))
+    return fit, refused
+
+
+def _filled(project: Project, placed: Placed, sheet: SegmentSheet, responses: Sequence[Response]) -> Placed:
+    by_name = {response.external_id or str(response.position + 1): response for response in responses}
+    said: dict[int, SegmentLabel] = {}
+    for name, given in sheet.responses.items():
+        if (response := by_name.get(name)) is None:
+            known = ", ".join(map(shown, by_name))
+            raise _DoesNotFit(f"the task has no response {shown(name)}: its responses are {known}")
+        _check_texts(response, name, given)
+        cut = () if list(given.cut) == list(ranges(response.segments)) or response.segments is None else given.cut
+        if cut and sheet.rater and not project.allow_recut:
+            what = f"the segments of the response {shown(name)} differ from those that are stored"
+            raise _DoesNotFit(f"{what}, and the project does not let annotators change them")
+        said[response.position] = SegmentLabel(sheet.aspects, given.scores, cut)
+    _cut(responses, by_name, sheet.responses)
+    row = placed.row
+    if sheet.rater:
+        annotation = GivenAnnotation(sheet.rater, {position: {} for position in said}, segments=said)
+        return replace(placed, row=replace(row, annotations=(annotation,)))
+    labels = tuple(
+        ResponseRow("", line=row.line, segment_label=said.get(position)) for position in range(len(responses))
+    )
+    return replace(placed, row=replace(row, responses=labels))
+
+
+def _check_texts(response: Response, name: str, given: GivenSegments) -> None:
+    segments = partition(response.text, given.cut)
+    for number, (segment, text) in enumerate(zip(segments, given.texts, strict=True), start=1):
+        stored = segment.of(response.text)
+        if text not in (None, stored):
+            what = f"segment {number} of the response {shown(name)} is {shown(text)}"
+            raise _DoesNotFit(f"{what}, and the stored text has {shown(stored)} there")
+
+
+def _cut(responses: Sequence[Response], by_name: Mapping[str, Response], given: Mapping[str, GivenSegments]) -> None:
+    for name, segments in given.items():
+        response = by_name[name]
+        if response.segments is not None:
+            continue
+        response.segments = [list(segment) for segment in segments.cut]
+        # Whoever opens the task cuts its responses, without the task's lock.
+        uncut = Response.objects.filter(pk=response.pk, text=response.text, segments__isnull=True)
+        if not uncut.update(segments=response.segments):
+            raise _DoesNotFit("somebody has just opened the task for the first time: import the row again")

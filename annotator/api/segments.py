@@ -1,7 +1,9 @@
 """REST: the segments of a task, and a manager's change of them before anybody has rated the task."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -71,6 +73,10 @@ class CutTaskSerializer(serializers.Serializer[Any]):
 
 class SegmentsOfTask(Resource):
     """The segments by which a task is rated."""
+
+    def rows(self, task_id: int) -> Sequence[QuerySet[Any]]:
+        """Returns the task: whoever changes its segments locks it."""
+        return [Task.objects.filter(pk=task_id)]
 
     @extend_schema(responses=CutTaskSerializer)
     def get(self, request: Request, task_id: int) -> Response:

@@ -40,6 +40,7 @@ VALUES: dict[str, Any] = {
     "snapshot": HASH,
     "TrainingRun.state": "promoted",
     "PolicyRun.reason": "more segments",
+    "Result.segments": [{"clarity": 3.6}, {"clarity": 1.2}],
     "PolicyRun.state": "done",
     "PolicyRun.config": {"policy": "small", "method": "dpo_2d", "beta": 0.1},
     "PolicyRun.metrics": {"held_out": {"loss": 0.61, "reward_accuracy": 0.7}, "rows": {"tasks": 715, "rows": 640}},

@@ -89,11 +89,12 @@ def test_fewer_annotators_keep_fewer(project: Project, rest: APIClient) -> None:
 # The rubric ------------------------------------------------------------------------------------------------
 
 
-def test_a_rubric_that_no_page_asks_for_is_refused(project: Project, rest: APIClient, admin: Client) -> None:
-    made = rest.post("/api/v1/projects/", {"slug": "new", "name": "New", "rubric": "helpsteer2d"})
+def test_a_rubric_that_asks_for_nothing_is_refused(project: Project, rest: APIClient, admin: Client) -> None:
+    empty = Rubric.objects.create(key="empty", name="Empty")
+    made = rest.post("/api/v1/projects/", {"slug": "new", "name": "New", "rubric": "empty"})
     assert (made.status_code, list(made.json()["errors"])) == (400, ["rubric"])
-    assert "No page asks" in made.json()["detail"]
-    new = form_of(project) | {"slug": "new", "rubric": Rubric.objects.get(key="helpsteer2d").pk}
+    assert "has no attribute to rate by" in made.json()["detail"]
+    new = form_of(project) | {"slug": "new", "rubric": empty.pk}
     assert "rubric" in errors_of(admin.post("/admin/annotator/project/add/", new))
 
 

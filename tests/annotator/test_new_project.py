@@ -59,7 +59,7 @@ def test_own_numbers_are_taken(carol: Client) -> None:
         ({"name": " "}, "This field is required"),
         ({"slug": "talk"}, "already exists"),
         ({"slug": "ä ö"}, "Enter a valid"),
-        ({"rubric": "helpsteer2d"}, "Select a valid choice"),
+        ({"rubric": "none"}, "Select a valid choice"),
         ({"protocol": "none"}, "Select a valid choice"),
         (OWN | {"keep": ""}, "Give a number."),
         (OWN | {"max_annotators": 1}, "annotators who are asked first: "),

@@ -47,6 +47,8 @@ from tests.audited.sending import (
     sent_rating,
     sent_readmission,
     sent_run_form,
+    sent_segments,
+    sent_segments_on_the_page,
     sent_settling,
     settled,
     settling,
@@ -67,6 +69,7 @@ RUBRIC = {
 LEAVES_NONE = {
     # Leases and drafts come and go; the test's answers are rows of their own.
     "page draft",
+    "page recut",
     "page heartbeat",
     "page begin-qualification",
     "page draft-qualification",
@@ -245,6 +248,8 @@ CHANGES: dict[str, tuple[str, Change]] = {
         "task.reported",
         lambda w: w.rest.post(f"/api/v1/assignments/{w.held().pk}/report/", {"category": "bias"}),
     ),
+    "rest task-segments put": ("task.recut", sent_segments),
+    "page recut-task": ("task.recut", sent_segments_on_the_page),
     "rest adjudication put": ("label.adjudicated", sent_settling),
     "rest adjudication delete": (
         "label.withdrawn",

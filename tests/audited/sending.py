@@ -157,6 +157,19 @@ def sent_evaluation_on_the_page(world: World) -> Any:
     return world.page.post("/projects/talk/evaluation-jobs/", form)
 
 
+def sent_segments(world: World) -> Any:
+    task = make_task(world.project)
+    response = task.responses.earliest("position")
+    body = {"responses": [{"response": response.public_id, "segments": [response.text]}]}
+    return world.rest.put(f"/api/v1/tasks/{task.public_id}/segments/", body, format="json")
+
+
+def sent_segments_on_the_page(world: World) -> Any:
+    task = make_task(world.project)
+    parts = {"position": 0, "parts": task.responses.earliest("position").text}
+    return world.page.post(f"/projects/talk/data/tasks/{task.public_id}/segments/", parts)
+
+
 def sent_import(world: World) -> Any:
     return world.page.post("/projects/talk/data/import/", {"file": SimpleUploadedFile("rows.jsonl", b"{}")})
 

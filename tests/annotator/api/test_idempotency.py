@@ -54,6 +54,8 @@ WITHOUT = {
     "undo-bulk-change": "sets a state",
     "start-import-job": "sets a state",
     "cancel-training-run": "sets a state",
+    "cancel-policy-run": "sets a state",
+    "offer-policy": "sets a state",
     "reject-training-run": "sets a state",
     "erase-snapshot": "sets a state",
     "promote": "sets a state",

@@ -10,6 +10,7 @@ import pytest
 from annotator.exporting.rows import export
 from annotator.importing import import_rows
 from annotator.models import Project
+from tests.annotator.segmented import make_segmented_project
 from tests.builders import NOW
 
 FOLDER = Path(__file__).parents[1] / "docs" / "formats"
@@ -24,7 +25,7 @@ LAYOUTS = {
     "pairs": {"pairs"},
     "potato": {"tasks", "potato"},
     "score-tables": {"tasks", "ratings"},
-    "segments": {"tasks", "helpsteer2", "stepwise"},
+    "segments": {"tasks", "helpsteer2", "stepwise", "segments"},
     "spans": {"spans"},
     "tasks": {"tasks"},
 }
@@ -48,6 +49,8 @@ def test_every_format_has_a_page() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_a_page_shows_goes_in(project: Project, page: Path) -> None:
     layouts = set()
+    if page.stem == "segments":
+        project = make_segmented_project("segmented")
     for file in files(parts_of(page)["In"]):
         result = import_rows(project, BytesIO(file), now=NOW)
         assert result.rejected == []

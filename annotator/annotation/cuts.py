@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from annotator import audit
 from annotator.assignment import responses_in_order
 from annotator.db.retries import in_transaction
-from annotator.models import Assignment, Label, Project, Response, Task
+from annotator.models import Assignment, ExpertRating, Label, Project, Response, Task
 from annotator.refusals import Refusal
 from annotator.segmenting import Range, Unit, cut, partition, partition_by_texts, ranges
 
@@ -70,10 +70,13 @@ def change_cuts(task_id: int, cuts: Mapping[int, Sequence[Sequence[int]] | Seque
 
     Raises:
         NotAPartition: segments do not divide a response's text.
-        InUse: the task has ratings or labels of its segments, or somebody holds it.
+        InUse: the task has ratings or labels of its segments, or somebody holds it, or it is a gold task.
         Response.DoesNotExist: a response is another task's.
     """
     task = Task.objects.select_for_update().select_related("project").get(pk=task_id)
+    # By its experts: a quarantined gold task has another state.
+    if ExpertRating.objects.filter(response__task=task).exists():
+        raise InUse(_("This is a gold task, whose segments experts have rated, so these can no longer be changed."))
     taken = [Assignment.State.LEASED, Assignment.State.SUBMITTED]
     if task.assignments.filter(state__in=taken).exists():
         raise InUse(_("Somebody has rated this task or is rating it, so its segments can no longer be changed."))
@@ -85,6 +88,8 @@ def change_cuts(task_id: int, cuts: Mapping[int, Sequence[Sequence[int]] | Seque
         read = partition_by_texts if by_texts else partition
         response.segments = [list(one) for one in read(response.text, given)]  # type: ignore[arg-type]
         response.save(update_fields=["segments"])
+        # What a model has said of the former segments is about none of these; the next pass scores them.
+        response.model_scores.exclude(segment_scores=None).update(segment_scores=None)
     audit.record("task.recut", f"task {task.external_id}", project=task.project, responses=len(cuts))
     return task
 

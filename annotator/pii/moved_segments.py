@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from annotator.models import Adjudication, Draft, Label, Rating, Response, Task
+from annotator.models import Adjudication, Draft, ExpertRating, Label, QualificationAnswer, Rating, Response, Task
 from annotator.segmenting import Range, Replacement, moved, ranges
 
 Replace = Callable[[str], Sequence[Replacement]]
@@ -37,6 +37,15 @@ def _move(response: Response, replacements: Sequence[Replacement], erase: Callab
         label.segment_scores, label.segment_means = _left(label.segment_scores, own), _left(label.segment_means, own)
         label.cut = _pairs(own) if label.cut else None
         label.save(update_fields=["segment_scores", "segment_means", "cut"])
+    for model in (ExpertRating, QualificationAnswer):
+        for row in model.objects.filter(response=response).exclude(segment_scores=None):
+            row.segment_scores = _left(row.segment_scores, places)
+            row.save(update_fields=["segment_scores"])
+    for score in response.model_scores.exclude(segment_scores=None):
+        # A pass that was under way while a manager changed the segments has scored the former ones.
+        is_of_these = len(score.segment_scores or ()) == len(places)
+        score.segment_scores = _left(score.segment_scores, places) if is_of_these else None
+        score.save(update_fields=["segment_scores"])
     key = str(response.pk)
     for adjudication in Adjudication.objects.filter(task=response.task_id, segments__has_key=key):
         adjudication.segments[key] = _left(adjudication.segments[key], places)

@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from annotator import access
 from annotator.api.fields import KnownFields, SettingsField
 from annotator.api.idempotency import Idempotent
+from annotator.api.model_serializers import ModelSerializer
 from annotator.api.releases import RANGE
 from annotator.api.resources import Resource
 from annotator.api.transfer import WhateverIsAccepted
@@ -55,7 +56,7 @@ class PolicyRunRequestSerializer(KnownFields):
     reason = serializers.CharField(required=False, max_length=200, default="requested over REST")
 
 
-class PolicyRunSerializer(serializers.ModelSerializer[TrainingRun]):
+class PolicyRunSerializer(ModelSerializer[TrainingRun]):
     """`state` goes from *queued* by *snapshotting*, *training* and *evaluating* to *done*, *failed* or *cancelled*."""
 
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)
@@ -100,7 +101,7 @@ class PolicyRunSerializer(serializers.ModelSerializer[TrainingRun]):
         return value_without_places(run.config)
 
 
-class PolicySerializer(serializers.ModelSerializer[Policy]):
+class PolicySerializer(ModelSerializer[Policy]):
     """`judgement` is empty for a *candidate*, which nobody could judge; `reason` says in English why it is so."""
 
     project: "serializers.SlugRelatedField[Project]" = serializers.SlugRelatedField(slug_field="slug", read_only=True)

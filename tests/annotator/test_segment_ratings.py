@@ -9,11 +9,14 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from annotator import consensus
+from annotator.annotation import cuts_of
 from annotator.consensus.rules import Rated, Rules, mean_scores, spread
 from annotator.models import Annotation, AuditEntry, Draft, Label, Project, Rating, Response, Rubric, Task, User
 from annotator.pii.redaction import Choice, redact
 from annotator.segmenting import is_partition, ranges
+from rewards.models import Score
 from tests.builders import NOW, imported, make_member, make_project, make_task, make_user, task_row
+from tests.rewards.test_api import make_model
 
 TEXT = "It rains. It pours. It ends."
 ASPECTS = ["helpfulness", "correctness", "safety", "completeness", "clarity"]
@@ -374,6 +377,21 @@ def test_of_two_managers_who_change_segments_one_is_told(task: Task, boss: User,
     assert client.put(path, body, format="json", headers={"If-Match": read}).status_code == 200
     again = client.put(path, body, format="json", headers={"If-Match": read})
     assert (again.status_code, again.json()["code"]) == (412, "precondition_failed")
+
+
+def test_a_models_scores_of_former_segments_go(task: Task, boss: User, as_user: AsUser) -> None:
+    response = Response.objects.get(external_id="a")
+    cuts_of(task.project, task, [response])
+    rows = [[3.0] * 5, [1.0] * 5, [2.0] * 5]
+    Score.objects.create(
+        reward_model=make_model(task.project), response=response, scores={}, segment_scores=rows, reward=0.5
+    )
+    redacted(task, "rains. It pours. It")
+    assert Score.objects.get().segment_scores == [rows[0], rows[2]]
+    Task.objects.update(state="open")
+    whole = [[0, len(Response.objects.get(external_id="a").text)]]
+    assert put_segments(as_user(boss), task, whole).status_code == 200
+    assert Score.objects.get().segment_scores is None
 
 
 def test_segments_that_somebody_rates_stay(task: Task, boss: User, raters: list[User], as_user: AsUser) -> None:

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from annotator.annotation import InUse, change_cuts
 from annotator.gold import gold_tasks, qualification
 from annotator.models import ExpertRating, Project, QualificationAnswer, QualificationRun, Task, User
+from annotator.pii.redaction import Choice, redact
 from tests.annotator.segmented import ASPECTS, TEXT, make_segmented_project
 from tests.builders import NOW, imported, make_member, make_user, task_row
 
@@ -119,3 +121,24 @@ def test_the_stream_is_measured_by_segments(project: Project, alice: User, clien
     assert reached.mean < 0
     member.refresh_from_db()
     assert member.paused_because == "gold"
+
+
+def test_a_redaction_takes_what_was_said_of_a_segment_along(project: Project, alice: User, client: Client) -> None:
+    imported(project, gold_row("g1", 4, None, 0))
+    task, expert = Task.objects.get(), ExpertRating.objects.get()
+    run = QualificationRun.objects.create(member=alice.memberships.get(), kind="practice", number=1, started_at=NOW)
+    common = {"scores": {}, "aspects": list(ASPECTS), "answered_at": NOW}
+    QualificationAnswer.objects.create(
+        run=run, response=expert.response, segment_scores=[[1] * 5, [2] * 5, [3] * 5], **common
+    )
+    Task.objects.update(state="quarantined")
+    redact(task.pk, Choice(quotes=("rains. It pours. It",)), now=NOW)
+    assert len(Task.objects.get().responses.get().segments or []) == 2
+    assert ExpertRating.objects.get().segment_scores == [[4] * 5, [0] * 5]
+    assert QualificationAnswer.objects.get().segment_scores == [[1] * 5, [3] * 5]
+
+
+def test_the_segments_of_a_gold_task_stay(project: Project, alice: User) -> None:
+    imported(project, gold_row("g1", 4, None, 0))
+    with pytest.raises(InUse, match="gold task"):
+        change_cuts(Task.objects.get().pk, {ExpertRating.objects.get().response_id: [TEXT]})

@@ -44,11 +44,7 @@ def _cut_once(response: Response, unit: Unit, language: str) -> None:
     """Stores a cut, or takes over the one that somebody else has stored meanwhile."""
     while response.segments is None:
         pairs = [list(segment) for segment in cut(response.text, unit, language=language)]
-        # Of this text only: it may have been redacted since it was read, and the ranges would be wrong.
-        same = Response.objects.filter(pk=response.pk, text=response.text, segments__isnull=True)
-        if same.update(segments=pairs):
-            response.segments = pairs
-        else:
+        if not response.store_first_segments(pairs):
             response.refresh_from_db(fields=["text", "segments"])
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import chain, starmap
 
 from django.db.models import F
 
@@ -278,24 +279,17 @@ def _store(
             for pk, assignment, entry in zip(annotations, assignments, entries, strict=True)
         ),
     )
-    copy_rows(
-        Rating,
-        ("annotation_id", "response_id", "scores", "checks", "unsafe_category", "segment_scores", "cut"),
-        (
-            (
-                annotation,
-                entry.placed.responses[position],
-                json.dumps(scores),
-                "[]",
-                "",
-                *_of_segments(entry.segments.get(position)),
-            )
-            for annotation, entry in zip(annotations, entries, strict=True)
-            for position, scores in entry.ratings.items()
-        ),
-    )
+    ratings = chain.from_iterable(starmap(_rating_records, zip(annotations, entries, strict=True)))
+    copy_rows(Rating, _RATING_COLUMNS, ratings)
 
 
+def _rating_records(annotation: int, entry: _RaterEntry) -> Iterator[tuple[object, ...]]:
+    for position, scores in entry.ratings.items():
+        of_segments = _of_segments(entry.segments.get(position))
+        yield annotation, entry.placed.responses[position], json.dumps(scores), "[]", "", *of_segments
+
+
+_RATING_COLUMNS = ("annotation_id", "response_id", "scores", "checks", "unsafe_category", "segment_scores", "cut")
 _ASSIGNMENT_COLUMNS = (
     "id",
     "task_id",

@@ -83,8 +83,6 @@ def _cut(responses: Sequence[Response], by_name: Mapping[str, Response], given: 
         response = by_name[name]
         if response.segments is not None:
             continue
-        response.segments = [list(segment) for segment in segments.cut]
         # Whoever opens the task cuts its responses, without the task's lock.
-        uncut = Response.objects.filter(pk=response.pk, text=response.text, segments__isnull=True)
-        if not uncut.update(segments=response.segments):
+        if not response.store_first_segments([list(segment) for segment in segments.cut]):
             raise _DoesNotFit("somebody has just opened the task for the first time: import the row again")

@@ -207,6 +207,17 @@ class Response(models.Model):
     def __str__(self) -> str:
         return self.external_id or f"response {self.position + 1}"
 
+    def store_first_segments(self, pairs: list[list[int]]) -> bool:
+        """Stores the segments of a response that has none, and returns whether it had none.
+
+        They are of this text only: it may have been redacted since it was read, and the ranges would be wrong.
+        """
+        uncut = Response.objects.filter(pk=self.pk, text=self.text, segments__isnull=True)
+        stored = bool(uncut.update(segments=pairs))
+        if stored:
+            self.segments = pairs
+        return stored
+
     @property
     def public_id(self) -> int:
         """The number by which the response is known outside."""

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from annotator.agreement import counted_ratings, totals
 from annotator.agreement.pair_counts import Columns, Kind, added, tallied
-from annotator.background import failures
+from annotator.background import failures, pacing
 from annotator.db import locks
 from annotator.models import AgreementState, AgreementTotal, Attribute, CountedTask, Project, StaleAgreement
 
@@ -94,10 +94,7 @@ def refresh_all(*, now: datetime) -> int:
 
 
 def _refresh_all_of(project: Project, *, now: datetime) -> int:
-    counted = 0
-    while batch := _refresh_unless_busy(project, now=now, most=BATCH):
-        counted += batch
-    return counted
+    return pacing.in_slices(partial(_refresh_unless_busy, project, now=now, most=BATCH))
 
 
 def refresh_until_done(project: Project, *, now: datetime, at_once: int = BATCH) -> int:

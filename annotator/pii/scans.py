@@ -13,7 +13,7 @@ from typing import Self
 from django.db import transaction
 from django.db.models import QuerySet
 
-from annotator.background import failures, messages
+from annotator.background import failures, messages, pacing
 from annotator.db import locks
 from annotator.models import PiiSpan, Project, Task
 from annotator.pii.recognisers import Found
@@ -109,10 +109,16 @@ def scan(find: Find, *, now: datetime, tasks: QuerySet[Task] | None = None) -> i
     """Scans `tasks`, or all unscanned ones, in batches that are stored separately; returns how many it scanned."""
     unscanned = Task.objects.unscanned() if tasks is None else tasks
     ordered = unscanned.only("conversation", "redacted_at").prefetch_related("responses").order_by("pk")
-    total = 0
-    while batch := list(ordered[:BATCH]):
-        total += _store(batch, _findings(batch, find), now=now)
-    return total
+    scanned = 0
+
+    def next_batch() -> int:
+        nonlocal scanned
+        if batch := list(ordered[:BATCH]):
+            scanned += _store(batch, _findings(batch, find), now=now)
+        return len(batch)
+
+    pacing.in_slices(next_batch)
+    return scanned
 
 
 def _findings(tasks: Sequence[Task], find: Find) -> dict[int, list[tuple[Place, Found]]]:

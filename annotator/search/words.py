@@ -5,7 +5,7 @@ Words are taken in the background: an import need not wait for them.
 
 from django.db import transaction
 
-from annotator.background import failures
+from annotator.background import failures, pacing
 from annotator.db.statements import Statement
 from annotator.models import StaleWords
 
@@ -62,11 +62,8 @@ _WRITE = Statement(
 
 def take_words() -> int:
     """Takes the words of all tasks in the queue; returns how many changes were in it."""
-    total = 0
     with failures.as_whole("take_words"):
-        while changes := _take_some():
-            total += changes
-    return total
+        return pacing.in_slices(_take_some)
 
 
 @transaction.atomic

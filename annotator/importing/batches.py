@@ -32,7 +32,7 @@ from annotator.projects.archive import require_in_use
 from annotator.refusals import Refusal
 from annotator.storage import disk_space
 
-BATCH = 2000
+BATCH = 5000
 BATCH_BYTES = 4 << 20
 COUNTED_FROM = 1_000
 """New tasks after which PostgreSQL looks at the tables: until it does, the first exports read them row by row."""
@@ -249,12 +249,17 @@ WHERE id = %(import)s AND taken_back_at IS NULL
 
 
 def _batches(rows: Iterator[TaskRow | Rejected]) -> Iterator[list[TaskRow | Rejected]]:
-    """Yields up to BATCH rows that together weigh little more than BATCH_BYTES: long rows make short batches."""
+    """Yields up to BATCH rows that together weigh little more than BATCH_BYTES: long rows make short batches.
+
+    The rows are hashed here, in the thread that reads ahead, as the thread that writes waits for them otherwise.
+    """
     batch: list[TaskRow | Rejected] = []
     weight = 0
     for row in rows:
+        if isinstance(row, TaskRow):
+            _ = row.content_hash
+            weight += row.weight()
         batch.append(row)
-        weight += row.weight() if isinstance(row, TaskRow) else 0
         if len(batch) == BATCH or weight > BATCH_BYTES:
             yield batch
             batch, weight = [], 0

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
+
+from django.utils.functional import cached_property
 
 from annotator.importing.prompts import Message, content_hash, prompt_hash
 from annotator.models import Project

@@ -31,6 +31,28 @@ _SETTINGS = ("listen_addresses=", "unix_socket_permissions=0700", "max_connectio
 _RULES, _NAMES = "who-may-enter.conf", "who-is-who.conf"
 # Nothing of a throwaway cluster has to survive a power cut.
 _NOT_DURABLE = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+_MEGABYTE = 1 << 20
+_MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def fitting_settings(memory: int, free_disk: int) -> tuple[str, str]:
+    """Returns how much PostgreSQL keeps in memory and how long its log may become, from bytes of memory and free disk.
+
+    PostgreSQL's own defaults suit the smallest machines: imports then wait for pages that are written to make room, and
+    for whole pages in the log after each of many checkpoints.
+    """
+    buffers = min(max(memory // 32, 128 * _MEGABYTE), 1024 * _MEGABYTE)
+    log = min(max(free_disk // 20, 1024 * _MEGABYTE), 4096 * _MEGABYTE)
+    return f"shared_buffers={buffers // _MEGABYTE}MB", f"max_wal_size={log // _MEGABYTE}MB"
+
+
+def memory_bytes() -> int:
+    """Returns the machine's memory, or what a container may use of it."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        return min(machine, int(_MEMORY_LIMIT.read_text()))
+    except (OSError, ValueError):  # there is no such limit, or it is "max"
+        return machine
 
 
 @dataclass
@@ -93,7 +115,9 @@ class Postgres:
     def _command(self) -> list[str]:
         files = (f"hba_file={self.home / _RULES}", f"ident_file={self.home / _NAMES}")
         settings = [*_SETTINGS, *files, f"unix_socket_directories={self.sockets}"]
-        settings += _NOT_DURABLE if self.throwaway else ()
+        settings += (
+            _NOT_DURABLE if self.throwaway else fitting_settings(memory_bytes(), shutil.disk_usage(self.home).free)
+        )
         options = [word for setting in settings for word in ("-c", setting)]
         return [str(self.programs / "postgres"), "-D", str(self.process.directory), *options]
 

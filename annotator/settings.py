@@ -326,6 +326,12 @@ CELERY_BEAT_SCHEDULE = {
     },
     "watch-workers": {"task": "rewards.tasks.watch_workers", "schedule": 60.0, "options": {"expires": 60}},
     "score-new-responses": {"task": "rewards.tasks.start_due_scoring", "schedule": 30.0},
+    "thin-scores": {"task": "rewards.tasks.thin_scores", "schedule": 3600.0, "options": {"expires": 3600}},
+    "forget-old-drafts": {
+        "task": "annotator.tasks.forget_old_drafts",
+        "schedule": 3600.0,
+        "options": {"expires": 3600},
+    },
 }
 WORKER_HEARTBEAT_SECONDS = 5
 
@@ -347,6 +353,7 @@ RUN_HOURS = environment.hours("RUN_HOURS", 24)  # the longest that a run may wor
 RUN_HEARTBEAT_SECONDS = 2
 RUN_LOST_AFTER_SECONDS = environment.number("RUN_LOST_AFTER_SECONDS", 60)
 RUN_ATTEMPTS = 3
+SCORES_OF_FORMER_CHAMPIONS = environment.number("SCORES_OF_FORMER_CHAMPIONS", 2)  # in each project
 SCORE_MODELS_KEPT = environment.number("SCORE_MODELS_KEPT", 2)  # in the memory of each score worker
 SCORE_PRECISION = environment.choice("SCORE_PRECISION", "auto", "float32", "bfloat16")
 

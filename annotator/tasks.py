@@ -7,6 +7,7 @@ from celery import shared_task
 
 from annotator import agreement, assignment, quality
 from annotator.accounts import idempotency, logins
+from annotator.annotation import drafts
 from annotator.background import beat_schedule, failures, heartbeats  # noqa: F401 - beat_schedule receives a signal
 from annotator.db.clock import database_now
 from annotator.exporting import jobs as export_jobs
@@ -35,6 +36,7 @@ __all__ = [
     "finish_withdrawals",
     "forget_ended_logins",
     "forget_old_answers",
+    "forget_old_drafts",
     "heartbeats",
     "lift_exclusion",
     "recount",
@@ -140,6 +142,13 @@ def forget_old_answers() -> int:
     """Deletes answers of REST that are kept for callers who send a call again."""
     with failures.as_whole("forget_old_answers"):
         return idempotency.sweep(now=database_now())
+
+
+@shared_task
+def forget_old_drafts() -> int:
+    """Deletes half-filled forms that their annotators left long ago; returns how many."""
+    with failures.as_whole("forget_old_drafts"):
+        return drafts.forget_old(now=database_now())
 
 
 @shared_task

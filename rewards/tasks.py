@@ -15,7 +15,7 @@ from annotator.webhooks import outages
 from rewards import announcements, erasure, evaluation_jobs, runs, scoring, snapshots, training, unlikely_ratings
 from rewards.models import RewardModel, RunKind, ScoringJob, TrainingRun
 from rewards.policies import alignment
-from rewards.scoring import pass_lanes
+from rewards.scoring import former_scores, pass_lanes
 from rewards.snapshots import jobs
 
 
@@ -160,3 +160,9 @@ def start_due_scoring() -> int:
     with failures.as_whole("resend_waiting"):
         scoring.resend_waiting(now=database_now())
     return scoring.start_due(now=database_now())
+
+
+@shared_task
+def thin_scores() -> int:
+    """Deletes the scores of champions that were replaced long ago; returns how many."""
+    return former_scores.thin(now=database_now())

@@ -2,16 +2,22 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.utils.translation import gettext as _
 
 from annotator.annotation.submissions import allow_revision
 from annotator.assignment import locked, require_holding_or_at_work
+from annotator.background import pacing
 from annotator.db.retries import in_transaction
+from annotator.db.statements import Statement
 from annotator.db.storable_text import require_storable_form
 from annotator.models import Assignment, Draft
 from annotator.refusals import Refusal
 
+KEPT = timedelta(days=90)
+"""How long a form is kept for an annotator whose lease has run out, and who may get the task again."""
+FORGOTTEN_AT_ONCE = 1_000
 MOST_BYTES = 1 << 20
 """The most that a form's names and values may hold. The longest written answers on a few responses are less."""
 
@@ -70,3 +76,17 @@ def save_draft(
         check_draft(form)  # many small forms with different names must not add up to a large one
     Draft.objects.update_or_create(assignment=assignment, defaults={"form": dict(form), "saved_at": now})
     return now
+
+
+# A form whose task its annotator still holds is being filled in, however slowly.
+_FORGET = Statement("""
+DELETE FROM annotator_draft WHERE id IN (
+    SELECT d.id FROM annotator_draft d JOIN annotator_assignment s ON s.id = d.assignment_id
+    WHERE d.saved_at < %(before)s AND s.state <> 'leased' LIMIT %(most)s
+)
+""")
+
+
+def forget_old(*, now: datetime) -> int:
+    """Deletes half-filled forms that were left KEPT ago, of tasks that their annotators no longer hold."""
+    return pacing.in_slices(partial(_FORGET.run, before=now - KEPT, most=FORGOTTEN_AT_ONCE))

@@ -8,9 +8,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from annotator import annotation, assignment
+from annotator.annotation import drafts
 from annotator.assignment import NotLeased, claim, task_choice
 from annotator.gold import gold_tasks
-from annotator.models import Assignment, Exclusion, PauseReason, Project, Tally, Task, User
+from annotator.models import Assignment, Draft, Exclusion, PauseReason, Project, Tally, Task, User
 from annotator.projects.archive import archive
 from tests.builders import NOW, claimed, make_project, make_task, make_user, rate
 from tests.conftest import Cast
@@ -298,3 +299,16 @@ def test_claims_follow_an_index(project: Project, cast: Cast) -> None:
     assert "task_in_line" in line
     assert "task_untouched" in untouched
     assert "Seq Scan on annotator_task" not in line + untouched
+
+
+def test_old_forms_go_unless_their_task_is_still_held(project: Project, cast: Cast) -> None:
+    for name in ("left", "held", "young"):
+        make_task(project, name)
+    left, held, young = (claimed(project, user) for user in cast.annotators)
+    long_ago = NOW - drafts.KEPT - timedelta(minutes=1)
+    for assignment_, saved_at in ((left, long_ago), (held, long_ago), (young, NOW)):
+        annotation.save_draft(assignment_.pk, {"helpfulness": "3"}, now=saved_at)
+    Assignment.objects.filter(pk__in=[left.pk, young.pk]).update(state=Assignment.State.EXPIRED, slot=None)
+    assert drafts.forget_old(now=NOW) == 1
+    assert set(Draft.objects.values_list("assignment", flat=True)) == {held.pk, young.pk}
+    assert drafts.forget_old(now=NOW) == 0

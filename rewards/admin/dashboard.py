@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from annotator.access import reviewed_projects, user_of
 from annotator.agreement import Agreement, kappas
+from annotator.background.backlogs import backlogs
 from annotator.db.clock import database_now
 from annotator.launch.health import readiness
 from annotator.models import Assignment, BackgroundFailure, Membership, Project, User
@@ -71,6 +72,7 @@ def context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     )
     context["cards"] = [_card(project) for project in managed[:PROJECTS_SHOWN]]
     context["health"] = readiness()
+    context["backlogs"] = backlogs().in_words()
     context["failures"] = failures_seen_by(user_of(request))
     return context
 
